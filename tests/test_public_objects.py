@@ -146,7 +146,15 @@ def reading() -> tr.Reading:
     return tr.read_data([[(0, "a", 0), (0, "b", 2)], [(0, "a", 2)]], model())
 
 
+def observed() -> Any:
+    """Two states that look alike."""
+    rows = [(0, "l", {0: 1}), (0, "r", {1: 1}), (1, "l", {0: 1}), (1, "r", {1: 1})]
+    return tr.POMDP(tr.build_from_rows(rows, labels={"b": [1]}), np.array([0, 0], np.int32), ("dark",))
+
+
 EXAMPLES: dict[str, Callable[[], Any]] = {
+    "POMDP": lambda: observed(),
+    "Controller": lambda: tr.Controller.memoryless(observed(), [0]),
     "CTMC": lambda: chain().instantiate(lam=0.5),
     "Exposure": lambda: rate_result().data,
     "IntervalCTMC": lambda: rate_result().chain,

@@ -63,18 +63,18 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 385,
+    "files": 393,
     "files under 60 lines": 44,
-    "modules with exactly one importer": 57,
+    "modules with exactly one importer": 60,
     "most modules in one folder": 28,
-    "lines": 114_600,
-    "class names defined more than once": 18,
+    "lines": 116_350,
+    "class names defined more than once": 19,
     "classes with lower and upper": 67,
     "import circles, types included": 0,
     "imports upward inside functions": 0,
     "files with RegionKind. outside regions": 0,
-    "public names": 68,
-    "variables named found, asked, told, said, kept, taken": 208,
+    "public names": 70,
+    "variables named found, asked, told, said, kept, taken": 216,
 }
 """What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified

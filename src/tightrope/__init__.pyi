@@ -61,6 +61,8 @@ from .model.parametric_mdp import ParametricMDP as ParametricMDP
 from .model.policy import Policy as Policy
 from .model.policy_choices import FiniteMemoryChoices as FiniteMemoryChoices
 from .model.policy_choices import TimeVaryingChoices as TimeVaryingChoices
+from .model.pomdp import POMDP as POMDP
+from .model.pomdp import Controller as Controller
 from .monitoring.monitor import Monitor as Monitor
 from .problem import Problem as Problem
 from .report.curves import plot_curve as plot_curve

@@ -25,6 +25,7 @@ from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.model.pomdp import POMDP
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.properties.query import Query, TruthValue, parse_query
@@ -34,11 +35,11 @@ from tightrope.prism.properties.shape import refuse_time
 Model = ParametricMDP | IntervalMDP | MDP
 """Any model in discrete time: with parameters, with intervals, or with plain numbers on its transitions."""
 
-AnyModel = Model | Continuous | MarkovAutomaton
+AnyModel = Model | Continuous | MarkovAutomaton | POMDP
 """Any model, in discrete or in continuous time."""
 
 DISCRETE = (ParametricMDP, IntervalMDP, MDP)
-MODELS = (*DISCRETE, ParametricCTMC, CTMC, IntervalCTMC, MarkovAutomaton)
+MODELS = (*DISCRETE, ParametricCTMC, CTMC, IntervalCTMC, MarkovAutomaton, POMDP)
 EXAMPLE = "'Pmax=? [ F \"goal\" ]'"
 
 
@@ -57,6 +58,11 @@ class Lift(Protocol):
 
     @property
     def needs_support(self) -> bool: ...
+
+    @property
+    def free_state(self) -> int | None:
+        """Where what any policy can reach is read off, if not at the initial state: there the model leaves
+        all choices open, and shows the state."""
 
     def to_product(self, counts: Any) -> Any: ...
 
@@ -137,6 +143,12 @@ class Problem(Record):
         """The model that data and policies speak of."""
         return self.model if self.lift is None else self.lift.base
 
+    @property
+    def free_state(self) -> int:
+        """The state whose best value no policy exceeds: the initial one, but of the chain of a controller."""
+        elsewhere = None if self.lift is None else self.lift.free_state
+        return self.model.structure.initial if elsewhere is None else elsewhere
+
     def to_product(self, counts: Any) -> Any:
         """Counts of the base as counts of the model."""
         return counts if self.lift is None else self.lift.to_product(counts)
@@ -194,6 +206,12 @@ def require_discrete(model: Any) -> Model:
     known = require_model(model)
     if isinstance(known, DISCRETE):
         return known
+    if isinstance(known, POMDP):
+        raise InputError(
+            "the model is partially observable, and this is not there for such models",
+            hint="`check`, `learn`, tr.solve and tr.learn take them; `model.model` is the model behind the "
+            "observations, whose policies see everything",
+        )
     raise InputError(f"`model` is {describe(model)}, and a model in discrete time is wanted")
 
 
@@ -260,7 +278,7 @@ def _query(
                 raise InputError(f"`{name}` goes with a property's text, and an objective is given")
         if isinstance(property, Query):
             return property
-        if not isinstance(model, DISCRETE):
+        if not isinstance(model, (*DISCRETE, POMDP)):
             raise InputError(
                 f"an objective is about discrete time, and the model is {describe(model)}",
                 hint=f"write the property as a text: {EXAMPLE}",
@@ -273,7 +291,9 @@ def _query(
         )
     options = PropertyOptions(
         constants=constant_texts(const),
-        is_interval=isinstance(model, IntervalMDP | IntervalCTMC),
+        is_interval=isinstance(
+            model.model if isinstance(model, POMDP) else model, IntervalMDP | IntervalCTMC
+        ),
         is_timed=isinstance(model, Continuous),
         discount=discount,
         terminal_reward=terminal_reward,

@@ -59,6 +59,7 @@ from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.model.pomdp import POMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.numerics.text import text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task
@@ -198,8 +199,14 @@ def check(request: CheckRequest) -> None:
     elif timed:
         loaded = load_timed(request.model, const, param, domain, boundary, quiet=at is not None)
     else:
-        loaded = load_model(request.model, const, param, domain, boundary, untimed)
+        loaded = load_model(request.model, const, param, domain, boundary, untimed, observed=True)
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
+    if isinstance(loaded.model, POMDP):
+        from tightrope.cli.check_partial import check_partial
+
+        stop_interpreting()
+        check_partial(request, loaded, queries, files.policy)
+        return
     if not timed:
         for query in queries:
             for given in list_given(request, "certificate policy_out policy sets"):

@@ -253,7 +253,7 @@ def run(request: LearnRequest) -> None:
     outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
     files = request.log.files()
     constants = parse_constants(request.const)
-    subject = load_subject(request, temporal=True, untied=request.ignores_numbers)
+    subject = load_subject(request, temporal=True, untied=request.ignores_numbers, observed=True)
     if request.certificate is not None:
         _refuse_uncertified(subject, options)
         for words in _not_covered(subject):
@@ -264,9 +264,13 @@ def run(request: LearnRequest) -> None:
             "automaton",
             hint="leave --export out",
         )
+    if subject.pomdp is not None:
+        why = "it is not there for partially observable models"
+        refuse_options(request, "certificate export breakdown breakdown_of", why)
     loaded, question = subject.loaded, subject.query
     with phase_progress() as progress:
-        given = _read_given_policy(subject, request.policy, request.at, progress)
+        hides = subject.pomdp is not None
+        given = None if hides else _read_given_policy(subject, request.policy, request.at, progress)
         steering = None if given is None else given.policy
         if steering is not None and steering.has_memory and request.certificate is not None:
             raise InputError(
@@ -288,6 +292,14 @@ def run(request: LearnRequest) -> None:
     if request.certificate is not None:
         _refuse_uncertified(subject, options, reading.counts)
     with phase_progress() as progress:
+        if subject.pomdp is not None:
+            from tightrope.learning.observed import observed_problem
+
+            progress("a controller that sees observations only")
+            asked = Problem(subject.pomdp, question)
+            subject = replace(
+                subject, product=observed_problem(asked, reading.counts, options, request.policy)
+            )
         learner = Pipeline.start(
             subject.problem,
             reading.counts,

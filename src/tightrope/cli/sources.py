@@ -36,6 +36,7 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import plain_suffix
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile
@@ -100,16 +101,22 @@ def load_model(
     domain: str | None = None,
     boundary: Boundary | None = None,
     untimed: bool = False,
+    observed: bool = False,
 ) -> LoadedModel:
     """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
 
     A PRISM program is not explored beyond the `boundary` of a question, if one is given. `untimed`: what is
-    asked does not speak of time."""
+    asked does not speak of time. `observed`: partially observable models are wanted as well."""
     request = ModelRequest(source, parse_constants(const), param, domain, boundary, untimed)
     begin = time.perf_counter()
     shown = source if source.startswith(BENCHMARK) else Path(source).name
     with build_progress(shown) as progress:
         read = read_model(request, progress, warn)
+    if isinstance(read.model, POMDP) and not observed:
+        raise InputError(
+            f"{shown} is partially observable, and this command is not there for such models",
+            hint="'check' bounds what controllers can reach, 'learn' learns about one",
+        )
     if read.model.structure.transitions >= MANY_TRANSITIONS:
         give_back_memory()
     return LoadedModel(source, read.model, time.perf_counter() - begin, read.benchmark, read.is_partial)
@@ -370,7 +377,9 @@ class Subject:
     model: ParametricMDP
     query: Query
     product: Problem | None = None
-    """The question as one about a product, where it is temporal."""
+    """The question as one about a product, where it is temporal, or about a controller."""
+    pomdp: POMDP | None = None
+    """What a controller sees of the model, where it does not see everything."""
 
     @property
     def problem(self) -> Problem:
@@ -388,17 +397,26 @@ class Subject:
 
 
 def load_subject(
-    request: SubjectOptions, temporal: bool = False, untied: bool = False, any_kind: bool = False
+    request: SubjectOptions,
+    temporal: bool = False,
+    untied: bool = False,
+    any_kind: bool = False,
+    observed: bool = False,
 ) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
     `temporal`: formulas of LTL are wanted as well, on a product; `any_kind`: every property. `untied`: of a
-    model without parameters the probabilities are taken as unknown."""
+    model without parameters the probabilities are taken as unknown. `observed`: partially observable models
+    are wanted as well."""
     from tightrope.logic.product_problem import product_problem
 
     constants = parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
-    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    const = properties.model_constants(constants)
+    loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
+    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
+    if pomdp is not None:
+        loaded = replace(loaded, model=pomdp.model)
     if (
         untied
         and isinstance(loaded.model, ParametricMDP | MDP)
@@ -425,7 +443,7 @@ def load_subject(
         )
     require_parameters(loaded)
     assert isinstance(loaded.model, ParametricMDP)
-    return Subject(request.model, loaded, loaded.model, query, product)
+    return Subject(request.model, loaded, loaded.model, query, product, pomdp)
 
 
 def require_parameters(loaded: LoadedModel | TimedModel) -> None:

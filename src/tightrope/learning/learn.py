@@ -27,6 +27,7 @@ from tightrope.model.free import NUMBERS_UNUSED
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
+from tightrope.model.pomdp import POMDP
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
@@ -227,6 +228,7 @@ REDUCTIONS: dict[QueryKind | ModelKind, str] = {
     QueryKind.LTL: "products.TemporalFormulas",
     QueryKind.LONG_RUN: "averages.LongRunAverages",
     ModelKind.CONTINUOUS: "rates.UnknownRates",
+    ModelKind.OBSERVED: "observed.ObservedControllers",
 }
 """By what is asked, or by the model: what is learned about it, a module of this package and its object."""
 
@@ -237,7 +239,9 @@ OTHERS = "answers.OtherQuestions"
 
 def reduction_of(problem: Problem) -> Reduction:
     """The reduction that takes a question."""
-    kind = ModelKind.CONTINUOUS if isinstance(problem.model, Continuous) else problem.query.kind
+    kind: QueryKind | ModelKind = problem.query.kind
+    if isinstance(problem.model, Continuous | POMDP):
+        kind = ModelKind.CONTINUOUS if isinstance(problem.model, Continuous) else ModelKind.OBSERVED
     module, _, name = REDUCTIONS.get(kind, OTHERS).partition(".")
     reduction: Reduction = getattr(import_module(f"tightrope.learning.{module}"), name)()
     return reduction

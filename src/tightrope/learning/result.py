@@ -400,7 +400,9 @@ class LearningResult(Result):
             value=None if self.value is None else self.value.interval,
             robust_policy=self.robust.interval,
             guarantee=self.robust.interval.lower if self._maximises else self.robust.interval.upper,
-            optimistic=self._clip(float((best.upper if self._maximises else best.lower)[self.model.initial])),
+            optimistic=self._clip(
+                float((best.upper if self._maximises else best.lower)[self.problem.free_state])
+            ),
             coupled=self._describe_coupled() if coupled else None,
             widths=self.widths.summary(self.model.parameters.shown.names),
             binding=self.binding,

@@ -485,6 +485,12 @@ def fill_results(
 def write_policies(result: LearningResult, folder: Path, text: str) -> None:
     """The robust and the optimistic policy, each with the interval that it attains."""
     for exported in export_policies(result):
+        chosen = getattr(result.problem.lift, "chosen", None)
+        if chosen is not None:  # a controller that sees observations: the chain it makes has no other policy
+            if exported.name == "robust":
+                certified = to_plain(exported.certified(result, text))
+                chosen.save(folder / "robust-controller.json", certified)
+            continue
         if result.problem.lift is not None:
             policy = result.problem.controller(exported.policy)
             certified, name = to_plain(exported.certified(result, text)), f"{exported.name}-controller"

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
@@ -30,11 +31,15 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven, as_policy
+from tightrope.model.pomdp import POMDP, controller_of
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
 from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import solve_query
+
+if TYPE_CHECKING:
+    from tightrope.beliefs.solve import PartialSolution
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -99,6 +104,15 @@ def solve(
     check_number("precision", precision, 0, 1)
     check_type("relative", relative, bool, "True or False")
     model, query = question.model, question.query
+    if isinstance(model, POMDP):
+        _refuse(
+            "partially observable models",
+            start=start,
+            sets=sets,
+            ltl_translator=ltl_translator,
+            misfit=misfit or None,
+        )
+        return _solve_partial(question, policy, precision, relative, seconds)
     if isinstance(model, ParametricMDP | ParametricCTMC) and model.parameters.names:
         if not isinstance(model, ParametricMDP):
             raise InputError(
@@ -159,6 +173,28 @@ def solve(
     for reading in answer.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
     return answer
+
+
+def _solve_partial(
+    question: Problem, policy: Any, precision: float, relative: bool, seconds: float
+) -> PartialSolution | LearningResult:
+    """Both sides of the optimum over controllers, or the value of one, over the domain where there is one."""
+    from tightrope.beliefs.solve import solve_partial, value_of
+    from tightrope.learning.observed import controlled
+
+    pomdp = question.model
+    assert isinstance(pomdp, POMDP)
+    objective = question.query.objective
+    if policy is None:
+        solved = solve_partial(pomdp, objective, precision=precision, relative=relative, seconds=seconds)
+    elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
+        options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
+        return solve_over_domain(controlled(question, controller_of(pomdp, policy)), options)
+    else:
+        solved = value_of(pomdp, objective, controller_of(pomdp, policy), precision)
+    if question.query.is_threshold:
+        return replace(solved, truth=question.answer(solved.lower, solved.upper))
+    return solved
 
 
 def solve_over_domain(

@@ -33,7 +33,7 @@ from tightrope.model.product import (
     every_transition,
     first_copy,
     lift_model,
-    lift_reward,
+    lift_objective,
     product_of,
     product_with_memory,
 )
@@ -74,6 +74,10 @@ class ProductLift(Record):
     reach: Reachability | None = field(default=None, repr=False, compare=False)
     letters: Letters | None = field(default=None, repr=False, compare=False)
     temporal: Query | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def free_state(self) -> int | None:
+        return None
 
     @cached_property
     def model(self) -> ParametricMDP:
@@ -244,12 +248,4 @@ def _lift_objective(problem: Problem, product: Product) -> Objective:
     objective = problem.objective
     if problem.lift is not None:
         return replace(objective, target=np.zeros(product.structure.states, np.bool_), allowed=None)
-    reward, terminal = objective.reward, objective.terminal
-    earned = None if reward is None else lift_reward(reward, product)
-    return replace(
-        objective,
-        target=None if objective.target is None else objective.target[product.state],
-        allowed=None if objective.allowed is None else objective.allowed[product.state],
-        terminal=None if terminal is None else terminal[product.state],
-        reward=earned,
-    )
+    return lift_objective(objective, product)

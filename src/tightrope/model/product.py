@@ -30,6 +30,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
+from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import HasStructure, Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
@@ -312,6 +313,18 @@ def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:
     return RewardStructure(
         None if reward.state is None else reward.state[product.state],
         None if reward.choice is None else reward.choice[product.choice],
+    )
+
+
+def lift_objective(objective: Objective, product: Product) -> Objective:
+    """The same question about the product."""
+    reward, terminal = objective.reward, objective.terminal
+    return replace(
+        objective,
+        target=None if objective.target is None else objective.target[product.state],
+        allowed=None if objective.allowed is None else objective.allowed[product.state],
+        terminal=None if terminal is None else terminal[product.state],
+        reward=None if reward is None else lift_reward(reward, product),
     )
 
 

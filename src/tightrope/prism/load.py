@@ -14,17 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack
 
+import numpy as np
+
 from tightrope.errors import InputError, Location
 from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC, rate_box
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
+from tightrope.prism.explore.compile import evaluate
 from tightrope.prism.explore.search import Progress, Warn, explore_rates, explore_until
 from tightrope.prism.parse.parser import parse_model
-from tightrope.prism.parse.syntax import Expression, ModelType
+from tightrope.prism.parse.syntax import Expression, ModelType, SourceText
 from tightrope.prism.properties.boundary import Boundary
 
 M = TypeVar("M")
@@ -49,7 +53,7 @@ class BuildWords(TypedDict, total=False):
 class PrismModel:
     """A model in discrete time; one without parameters is a `ParametricMDP` with none."""
 
-    model: ParametricMDP | IntervalMDP
+    model: ParametricMDP | IntervalMDP | POMDP
     is_partial: bool = False
     """Whether states beyond a boundary were left out."""
 
@@ -64,14 +68,14 @@ class PrismRates:
 
 def load_prism(
     path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> ParametricMDP | IntervalMDP:
+) -> ParametricMDP | IntervalMDP | POMDP:
     """The model of a PRISM file; `constants` are the values of `--const`."""
     return build_model(read_program(path, constants), **words).model
 
 
 def load_prism_text(
     text: str, file: str = "model", constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> ParametricMDP | IntervalMDP:
+) -> ParametricMDP | IntervalMDP | POMDP:
     """The model of a program in a string; `file` is what messages call it."""
     return build_model(read_text(text, file, constants), **words).model
 
@@ -106,7 +110,35 @@ def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
             hint="check, info, export, sample and learn take such models, in Python tr.load and tr.solve",
         )
     parameters = narrow_domain(Parameters.unit_box(program.parameters), words.get("box"), words.get("domain"))
-    return PrismModel(*_explore(explore_until, program, parameters, words))
+    if program.type is not ModelType.POMDP:
+        return PrismModel(*_explore(explore_until, program, parameters, words))
+    words["boundary"] = None  # what a boundary leaves out of a state are actions, and these must agree
+    hidden, _ = _explore(explore_until, program, parameters, words)
+    return PrismModel(_observed(program, hidden))
+
+
+def _observed(program: Program, hidden: ParametricMDP | IntervalMDP) -> POMDP:
+    """The model with what is observed of its states."""
+    own = hidden.structure
+    columns = {
+        name: column if column.dtype == np.bool_ else column.astype(np.int64)
+        for name, column in own.valuations.items()
+    }
+    with SourceText(program.source, program.file).complaints():
+        seen = [np.asarray(evaluate(each.expression, columns, own.states)) for each in program.observables]
+    table = np.array([column.astype(np.int64) for column in seen]).reshape(len(seen), own.states).T
+    _, first, number = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    shown = [
+        ",".join(
+            f"{each.name}={str(bool(value)).lower() if column.dtype == np.bool_ else int(value)}"
+            for each, column, value in zip(program.observables, seen, table[state], strict=True)
+        )
+        for state in first.tolist()
+    ]
+    try:
+        return POMDP(hidden, number.reshape(-1).astype(np.int32), tuple(f"({name})" for name in shown))
+    except InputError as error:
+        raise InputError(error.message, Location(program.file), error.hint) from None
 
 
 def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:

@@ -43,6 +43,7 @@ from tightrope.io.jani.nodes import (
 from tightrope.io.text import LONGEST, exact_number, shorten
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
@@ -492,7 +493,9 @@ def read_jani(
     """The model of a JANI file; the arguments are those of `load_prism`."""
     file = Path(path)
     with _naming_paths(file) as places:
-        return build_model(_program(_parse(file), places, str(file), constants or {}), **words).model
+        model = build_model(_program(_parse(file), places, str(file), constants or {}), **words).model
+        assert not isinstance(model, POMDP)  # there are none in JANI
+        return model
 
 
 def read_jani_rates(

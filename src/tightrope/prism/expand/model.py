@@ -13,7 +13,7 @@ from math import prod
 from types import MappingProxyType
 
 from tightrope.prism.expand.constants import Expander, resolve_constants
-from tightrope.prism.expand.expressions import Inliner, fold, names, value_of
+from tightrope.prism.expand.expressions import Inliner, fold, names, type_of, value_of
 from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
@@ -85,6 +85,7 @@ def _expand(
             if model.has_clocks and command.action == TIME
             for assignment in command.updates[0].assignments
         ),
+        observables=tuple(_observable(each, expander, variable_types, scope) for each in model.observables),
     )
 
 
@@ -128,6 +129,28 @@ def _modules(
             note = f" (in module '{written.name}', renamed from '{written.base}')"
             raise Complaint(complaint.message + note, complaint.position, complaint.hint) from None
     return tuple(result)
+
+
+def _observable(
+    seen: syntax.Observable,
+    expander: Expander,
+    variables: Mapping[str, syntax.Type],
+    scope: Mapping[str, syntax.Type],
+) -> syntax.Observable:
+    written = seen.expression
+    if seen.is_variable and seen.name not in variables:
+        raise Complaint(
+            f"observable '{seen.name}' is no variable",
+            seen.position,
+            suggestion(seen.name, variables, "variables"),
+        )
+    expanded, what = expander.formula(written), f"observable '{seen.name}'"
+    kind = type_of(expanded, scope)
+    if kind is syntax.Type.DOUBLE:
+        raise Complaint(
+            f"{what} is a real number: what is seen is true, false or a whole number", seen.position
+        )
+    return syntax.Observable(seen.name, expander.plain(expanded, kind, what, what), seen.position)
 
 
 def _label(label: syntax.LabelDefinition, expander: Expander) -> syntax.LabelDefinition:
@@ -186,6 +209,7 @@ def check_file(model: syntax.ModelFile) -> None:
     )
     _once(((module.name, module.position) for module in model.modules), "there are two modules '{}'")
     check_labels(model.labels)
+    _once(((seen.name, seen.position) for seen in model.observables), "'{}' is observed twice")
     _once(
         ((rewards.name or "", rewards.position) for rewards in model.rewards),
         'there are two reward structures "{}"',
@@ -211,6 +235,7 @@ def find_used_names(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -
         *(constant.value for constant in model.constants),
         *(formula.expression for formula in model.formulas),
         *(label.expression for label in model.labels),
+        *(seen.expression for seen in model.observables),
         *(part for each in model.rewards for item in each.items for part in (item.guard, item.reward)),
         model.init,
     ]

@@ -91,6 +91,7 @@ class Program:
     free: tuple[FreeUpdates, ...] = ()
     clocks: frozenset[str] = frozenset()
     """Of a timed automaton."""
+    observables: tuple[syntax.Observable, ...] = ()
 
     @property
     def symbols(self) -> tuple[str, ...]:

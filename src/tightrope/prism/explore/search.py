@@ -297,7 +297,7 @@ def structure_of(
         seen.labels,
         seen.rewards,
         seen.valuations,
-        declared_mdp=program.type is ModelType.MDP,
+        declared_mdp=program.type in (ModelType.MDP, ModelType.POMDP),
         definitions=Definitions.of(program),
     )
 

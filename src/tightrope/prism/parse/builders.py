@@ -26,7 +26,8 @@ FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
 _RESERVED_TEXT = """
     bool const ctmc double dtmc endinit endmodule endrewards endsystem false formula func global init int
-    label max mdp min module nondeterministic probabilistic rewards stochastic system true
+    endobservables label max mdp min module nondeterministic observable observables pomdp probabilistic
+    rewards stochastic system true
 """
 RESERVED = frozenset(_RESERVED_TEXT.split())
 """Words that can name nothing. PRISM reserves more (F, C, clock …); like Storm, we let a model use them."""
@@ -160,6 +161,7 @@ _MODEL_TYPES = {
     "probabilistic": syntax.ModelType.DTMC,
     "mdp": syntax.ModelType.MDP,
     "nondeterministic": syntax.ModelType.MDP,
+    "pomdp": syntax.ModelType.POMDP,
     "ctmc": syntax.ModelType.CTMC,
     "pta": syntax.ModelType.PTA,
     "stochastic": syntax.ModelType.CTMC,
@@ -193,6 +195,16 @@ class ModelBuilder(DeclarationBuilder):
 
     def model_type(self, word: Token) -> tuple[syntax.ModelType, Position]:
         return _MODEL_TYPES[word], at(word)
+
+    def observables(
+        self, keyword: Token, *names: Token | None
+    ) -> tuple[tuple[syntax.Observable, ...], Position]:
+        given = [name for name in names if name is not None]
+        each = [syntax.Observable(str(n), syntax.Name(identifier(n), at(n)), at(n), True) for n in given]
+        return tuple(each), at(keyword)
+
+    def observable(self, name: Token, expression: Expression) -> syntax.Observable:
+        return syntax.Observable(unquote_identifier(name, "observable"), expression, at(name))
 
     def formula(self, name: Token, expression: Expression) -> syntax.Formula:
         return syntax.Formula(identifier(name), expression, at(name))

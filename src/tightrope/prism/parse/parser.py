@@ -99,6 +99,22 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
     init = once(syntax.Expression, "there is a second init … endinit")
     system = _main_system([item for item in items if isinstance(item, syntax.NamedSystem)], source)
     modules = tuple(item for item in items if isinstance(item, syntax.Module | syntax.ModuleRenaming))
+    listed = [item for item in items if isinstance(item, tuple) and isinstance(item[0], tuple)]
+    if len(listed) > 1:
+        raise source.error("there is a second observables … endobservables", listed[1][1])
+    seen = [item for each in listed for item in each[0]]
+    seen += [item for item in items if isinstance(item, syntax.Observable)]
+    hides = type_ is syntax.ModelType.POMDP
+    if seen and not hides:
+        raise source.error(
+            "observables belong to models of type pomdp", seen[0].position, "write pomdp in place of the type"
+        )
+    if hides and not seen and not listed:
+        raise source.error(
+            "a pomdp says what is observed",
+            None,
+            'write observables x, y endobservables, or observable "near" = x<3;',
+        )
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
     timed = [module for module in modules if isinstance(module, syntax.Module) and module.clocks]
@@ -119,6 +135,7 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
         source=text,
         file=file,
         system=system,
+        observables=tuple(seen),
     )
     if type_ is not syntax.ModelType.PTA:
         return built

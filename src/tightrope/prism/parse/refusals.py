@@ -14,18 +14,15 @@ from tightrope.errors import InputError
 from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED, at
 from tightrope.prism.parse.syntax import Position, SourceText
 
-_DISCRETE = "only DTMCs, MDPs and CTMCs (keywords dtmc, mdp and ctmc) are"
+_DISCRETE = "only DTMCs, MDPs, POMDPs and CTMCs (keywords dtmc, mdp, pomdp and ctmc) are"
 _MODEL_WORDS = {
     "ctmdp": f"continuous-time MDPs (ctmdp) are not supported: {_DISCRETE}",
     "ma": f"Markov automata (ma) are not supported: {_DISCRETE}",
     "popta": f"partially observable timed automata (popta) are not supported: {_DISCRETE}",
-    "pomdp": f"partially observable MDPs (pomdp) are not supported: {_DISCRETE}",
     "smg": f"stochastic games (smg) are not supported: {_DISCRETE}",
     "csg": f"concurrent stochastic games (csg) are not supported: {_DISCRETE}",
     "tptg": f"timed games (tptg) are not supported: {_DISCRETE}",
     "player": "players (stochastic games) are not supported",
-    "observable": "observables (partially observable models) are not supported",
-    "observables": "observables (partially observable models) are not supported",
     "prob": "the old keyword prob is not supported: write const double",
     "rate": "the old keyword rate is not supported: write const double",
 }
@@ -43,7 +40,7 @@ _TOKEN_NAMES = {
     "DECIMAL": "a number",
     "STRING": "a quoted name",
     "PRIMED": "a primed name such as x'",
-    "MODEL_TYPE": "dtmc, mdp, ctmc or pta",
+    "MODEL_TYPE": "dtmc, mdp, pomdp, ctmc or pta",
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
     "INSTANT": "I=k",

@@ -116,6 +116,7 @@ class ModelType(Enum):
 
     DTMC = "dtmc"
     MDP = "mdp"
+    POMDP = "pomdp"
     CTMC = "ctmc"
     PTA = "pta"
     """A timed automaton, which the parser makes an MDP (`digital_clocks`)."""
@@ -147,6 +148,16 @@ class LabelDefinition:
     name: str
     expression: Expression
     position: Position
+
+
+@dataclass(frozen=True)
+class Observable:
+    """`observable "name" = expression;`, or a variable between `observables` and `endobservables`."""
+
+    name: str
+    expression: Expression
+    position: Position
+    is_variable: bool = False
 
 
 @dataclass(frozen=True)
@@ -300,6 +311,7 @@ class ModelFile:
     system: Composition | None = None
     has_clocks: bool = False
     """It was a timed automaton: time passes by the action `time`."""
+    observables: tuple[Observable, ...] = ()
 
 
 # Errors that point into a PRISM text: place, offending line, and a likely correction.

@@ -62,6 +62,7 @@ class ModelKind(Enum):
     INTERVAL = "interval models"
     CONTINUOUS = "continuous time"
     RATE_INTERVALS = "intervals of rates"
+    OBSERVED = "partial observation"
 
 
 _WHY = {
@@ -121,7 +122,7 @@ class Capability:
     examples: tuple[str, ...]
     exactness: str = "certified bounds"
     tasks: tuple[Task, ...] = ()
-    models: tuple[ModelKind, ...] = tuple(ModelKind)
+    models: tuple[ModelKind, ...] = tuple(kind for kind in ModelKind if kind is not ModelKind.OBSERVED)
     variants: tuple[Variant, ...] = ()
     """Rows of their own in the table, where tasks tell them apart."""
 
@@ -140,6 +141,7 @@ CAPABILITIES = {
             ('Pmax=? [ F "goal" ]', 'R{"cost"}min=? [ F "goal" ]', "R=? [ C<=10 ]", "R=? [ Cdiscount=0.9 ]"),
             "certified bounds, certificate",
             tuple(Task),
+            tuple(ModelKind),
             variants=(
                 Variant("probability of reaching, until", 'Pmax=? [ F "goal" ]'),
                 Variant("expected reward", 'R{"cost"}min=? [ F "goal" ]'),

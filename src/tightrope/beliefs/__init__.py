@@ -1,0 +1,1 @@
+"""Controllers that see observations: exact beliefs, bounds that hold for every controller, and the search."""

@@ -1,0 +1,278 @@
+"""Beliefs as reduced integers, and the finite model over some of them whose value bounds every controller.
+
+A belief is a look and, for the states that look so, integers without a common factor: what they are in
+proportion to is how likely each state is, given what was done and seen. Equal beliefs are equal integers;
+beliefs that are only near each other are never merged, and no probability is lost.
+
+**The outer model.** Its states are beliefs, and success and stop. A belief that is *expanded* does what
+conditioning says: under an action it goes to the belief behind each observation. One that is *cut* is told
+the state it was in after it has acted: under action k it goes, with weight b(s), to the beliefs that k
+leads to from s alone. A third kind is *mixed*: b = λ·c + (1−λ)·d for beliefs c and d with the same look,
+and it goes to these two without an action.
+
+*Theorem.* For a controller that maximises, the optimum of the outer model is at least that of every
+controller; for one that minimises it is at most that.
+
+*Proof.* Let V_k(b) be the best that can be earned in k steps from b, over all controllers, and U_k that of
+the outer model, where a mixed belief takes no step. V_k is the maximum of functions that are linear in b
+(one per controller), hence convex. U_0 = V_0 = 0. Suppose U_k ≥ V_k on all states of the outer model. An
+expanded belief has U_{k+1} ≥ V_{k+1}, as both are the same function of the next values, which is monotone.
+For a cut belief, V_{k+1}(b) = max_a [r + Σ_o p_o V_k(b_{a,o})], and p_o·b_{a,o} = Σ_s b(s)
+p_{s,o}·(e_s)_{a,o}, where e_s is the belief that knows s; by convexity p_o V_k(b_{a,o}) ≤ Σ_s b(s) p_{s,o}
+V_k((e_s)_{a,o}), which is what U_{k+1} has at most. For a mixed belief V_k(b) ≤ λ V_k(c) + (1−λ) V_k(d) by
+convexity; c and d are not mixed. Values of probabilities and of rewards that are not negative are limits of
+the k-step ones from below: for the maximum V = sup_k V_k, and for the minimum, too, as every belief has
+finitely many actions (the outer model is finite, and for the true one the argument is compactness of the
+space of controllers). With minima all inequalities turn round. ∎
+
+The limit from below is the *least* fixed point. Rewards until a target have another convention, infinity
+where the target is missed. When the agent maximises, the outer model is solved with it: if its optimum is
+finite, all of its policies reach the target; its least probability to do so bounds that of controllers from
+below, so that these reach it, too, and both conventions agree. When the agent minimises, the outer model
+sums up rewards without it, which is at most as much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.beliefs.question import Question, Row
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+
+Belief = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""Look, states and their integers."""
+
+SUCCESS, STOP, BEFORE = 0, 1, 2
+"""The first states of an outer model."""
+
+CUT, EXPANDED, MIXED = "cut", "expanded", "mixed"
+
+
+@dataclass(frozen=True)
+class Move:
+    """What one action does: successors with integer weights, success, over `total`; the rest stops."""
+
+    successor: tuple[int, ...]
+    weight: tuple[int, ...]
+    success: int
+    total: int
+    reward: Fraction
+
+
+@dataclass(eq=False)
+class BeliefGraph:
+    """Beliefs by number, and what each does in the outer model."""
+
+    question: Question
+    number: dict[Belief, int] = field(default_factory=dict)
+    belief: list[Belief] = field(default_factory=list)
+    kind: list[str] = field(default_factory=list)
+    moves: list[tuple[Move, ...]] = field(default_factory=list)
+    known: list[tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]] = field(default_factory=list)
+    """What each state's actions lead to where the state is known: numbers of beliefs, weights, success."""
+    rounded: list[list[tuple[float, OffsetArray, FloatArray]]] = field(default_factory=list)
+
+    @staticmethod
+    def of(question: Question) -> BeliefGraph:
+        graph = BeliefGraph(question)
+        first = question.first
+        graph.add((question.look[first], (first,), (1,)))
+        graph._close()
+        graph.expand(0)
+        return graph
+
+    def __len__(self) -> int:
+        return len(self.belief)
+
+    def add(self, belief: Belief) -> int:
+        """The number of a belief; a new one is cut."""
+        number = self.number.get(belief)
+        if number is None:
+            number = self.number[belief] = len(self.belief)
+            self.belief.append(belief)
+            self.kind.append(CUT)
+            self.moves.append(())
+            self.rounded.append([])
+        return number
+
+    def _close(self) -> None:
+        """What every state leads to where it is known, and all beliefs in this, cut."""
+        rows = self.question.rows
+        for own in rows:
+            self.known.append(tuple(self._behind([row], [1]) for row in own))
+        for number in range(len(self)):
+            self._cut(number)
+
+    def _behind(self, rows: list[Row], weights: list[int]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """The beliefs behind each look, after these rows with these weights; masses, and that of success."""
+        look = self.question.look
+        mass: dict[int, dict[int, int]] = {}
+        success = 0
+        for row, own in zip(rows, weights, strict=True):
+            success += own * row.success
+            for successor, weight in zip(row.successor, row.weight, strict=True):
+                at = mass.setdefault(look[successor], {})
+                at[successor] = at.get(successor, 0) + own * weight
+        numbers, masses = [], []
+        for seen, at in mass.items():
+            states = sorted(at)
+            values = [at[state] for state in states]
+            shared = math.gcd(*values)
+            numbers.append(self.add((seen, tuple(states), tuple(value // shared for value in values))))
+            masses.append(sum(values))
+        return tuple(numbers), tuple(masses), success
+
+    def expand(self, number: int) -> None:
+        """Let a belief do what conditioning says."""
+        if self.kind[number] == EXPANDED:
+            return
+        seen, states, weights = self.belief[number]
+        before = len(self)
+        moves = []
+        for k in range(self.question.actions_of(seen)):
+            rows = [self.question.rows[state][k] for state in states]
+            numbers, masses, success = self._behind(rows, list(weights))
+            total = rows[0].total * sum(weights)
+            moves.append(Move(numbers, masses, success, total, self._reward(rows, weights)))
+        self._set(number, EXPANDED, tuple(moves))
+        for new in range(before, len(self)):
+            self._cut(new)
+
+    def _reward(self, rows: list[Row], weights: tuple[int, ...]) -> Fraction:
+        if not self.question.earns:
+            return Fraction(0)
+        summed = sum((own * row.reward for row, own in zip(rows, weights, strict=True)), Fraction(0))
+        return summed / sum(weights)
+
+    def _cut(self, number: int) -> None:
+        """Let a belief be told its state after it has acted."""
+        seen, states, weights = self.belief[number]
+        moves = []
+        for k in range(self.question.actions_of(seen)):
+            rows = [self.question.rows[state][k] for state in states]
+            mass: dict[int, int] = {}
+            success = 0
+            for state, own in zip(states, weights, strict=True):
+                numbers, masses, succeeded = self.known[state][k]
+                success += own * succeeded
+                for behind, weight in zip(numbers, masses, strict=True):
+                    mass[behind] = mass.get(behind, 0) + own * weight
+            total = rows[0].total * sum(weights)
+            moves.append(Move(tuple(mass), tuple(mass.values()), success, total, self._reward(rows, weights)))
+        self._set(number, CUT, tuple(moves))
+
+    def mix(self, number: int, part: int, share: Fraction) -> None:
+        """Let a cut belief be `share` of another one with its look, and the rest."""
+        seen, states, weights = self.belief[number]
+        _, inner, inner_weights = self.belief[part]
+        mine, theirs = sum(weights), sum(inner_weights)
+        left = {state: Fraction(own, mine) for state, own in zip(states, weights, strict=True)}
+        for state, own in zip(inner, inner_weights, strict=True):
+            left[state] -= share * Fraction(own, theirs)
+        rest = {state: value for state, value in left.items() if value}
+        assert all(value > 0 for value in rest.values())
+        if not rest:
+            return
+        bottom = math.lcm(*(value.denominator for value in rest.values()))
+        values = [int(value * bottom) for value in rest.values()]
+        shared = math.gcd(*values)
+        before = len(self)
+        other = self.add((seen, tuple(rest), tuple(value // shared for value in values)))
+        if other >= before:
+            self._cut(other)
+        if self.kind[other] == MIXED:
+            self._cut(other)
+        move = Move(
+            (part, other),
+            (share.numerator, share.denominator - share.numerator),
+            0,
+            share.denominator,
+            Fraction(0),
+        )
+        self._set(number, MIXED, (move,))
+
+    def unmix(self, number: int) -> None:
+        """Let a mixed belief be cut again."""
+        if self.kind[number] == MIXED:
+            self._cut(number)
+
+    def _set(self, number: int, kind: str, moves: tuple[Move, ...]) -> None:
+        self.kind[number], self.moves[number] = kind, moves
+        upward = self.question.maximises
+        rounded = []
+        for move in moves:
+            reward = _rounded(move.reward, upward) if move.reward else 0.0
+            rest = move.total - sum(move.weight) - move.success
+            successor = [BEFORE + each for each in move.successor]
+            chance = [weight / move.total for weight in move.weight]
+            for place, weight in ((SUCCESS, move.success), (STOP, rest)):
+                if weight:
+                    successor.append(place)
+                    chance.append(weight / move.total)
+            rounded.append((reward, np.array(successor, np.int64), np.array(chance)))
+        self.rounded[number] = rounded
+
+    def model(self, leave: dict[int, float] | None = None) -> tuple[MDP, FloatArray]:
+        """The outer model, and the reward of every choice. Beliefs in `leave` have one choice instead, which
+        is worth so much: a probability of success, or a reward that ends in success (infinite: a stop)."""
+        earns = self.question.earns
+        counts, sizes, reward = [1, 1], [1, 1], [0.0, 0.0]
+        successor: list[Sequence[int] | OffsetArray] = [[SUCCESS], [STOP]]
+        chance: list[Sequence[float] | FloatArray] = [[1.0], [1.0]]
+        for number, own in enumerate(self.rounded):
+            if leave is not None and number in leave:
+                worth = leave[number]
+                counts.append(1)
+                if not earns:
+                    successor.append([SUCCESS, STOP])
+                    chance.append([worth, 1 - worth])
+                    reward.append(0.0)
+                else:
+                    successor.append([SUCCESS if math.isfinite(worth) else STOP])
+                    chance.append([1.0])
+                    reward.append(worth if math.isfinite(worth) else 0.0)
+                sizes.append(len(successor[-1]))
+                continue
+            counts.append(len(own))
+            for value, towards, likely in own:
+                successor.append(towards)
+                chance.append(likely)
+                sizes.append(len(towards))
+                reward.append(value)
+        structure = Structure(
+            np.concatenate([[0], np.cumsum(counts)]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            np.concatenate(successor),
+            initial_states=(BEFORE,),
+            declared_mdp=True,
+        )
+        return MDP(structure, np.concatenate(chance)), np.array(reward)
+
+    def objective(self, model: MDP, reward: FloatArray, outer: bool) -> Objective:
+        """What is asked of the outer model, or of one that leaves beliefs for what is attained there."""
+        agent = self.question.objective.agent
+        ends = np.zeros(model.states, np.bool_)
+        ends[SUCCESS] = True
+        if not self.question.earns:
+            return Objective(ObjectiveKind.UNTIL, agent, agent, target=ends)
+        earned = RewardStructure(None, reward)
+        reaches = self.question.objective.kind is ObjectiveKind.REACH_REWARD
+        if reaches and not (outer and agent is Direction.MIN):
+            return Objective(ObjectiveKind.REACH_REWARD, agent, agent, target=ends, reward=earned)
+        return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
+
+
+def _rounded(value: Fraction, upward: bool) -> float:
+    """A float64 on the safe side of a rational."""
+    nearest = float(value)
+    if (Fraction(nearest) < value) == upward and Fraction(nearest) != value:
+        return math.nextafter(nearest, math.inf if upward else -math.inf)
+    return nearest

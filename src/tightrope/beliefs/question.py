@@ -1,0 +1,224 @@
+"""One question about a partially observable model in integers: what beliefs are computed from.
+
+States in which nothing is left to decide are gone. For probabilities these are the targets, what is neither
+target nor allowed, and states from which no policy reaches a target; for rewards the targets. A transition to
+one of them *stops*: with success (a target) or without. So every kind of question becomes: earn rewards, and
+success at the end, until the play stops.
+
+Step bounds are counted in the state: a state is then a pair of a state and a number of steps, which a
+controller knows. Discounting is a play that stops at every step with probability 1 − discount.
+
+All probabilities are integers over one denominator per observation and action, so that beliefs are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
+from tightrope.model.structure import ParametricReward
+from tightrope.numerics.arrays import BoolArray, IndexArray
+
+MOST_STATES = 200_000
+"""States, times steps where these are counted, beyond which a question is refused."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an action does in a state, in integers over the denominator `total` of its observation and action:
+    to `successor` with `weight`, to success with `success`, and to a stop without success with the rest.
+    """
+
+    successor: tuple[int, ...]
+    weight: tuple[int, ...]
+    success: int
+    total: int
+    reward: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """`look[s]` is what state s looks like, `rows[s][k]` what its k-th action does; `origin[s]` is the state
+    of the model behind. `looks` are pairs of observation and number of steps, where these are counted, up to
+    `last_step`. `first` is where a play begins (−1: it is decided there, with `decided`).
+    """
+
+    pomdp: POMDP
+    objective: Objective
+    look: tuple[int, ...]
+    rows: tuple[tuple[Row, ...], ...]
+    origin: IndexArray
+    looks: tuple[tuple[int, int], ...]
+    first: int
+    decided: float
+    last_step: int
+
+    @property
+    def maximises(self) -> bool:
+        return self.objective.agent is Direction.MAX
+
+    @property
+    def earns(self) -> bool:
+        """Whether rewards are asked for, and not a probability."""
+        return self.objective.is_reward
+
+    @property
+    def must_reach(self) -> bool:
+        """Whether missing the target counts as infinitely much."""
+        return self.objective.kind is ObjectiveKind.REACH_REWARD
+
+    def actions_of(self, look: int) -> int:
+        return len(self.pomdp.actions[self.looks[look][0]])
+
+
+def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = ()) -> Question:
+    """The question in integers, at a point where the model has parameters. Refused where a play is not
+    decided by what is summed up here."""
+    model = pomdp.model
+    if not isinstance(model, ParametricMDP) or len(model.parameters.names) != len(point):
+        raise InputError(
+            "controllers are synthesised for models without intervals and parameters",
+            hint="evaluate one: `policy`; or say where to look: problem.at(…)",
+        )
+    kind = objective.kind
+    if objective.terminal is not None:
+        raise InputError("what last states are worth is not asked of partially observable models")
+    own, states = model.structure, model.states
+    exact = model.expressions.exact_values(point)
+    probability = [
+        Fraction(int(top), int(bottom))
+        for top, bottom in zip(exact.numerator.tolist(), exact.denominator.tolist(), strict=True)
+    ]
+    chance = [probability[e] for e in model.expression.tolist()]
+    reward = _rewards(objective, own.choices, own.choice_state)
+    target = np.zeros(states, np.bool_) if objective.target is None else np.asarray(objective.target)
+    allowed = np.ones(states, np.bool_) if objective.allowed is None else np.asarray(objective.allowed)
+    lower, upper = objective.lower_steps, objective.upper_steps
+    if kind is ObjectiveKind.NEXT:
+        lower, upper = 1, 1
+    last = upper if upper is not None else lower
+    if states * (last + 1) > MOST_STATES:
+        raise InputError(
+            f"{states:,} states and {last:,} steps: more than {MOST_STATES:,} pairs",
+            hint="ask for fewer steps",
+        )
+    hopeless = np.zeros(states, np.bool_)
+    if kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
+        hopeless = _hopeless(model.instantiate(point), target, allowed)
+    keep = Fraction(1) if objective.discount is None else Fraction(objective.discount)
+
+    def outcome(state: int, step: int) -> bool | None:
+        """Whether a play that is here has succeeded; None where it goes on."""
+        if kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
+            if target[state] and step >= lower:
+                return True
+            over = upper is not None and step >= upper
+            return False if over or hopeless[state] or not allowed[state] else None
+        if kind is ObjectiveKind.REACH_REWARD:
+            return True if target[state] else None
+        return False if kind is ObjectiveKind.CUMULATIVE and step >= last else None
+
+    number: dict[tuple[int, int], int] = {}
+    queue: list[tuple[int, int]] = []
+    first, decided = -1, 0.0
+    begin = outcome(own.initial, 0)
+    if begin is None:
+        first = number.setdefault((own.initial, 0), 0)
+        queue.append((own.initial, 0))
+    else:
+        decided = float(begin) if not objective.is_reward else 0.0
+    raw: list[list[tuple[dict[int, Fraction], Fraction, Fraction]]] = []
+    for state, step in queue:
+        after = min(step + 1, last)
+        mine = []
+        for choice in pomdp.aligned[own.choice_start[state] : own.choice_start[state + 1]].tolist():
+            going: dict[int, Fraction] = {}
+            success = Fraction(0)
+            for t in range(int(own.transition_start[choice]), int(own.transition_start[choice + 1])):
+                if chance[t] == 0:
+                    continue
+                there = (int(own.successor[t]), after)
+                ended = outcome(*there)
+                if ended is None:
+                    if there not in number:
+                        number[there] = len(queue)
+                        queue.append(there)
+                    place = number[there]
+                    going[place] = going.get(place, Fraction(0)) + keep * chance[t]
+                elif ended:
+                    success += chance[t]
+            mine.append((going, success, reward[choice]))
+        raw.append(mine)
+    seen = pomdp.observation.tolist()
+    pairs: dict[tuple[int, int], int] = {}
+    look = tuple(pairs.setdefault((seen[state], step), len(pairs)) for state, step in queue)
+    return Question(
+        pomdp,
+        objective,
+        look,
+        _in_integers(raw, look),
+        np.array([state for state, _ in queue], np.int32),
+        tuple(pairs),
+        first,
+        decided,
+        last,
+    )
+
+
+def _in_integers(
+    raw: list[list[tuple[dict[int, Fraction], Fraction, Fraction]]], look: tuple[int, ...]
+) -> tuple[tuple[Row, ...], ...]:
+    total: dict[tuple[int, int], int] = {}
+    for seen, mine in zip(look, raw, strict=True):
+        for k, (going, success, _) in enumerate(mine):
+            bottoms = [value.denominator for value in going.values()]
+            total[seen, k] = math.lcm(total.get((seen, k), 1), success.denominator, *bottoms)
+    rows = []
+    for seen, mine in zip(look, raw, strict=True):
+        own = []
+        for k, (going, success, reward) in enumerate(mine):
+            bottom = total[seen, k]
+            weight = tuple(int(value * bottom) for value in going.values())
+            own.append(Row(tuple(going), weight, int(success * bottom), bottom, reward))
+        rows.append(tuple(own))
+    return tuple(rows)
+
+
+def _rewards(objective: Objective, choices: int, owner: IndexArray) -> list[Fraction]:
+    earned = objective.reward
+    if earned is None:
+        return [Fraction(0)] * choices
+    if isinstance(earned, ParametricReward):
+        raise InputError("rewards with parameters do not go with partially observable models")
+    total = [Fraction(0)] * choices
+    if earned.choice is not None:
+        total = [Fraction(value) for value in earned.choice.tolist()]
+    if earned.state is not None:
+        state = [Fraction(value) for value in earned.state.tolist()]
+        total = [value + state[s] for value, s in zip(total, owner.tolist(), strict=True)]
+    if min(total) < 0:
+        raise InputError("negative rewards do not go with partially observable models")
+    return total
+
+
+def _hopeless(model: MDP, target: BoolArray, allowed: BoolArray) -> BoolArray:
+    """States from which no policy reaches a target through allowed states."""
+    own = model.structure
+    reaches = target.copy()
+    source = own.choice_state[own.transition_choice]
+    possible = (model.probability > 0) & allowed[source]
+    while True:
+        more = np.zeros(own.states, np.bool_)
+        more[source[possible & reaches[own.successor]]] = True
+        if not (more & ~reaches).any():
+            return ~reaches
+        reaches |= more

@@ -1,0 +1,112 @@
+"""`check` of partially observable models: both ends of what a controller can reach, and the controller."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import UNSET
+
+from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
+from tightrope.cli.options import refuse_options
+from tightrope.cli.output import leave, phase_progress
+from tightrope.errors import InputError
+from tightrope.model.parameters import parse_point
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP, controller_of
+from tightrope.prism.properties.query import Query
+from tightrope.solver.solution import OPEN
+from tightrope.verdict import Worth
+
+if TYPE_CHECKING:
+    from tightrope.cli.check import CheckRequest
+    from tightrope.io.output import OutputFile
+
+NOT_PARTIAL = (
+    "certificate sets misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
+)
+"""Options that do not go with partially observable models."""
+
+SECONDS = 10.0
+"""How long it looks, unless --time-limit says."""
+
+
+def check_partial(
+    request: CheckRequest, loaded: Any, queries: Sequence[Query], target: OutputFile | None
+) -> None:
+    """Solve, print, write the controller."""
+    from tightrope.beliefs.solve import solve_partial, value_of
+
+    pomdp: POMDP = loaded.model
+    refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
+    if target is not None and len(queries) > 1:
+        raise InputError(f"--policy-out goes with one property, not {len(queries)}")
+    if isinstance(pomdp.model, ParametricMDP):
+        names = pomdp.model.parameters.names
+        point = _point(request.at, pomdp) if names or request.at else ()
+    elif request.at is not None:
+        raise InputError("--at goes with parametric models, this one has no parameters")
+    given = None if request.policy is None else controller_of(pomdp, request.policy)
+    seconds = SECONDS if request.time_limit is None else request.time_limit
+    answers = []
+    for query in queries:
+        objective = query.objective
+        with phase_progress() as progress:
+            progress("solve")
+            if given is None:
+                solved = solve_partial(
+                    pomdp,
+                    objective,
+                    point=point,
+                    precision=max(request.precision, 1e-4),
+                    relative=not request.absolute,
+                    seconds=seconds,
+                )
+            else:
+                solved = value_of(pomdp, objective, given, request.precision, point)
+        truth = query.answer(solved.lower, solved.upper) if query.is_threshold else None
+        answered = solved.is_certified if truth is None else truth != OPEN
+        verdict = Worth.of(limit=None if answered else f"{query.text}: {solved.status}")
+        whose = (
+            "the given controller" if given is not None else "every controller that sees observations only"
+        )
+        notes = [f"the bounds are about {whose}"]
+        if given is None:
+            found = (
+                f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
+            )
+            notes.append(f"gap {solved.upper - solved.lower:.3g}, {found}")
+        record = PropertyAnswer(
+            verdict=verdict.word,
+            why=verdict.why,
+            assumptions=[],
+            question=query.text,
+            name=query.name or UNSET,
+            lower=solved.lower,
+            upper=solved.upper,
+            status="certified" if answered else "limit",
+            answer=truth or UNSET,
+            notes=notes,
+        )
+        answers.append(Answered(query, cast(Any, solved), solved.seconds, record))
+    verdict = Worth.worst([answer.verdict for answer in answers])
+    report_answers(loaded, answers, verdict, request.json)
+    sys.stdout.flush()
+    if target is not None:
+        result: Any = answers[0].result
+        target.check()
+        low, high = result.attained
+        result.controller.save(target.path, {"property": queries[0].text, "lower": low, "upper": high})
+    leave(verdict)
+
+
+def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:
+    assert isinstance(pomdp.model, ParametricMDP)
+    parameters = pomdp.model.parameters
+    if at is None:
+        raise InputError(
+            f"the model has parameters: {parameters.listed}",
+            hint=f"say where to look with --at {parameters.example(',')}",
+        )
+    return tuple(parse_point(at, parameters.names, "--at"))

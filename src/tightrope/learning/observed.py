@@ -1,0 +1,175 @@
+"""Learning about controllers that see observations: which one is chosen, and what is learned of it.
+
+A controller is chosen at an estimate of the parameters (`tightrope.beliefs`), or given. What is learned is
+its value: the chain that it makes of the model has the same parameters, so everything that is known of a
+region holds for it. Nothing is promised of other controllers, and none is needed for the promise: on the
+event that the region holds the truth, the bound holds for *every* controller at once, so that choosing one
+after looking at the data costs no confidence (slabs, which hold along one direction, are refused).
+
+The chain stands beside a copy of the model that no play reaches: its choices keep the counts of actions that
+the controller does not take. Copies of a choice are tied, as in every product.
+
+Images, or whatever a sensor reads, are assumed independent given the state: the model says so, where its
+reading is drawn anew in every step. The verdict names it where observations are drawn by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.beliefs.solve import solve_partial
+from tightrope.data.counts import Counts
+from tightrope.errors import InputError
+from tightrope.learning.learn import PlainQuestions, counts_of
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.pipeline import Pipeline, Progress
+from tightrope.logic.product_problem import ProductLift
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven
+from tightrope.model.pomdp import POMDP, Controller, controller_of
+from tightrope.model.product import Product, lift_objective
+from tightrope.model.structure import Structure
+from tightrope.problem import Problem
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+
+SECONDS = 10.0
+"""How long a controller is looked for, unless the user says."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ControllerLift(ProductLift):
+    """The chain of a controller beside the model it was made of."""
+
+    chosen: Controller | None = field(default=None, repr=False)
+
+    @property
+    def free_state(self) -> int:
+        """The initial state of the model beside the chain: no controller does better than who sees all."""
+        return self.product.structure.states - self.base.states + self.base.initial
+
+    def controller(self, policy: Policy) -> Policy:
+        """The controller, as a policy with a memory: the chain has no other."""
+        assert self.chosen is not None
+        return self.chosen.policy
+
+
+def controlled(problem: Problem, controller: Controller) -> Problem:
+    """The question about one controller of a partially observable model, on the chain that it makes."""
+    pomdp = problem.model
+    assert isinstance(pomdp, POMDP)
+    if not isinstance(pomdp.model, ParametricMDP):
+        raise InputError("learning is about the parameters of a model, and this one has intervals")
+    base = pomdp.model
+    product = _chain_beside(base.structure, controller.policy)
+    query = problem.query.with_objective(lift_objective(problem.query.objective, product), product.structure)
+    return Problem.lifted(ControllerLift(base, product, chosen=controller), query)
+
+
+def _chain_beside(base: Structure, policy: Policy) -> Product:
+    """The states that a policy with a memory reaches, with the choice it takes, then the model itself."""
+    rows = policy.memory
+    assert rows is not None
+    width = rows.memories
+    place = np.full(base.states * width, -1, np.int64)
+    place[rows.state * width + rows.memory] = np.arange(len(rows.state))
+    first = int(place[base.initial * width])
+    order = np.argsort(np.arange(len(rows.state)) != first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    state, memory = rows.state[order], rows.memory[order]
+    choice, following = rows.choice[order], rows.following[order]
+    count = np.diff(base.transition_start)[choice]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    transition = np.repeat(base.transition_start[choice], count) + within
+    after = base.successor[transition] * np.int64(width) + np.repeat(following, count)
+    chain = len(state)
+    successor = np.concatenate([rank[place[after]], base.successor.astype(np.int64) + chain])
+    built = Structure(
+        choice_start=np.concatenate([np.arange(chain), chain + base.choice_start]),
+        transition_start=np.concatenate([[0], np.cumsum(count), count.sum() + base.transition_start[1:]]),
+        successor=successor,
+        action=np.concatenate([base.action_of_choice[choice], base.action_of_choice]),
+        action_names=base.action_names,
+        declared_mdp=True,
+    )
+    return Product(
+        built,
+        np.concatenate([state, np.arange(base.states)]).astype(np.int32),
+        np.concatenate([memory, np.full(base.states, width)]).astype(np.int32),
+        np.concatenate([choice, np.arange(base.choices)]),
+        np.concatenate([transition, np.arange(base.transitions)]),
+    )
+
+
+class ObservedControllers(PlainQuestions):
+    """The reduction of partially observable models."""
+
+    def apply(self, problem: Problem) -> Problem:
+        problem.query.objective  # noqa: B018 - refused in the words of the table where it is not plain
+        if problem.query.is_threshold:
+            raise InputError(
+                f"{problem.text} is true or false, but learning needs a value to optimise",
+                hint="ask for the value: Pmax=? [ … ]",
+            )
+        return problem
+
+    def start(
+        self,
+        problem: Problem,
+        data: Any,
+        delta: float,
+        *,
+        options: LearnOptions,
+        part: Mapping[str, int],
+        policy: PolicyGiven | Controller | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Pipeline:
+        pomdp = problem.model
+        assert isinstance(pomdp, POMDP)
+        counts = counts_of(data, pomdp.model, part)
+        lifted = observed_problem(problem, counts, options, policy)
+        return Pipeline.start(lifted, counts, delta, options=options, progress=progress)
+
+
+def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, policy: Any) -> Problem:
+    """The question about the given controller, or about the best one found at the estimate."""
+    pomdp = problem.model
+    assert isinstance(pomdp, POMDP)
+    given = None if policy is None else controller_of(pomdp, policy)
+    return controlled(problem, choose_controller(problem, counts, options) if given is None else given)
+
+
+def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -> Controller:
+    """The best controller found at the estimate of the parameters."""
+    pomdp = problem.model
+    assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)
+    point = estimate_point(pomdp.model, counts)
+    seconds = min(SECONDS, options.seconds)
+    return solve_partial(
+        pomdp, problem.query.objective, point=point, precision=1e-3, seconds=seconds
+    ).controller
+
+
+def estimate_point(model: ParametricMDP, counts: Counts) -> list[Fraction]:
+    """A point of the domain near the estimate, with short numbers where there are some."""
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+    weight = np.bincount(model.expression, counts.transition.astype(np.float64), len(model.expressions))
+    t = maximiser.estimate(weight.astype(np.float64))
+    for digits in (2, 3, 5):
+        short = np.round(t, digits)
+        if maximiser.is_inside(short):
+            exact = [Fraction(round(value * 10**digits), 10**digits) for value in short.tolist()]
+            theta = [polynomial.evaluate(exact) for polynomial in coordinates.substitution]
+            if model.parameters.contains(theta):
+                return theta
+    return [
+        polynomial.evaluate([Fraction(value) for value in t.tolist()])
+        for polynomial in coordinates.substitution
+    ]

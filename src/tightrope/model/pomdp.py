@@ -1,0 +1,379 @@
+"""Partially observable models: what a controller sees of the state, and controllers that act on it.
+
+Every state has one observation, a number with a name. States that look alike offer the same actions; their
+choices are matched by the actions' names, those of one name in their order. A sensor that errs is part of the
+state: its reading is a variable that a transition draws, with probabilities that may depend on parameters.
+
+A controller is a finite machine. In node n, on seeing o, it goes to node `following[n, o]`, and takes the
+action that this node has for o. Node 0 is where a play begins, before the first observation. So what it does
+depends on observations alone, and for the model it is a policy with a memory: the node it was in.
+
+The file of a controller has a row per node and observation that a play can meet there: the node, what is
+seen, the action, and the node from then on.
+
+    {"format": "tightrope observer", "version": 1, "model": "9f2c…",
+     "controller": [[0, "(o=1)", "left", 1], …]}
+
+On an observation that no row of its node is about, it does what it does most often on seeing that,
+anywhere, and stays in its node; on one that no row is about at all, it takes the first action offered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.atomic import atomic_write
+from tightrope.errors import InputError, Location, describe
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.structure import Structure, frozen_array, sizes
+from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.record import Facts, Record
+
+FORMAT, VERSION = "tightrope observer", 1
+
+Hidden = ParametricMDP | IntervalMDP | MDP
+"""The models behind observations."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class POMDP(Record):
+    """A model of which a controller sees `observation[state]`, whose name is in `names`.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "go", {1: "1/2", 2: "1/2"}), (1, "left", {3: 1}), (1, "right", {4: 1}),
+    ...         (2, "left", {4: 1}), (2, "right", {3: 1}), (3, "", {3: 1}), (4, "", {4: 1})]
+    >>> hidden = tr.build_from_rows(rows, labels={"won": [3]})
+    >>> model = tr.POMDP(hidden, [0, 1, 1, 2, 3], ("start", "door", "won", "lost"))
+    >>> tr.solve(model, 'Pmax=? [ F "won" ]').interval
+    Interval(lower=0.5, upper=0.5)
+    """
+
+    model: Hidden
+    observation: IndexArray
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Hidden):
+            raise InputError("`model` of a POMDP is no model with states in discrete time")
+        seen = np.asarray(self.observation)
+        if seen.shape != (self.model.states,) or not np.issubdtype(seen.dtype, np.integer):
+            raise InputError(
+                f"observations: one whole number per state is wanted, for {self.model.states:,} states"
+            )
+        object.__setattr__(self, "names", tuple(str(name) for name in self.names))
+        wrong = np.flatnonzero((seen < 0) | (seen >= len(self.names)))
+        if len(wrong):
+            state = int(wrong[0])
+            raise InputError(
+                f"state {self.structure.state_name(state)} has the observation {int(seen[state])}, and "
+                f"there are {len(self.names):,} names"
+            )
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise InputError(f"two observations are called {twice!r}", hint="give each a name of its own")
+        object.__setattr__(self, "observation", frozen_array(seen, np.int32))
+        _ = self.aligned
+
+    @property
+    def structure(self) -> Structure:
+        return self.model.structure
+
+    @property
+    def states(self) -> int:
+        return self.model.states
+
+    @property
+    def observations(self) -> int:
+        return len(self.names)
+
+    def _title_(self) -> str:
+        return f"POMDP: {sizes(self.structure)}, {self.observations:,} observations"
+
+    def _facts_(self) -> Facts:
+        return [fact for fact in self.model._facts_() if fact[0] != "hash"]
+
+    def hash(self) -> str:
+        """Identity of the model behind the observations."""
+        return self.model.hash()
+
+    @cached_property
+    def aligned(self) -> OffsetArray:
+        """For every choice of the model, in the order of its own, the choices of each state sorted so that
+        the k-th ones of states that look alike have one action.
+        """
+        own, seen = self.structure, self.observation
+        action = own.action_of_choice
+        order: OffsetArray = np.lexsort((np.arange(own.choices), action, own.choice_state))
+        first_with = np.full(self.observations, -1, np.int64)
+        for state in range(own.states):
+            look = int(seen[state])
+            other = int(first_with[look])
+            if other < 0:
+                first_with[look] = state
+                continue
+            mine = action[order[own.choice_start[state] : own.choice_start[state + 1]]]
+            theirs = action[order[own.choice_start[other] : own.choice_start[other + 1]]]
+            if not np.array_equal(mine, theirs):
+                raise InputError(
+                    f"states {own.state_name(other)} and {own.state_name(state)} look alike "
+                    f"({self.names[look]}) but offer other actions: {_listed(own, theirs)} and "
+                    f"{_listed(own, mine)}",
+                    hint="a controller must know what it can do: let the observation tell them apart, or "
+                    "give both the same actions",
+                )
+        order.flags.writeable = False
+        return order
+
+    @cached_property
+    def actions(self) -> tuple[tuple[int, ...], ...]:
+        """The numbers of the actions that each observation offers, in the order of `aligned`."""
+        own = self.structure
+        offered: list[tuple[int, ...]] = [()] * self.observations
+        for state in range(own.states):
+            if not offered[look := int(self.observation[state])]:
+                which = self.aligned[own.choice_start[state] : own.choice_start[state + 1]]
+                offered[look] = tuple(own.action_of_choice[which].tolist())
+        return tuple(offered)
+
+    def action_name(self, observation: int, number: int) -> str:
+        """`'left'`, or the number of the choice where the action has no name."""
+        offered = self.actions[observation]
+        name = self.structure.action_names[offered[number]]
+        return name if name and offered.count(offered[number]) == 1 else f"{name}#{number}"
+
+    def find_action(self, observation: int, name: str) -> int:
+        """The place of an action among those that an observation offers."""
+        offered = [self.action_name(observation, k) for k in range(len(self.actions[observation]))]
+        if name in offered:
+            return offered.index(name)
+        raise InputError(
+            f"there is no action {name!r} on seeing {self.names[observation]}",
+            hint=f"there are {', '.join(map(repr, offered))}",
+        )
+
+    def find_observation(self, name: str) -> int:
+        """The number of an observation by its name."""
+        if name in self.names:
+            return self.names.index(name)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self.names, 1)
+        raise InputError(
+            f"there is no observation {name!r}",
+            hint=f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names[:8])} …",
+        )
+
+
+def _listed(structure: Structure, actions: IndexArray) -> str:
+    return ", ".join(repr(structure.action_names[a]) for a in actions.tolist())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Controller(Record):
+    """A finite machine that acts on observations: `following[node, o]` and `action[node, o]`, by the place
+    of the action among those that o offers. A play begins in node 0; `action` is that of the node behind.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "l", {0: 1}), (0, "r", {1: 1}), (1, "l", {0: 1}), (1, "r", {1: 1})]
+    >>> model = tr.POMDP(tr.build_from_rows(rows, labels={"b": [1]}), [0, 0], ("dark",))
+    >>> controller = tr.Controller(model, [[0]], [[1]])
+    >>> controller.act(0, "dark"), tr.solve(model, 'Pmax=? [ F "b" ]', policy=controller).interval.lower
+    (('r', 0), 1.0)
+    """
+
+    pomdp: POMDP
+    following: IndexArray
+    action: IndexArray
+
+    def __post_init__(self) -> None:
+        for name in ("following", "action"):
+            object.__setattr__(self, name, frozen_array(np.asarray(getattr(self, name)), np.int32))
+        shape = (len(self.following), self.pomdp.observations)
+        if self.following.ndim != 2 or self.following.shape != shape or self.action.shape != shape:
+            raise InputError(
+                f"a controller has a row per node and a column per observation, of which the model has "
+                f"{self.pomdp.observations:,}"
+            )
+        if not len(self.following) or self.following.min() < 0 or self.following.max() >= shape[0]:
+            raise InputError("a controller goes to a node that it does not have")
+        offered = np.array([len(each) for each in self.pomdp.actions])
+        wrong = np.argwhere((self.action < 0) | (self.action >= offered[None, :]))
+        wrong = wrong[[bool(self.pomdp.actions[o]) for _, o in wrong]] if len(wrong) else wrong
+        if len(wrong):
+            node, look = wrong[0].tolist()
+            raise InputError(
+                f"the controller takes action number {int(self.action[node, look])} on seeing "
+                f"{self.pomdp.names[look]}, which offers {len(self.pomdp.actions[look])}"
+            )
+
+    @property
+    def nodes(self) -> int:
+        return len(self.following)
+
+    def _title_(self) -> str:
+        return f"Controller: {self.nodes:,} nodes, {self.pomdp.observations:,} observations"
+
+    def _facts_(self) -> Facts:
+        return [("model", self.pomdp._title_())]
+
+    def act(self, node: int, observation: int | str) -> tuple[str, int]:
+        """The action taken in a node on seeing an observation, and the node from then on."""
+        look = self.pomdp.find_observation(observation) if isinstance(observation, str) else int(observation)
+        return self.pomdp.action_name(look, int(self.action[node, look])), int(self.following[node, look])
+
+    @staticmethod
+    def memoryless(pomdp: POMDP, action: Sequence[int]) -> Controller:
+        """One action per observation, by its place."""
+        return Controller(pomdp, np.zeros((1, pomdp.observations), np.int32), np.array([action]))
+
+    def save(self, path: str | PathLike[str], certified: Mapping[str, Any] | None = None) -> None:
+        """Write the rows that a play can meet, as JSON; `certified` is what is known of the value."""
+        rows = self.policy.memory
+        assert rows is not None
+        seen = self.pomdp.observation[rows.state]
+        met = sorted({(node, look) for node, look in zip(self._met.tolist(), seen.tolist(), strict=True)})
+        number = {node: place for place, node in enumerate(sorted({0, *(node for node, _ in met)}))}
+        listed = []
+        for node, look in met:
+            action, after = self.act(node, look)
+            listed.append([number[node], self.pomdp.names[look], action, number[after]])
+        head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "model": self.pomdp.hash()}
+        if certified is not None:
+            head["certified"] = dict(certified)
+        with atomic_write(Path(path)) as file:
+            inner = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in listed)
+            top = json.dumps(head, ensure_ascii=False)[:-1]
+            file.write(f'{top},\n "controller": [\n  {inner}\n ]}}\n')
+
+    @property
+    def _met(self) -> OffsetArray:
+        """The node of every row of `policy`, by its own number."""
+        return self._reached[1]
+
+    @property
+    def policy(self) -> Policy:
+        """The same as a policy of the model behind: its memory is the node."""
+        return self._reached[0]
+
+    @cached_property
+    def _reached(self) -> tuple[Policy, OffsetArray]:
+        """The rows of the policy that a play can meet, and the node of each."""
+        own, seen = self.pomdp.structure, self.pomdp.observation
+        row = {(own.initial, 0): 0}
+        queue = [(own.initial, 0)]
+        choice, following = [], []
+        for state, node in queue:
+            look = int(seen[state])
+            taken = int(self.pomdp.aligned[own.choice_start[state] + int(self.action[node, look])])
+            behind = int(self.following[node, look])
+            choice.append(taken)
+            following.append(behind)
+            span = slice(own.transition_start[taken], own.transition_start[taken + 1])
+            for after in own.successor[span].tolist():
+                if (after, behind) not in row:
+                    row[after, behind] = len(queue)
+                    queue.append((after, behind))
+        memory = np.array([node for _, node in queue], np.int64)
+        used = np.unique(np.concatenate([[0], memory, following]))
+        rows = FiniteMemoryChoices(
+            np.array([state for state, _ in queue]),
+            np.searchsorted(used, memory),
+            np.array(choice),
+            np.searchsorted(used, np.array(following)),
+        )
+        return Policy(own, rows), memory
+
+
+ControllerGiven = Controller | str | PathLike[str] | Mapping[str, str] | Callable[[str], str]
+"""A controller, its file, or an action by name for every observation: a mapping or a function of its name."""
+
+
+def controller_of(pomdp: POMDP, given: Any) -> Controller:
+    """The controller that was given, in any form; refused where it is one for other observations."""
+    if isinstance(given, Controller):
+        if given.pomdp.names != pomdp.names or given.pomdp.actions != pomdp.actions:
+            raise InputError("the controller is for other observations, or for other actions")
+        return given if given.pomdp is pomdp else Controller(pomdp, given.following, given.action)
+    if isinstance(given, str | PathLike):
+        return _read(pomdp, Path(given))
+    if isinstance(given, Mapping):
+        for name in given:
+            pomdp.find_observation(name)
+        answers: dict[str, Any] = dict(given)
+    elif callable(given):
+        many = [look for look, offered in enumerate(pomdp.actions) if len(offered) > 1]
+        answers = {pomdp.names[look]: given(pomdp.names[look]) for look in many}
+    else:
+        raise InputError(
+            f"`policy` is {describe(given)}, no controller of a partially observable model",
+            hint="a Controller, the path of its file, or an action by name for every observation",
+        )
+    action = []
+    for look, name in enumerate(pomdp.names):
+        offered = len(pomdp.actions[look])
+        if name not in answers and offered > 1:
+            raise InputError(f"the controller says nothing about the observation {name}")
+        action.append(pomdp.find_action(look, str(answers[name])) if name in answers else 0)
+    return Controller.memoryless(pomdp, action)
+
+
+def _read(pomdp: POMDP, path: Path) -> Controller:
+    """The controller of a file."""
+    place = Location(str(path))
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read it: {error.strerror}", place) from None
+    except ValueError as error:
+        raise InputError(f"this is no JSON: {error}", place) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError(
+            "this is no controller that sees observations",
+            place,
+            hint=f'its file says "format": "{FORMAT}"; a policy of states would see too much',
+        )
+    if document.get("version") != VERSION:
+        raise InputError(f"version {document.get('version')} of such files is not known", place)
+    rows = document.get("controller")
+    if not isinstance(rows, list) or not rows:
+        raise InputError('"controller" is no list of rows', place)
+    met: dict[tuple[int, int], tuple[int, int]] = {}
+    for number, row in enumerate(rows, 1):
+        try:
+            node, seen, name, after = row
+            assert isinstance(node, int) and isinstance(after, int) and min(node, after) >= 0
+            assert isinstance(seen, str) and isinstance(name, str)
+        except (TypeError, ValueError, AssertionError):
+            raise InputError(f"row {number} is not [node, observation, action, node]", place) from None
+        try:
+            look = pomdp.find_observation(seen)
+            wanted = pomdp.find_action(look, name)
+        except InputError as error:
+            raise InputError(f"row {number}: {error.message}", place, error.hint) from None
+        if (node, look) in met:
+            raise InputError(f"row {number}: node {node} has another row for {seen}", place)
+        met[node, look] = wanted, after
+    nodes = 1 + max(max(node, after) for (node, _), (_, after) in met.items())
+    if nodes > len(rows) + 1:
+        raise InputError(f"there are {nodes:,} nodes and {len(rows):,} rows: number them from 0 on", place)
+    usual = [
+        Counter(action for (_, o), (action, _) in met.items() if o == look)
+        for look in range(pomdp.observations)
+    ]
+    action = np.tile([each.most_common(1)[0][0] if each else 0 for each in usual], (nodes, 1))
+    following = np.tile(np.arange(nodes)[:, None], (1, pomdp.observations))
+    for (node, look), (taken, after) in met.items():
+        action[node, look], following[node, look] = taken, after
+    return Controller(pomdp, following.astype(np.int32), action.astype(np.int32))

@@ -1,0 +1,260 @@
+"""Partial observation: exact beliefs, bounds that hold for every controller, what is learned of one."""
+
+import itertools
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.beliefs.graph import BeliefGraph
+from tightrope.beliefs.question import question_of
+from tightrope.beliefs.solve import solve_partial
+from tightrope.cli.app import run
+
+MAZE = """
+pomdp
+observables o endobservables
+module maze
+  s : [-1..13]; o : [0..7];
+  [place] s=-1 -> 1/10:(s'=0)&(o'=1) + 1/10:(s'=1)&(o'=2) + 1/10:(s'=2)&(o'=3) + 1/10:(s'=3)&(o'=2)
+    + 1/10:(s'=4)&(o'=4) + 1/10:(s'=5)&(o'=5) + 1/10:(s'=6)&(o'=5) + 1/10:(s'=7)&(o'=5)
+    + 1/10:(s'=8)&(o'=6) + 1/10:(s'=9)&(o'=6);
+  [north] s<=4&s>=0 -> true;
+  [north] s=5 -> (s'=0)&(o'=1);
+  [north] s=6 -> (s'=2)&(o'=3);
+  [north] s=7 -> (s'=4)&(o'=4);
+  [north] s=8|s=9 -> (s'=s=8?5:7)&(o'=5);
+  [south] s=1|s=3|s=8|s=9 -> true;
+  [south] s=0|s=2|s=4 -> (s'=5+floor(s/2))&(o'=5);
+  [south] s=5|s=7 -> (s'=s=5?8:9)&(o'=6);
+  [south] s=6 -> (s'=10)&(o'=7);
+  [east] s>=4 & s<=9 -> true;
+  [east] s=0|s=2 -> (s'=s+1)&(o'=2);
+  [east] s=1|s=3 -> (s'=s+1)&(o'=s=1?3:4);
+  [west] s=0 | (s>=5 & s<=9) -> true;
+  [west] s=1|s=3 -> (s'=s-1)&(o'=s=1?1:3);
+  [west] s=2|s=4 -> (s'=s-1)&(o'=2);
+  [done] s=10 -> true;
+endmodule
+init s=-1 & o=0 endinit
+label "goal" = s=10;
+rewards s!=-1 : 1; endrewards
+"""
+
+
+def hidden(rows, labels, seen, rewards=None):
+    model = tr.build_from_rows(rows, labels=labels)
+    if rewards is not None:
+        from dataclasses import replace
+
+        from tightrope.model.structure import RewardStructure
+
+        own = replace(model.structure, rewards={"": RewardStructure(np.array(rewards, float), None)})
+        model = replace(model, structure=own)
+    return tr.POMDP(model, np.array(seen, np.int32), tuple(f"o{k}" for k in range(max(seen) + 1)))
+
+
+def random_pomdp(seed, with_rewards=False):
+    rng = np.random.default_rng(seed)
+    states, looks, actions = int(rng.integers(3, 7)), int(rng.integers(1, 4)), 2
+    rows, seen = [], rng.integers(0, looks, states)
+    for s in range(states):
+        for a in range(actions):
+            targets = rng.choice(states + 2, size=int(rng.integers(1, 4)), replace=False)
+            weight = rng.integers(1, 4, len(targets))
+            total = int(weight.sum())
+            rows.append(
+                (s, f"a{a}", {int(t): Fraction(int(w), total) for t, w in zip(targets, weight, strict=True)})
+            )
+    rows += [(states, "", {states: 1}), (states + 1, "", {states + 1: 1})]
+    looks = [*seen.tolist(), looks, looks + 1]
+    rewards = [*rng.integers(0, 3, states).tolist(), 0, 0] if with_rewards else None
+    order = sorted(set(looks))
+    return hidden(rows, {"goal": [states]}, [order.index(o) for o in looks], rewards)
+
+
+def exact_horizon(pomdp, objective, depth):
+    """The best probability within `depth` steps over all controllers: all histories, exactly."""
+    model = pomdp.model
+    own, p = model.structure, model.expressions.exact_values(()).to_fractions()
+    best = max if objective.agent.value == "max" else min
+
+    def value(belief, left):
+        won = sum((w for s, w in belief.items() if objective.target[s]), Fraction(0))
+        alive = {s: w for s, w in belief.items() if not objective.target[s]}
+        if not alive or left == 0:
+            return won
+        look = pomdp.observation[next(iter(alive))]
+        options = []
+        for k in range(len(pomdp.actions[look])):
+            parts = {}
+            for s, w in alive.items():
+                c = int(pomdp.aligned[own.choice_start[s] + k])
+                for t in range(int(own.transition_start[c]), int(own.transition_start[c + 1])):
+                    to = int(own.successor[t])
+                    part = parts.setdefault(int(pomdp.observation[to]), {})
+                    part[to] = part.get(to, Fraction(0)) + w * p[int(model.expression[t])]
+            options.append(sum((value(part, left - 1) for part in parts.values()), Fraction(0)))
+        return won + best(options)
+
+    return value({own.initial: Fraction(1)}, depth)
+
+
+def test_maze_is_solved_exactly(tmp_path):
+    path = tmp_path / "maze.prism"
+    path.write_text(MAZE)
+    model = tr.load(path)
+    solved = tr.solve(model, 'Rmin=? [ F "goal" ]', precision=1e-4)
+    assert solved.is_certified
+    assert solved.lower <= 4.3 <= solved.upper and solved.upper - solved.lower < 1e-3
+    again = tr.solve(model, 'Rmin=? [ F "goal" ]', policy=solved.controller)
+    assert again.lower <= again.upper <= solved.upper + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_hold_for_every_controller(seed):
+    pomdp = random_pomdp(seed)
+    for text in ('Pmax=? [ F<=4 "goal" ]', 'Pmin=? [ F<=4 "goal" ]'):
+        objective = tr.Problem(pomdp, text).objective
+        solved = solve_partial(pomdp, objective, precision=1e-6, seconds=math.inf, beliefs=3000)
+        truth = float(exact_horizon(pomdp, objective, 4))
+        assert solved.lower - 1e-9 <= truth <= solved.upper + 1e-9, text
+        assert solved.upper - solved.lower < 1e-4
+    text = 'Pmax=? [ F "goal" ]'
+    objective = tr.Problem(pomdp, text).objective
+    coarse = solve_partial(pomdp, objective, precision=0.05, seconds=math.inf, beliefs=40)
+    assert float(exact_horizon(pomdp, objective, 5)) <= coarse.upper + 1e-9
+    best = 0.0
+    offered = [range(max(1, len(actions))) for actions in pomdp.actions]
+    for action in itertools.product(*offered):
+        value = tr.solve(pomdp, text, policy=tr.Controller.memoryless(pomdp, list(action)))
+        best = max(best, value.lower)
+    assert best <= coarse.upper + 1e-9
+    assert coarse.attained[0] <= coarse.upper + 1e-9 and coarse.lower == coarse.attained[0]
+
+
+def test_beliefs_are_exact_and_near_ones_are_not_merged():
+    # Looking moves the belief a little towards one side, forever: infinitely many beliefs, all different.
+    rows = [(0, "", {1: Fraction(1, 2), 2: Fraction(1, 2)})]
+    for s in (1, 2):
+        good = Fraction(499999, 10**6) if s == 1 else Fraction(500001, 10**6)
+        for at in (s, s + 2):
+            rows.append((at, "look", {s: good, s + 2: 1 - good}))
+            rows += [(at, "one", {5 if s == 1 else 6: 1}), (at, "two", {6 if s == 1 else 5: 1})]
+    rows += [(5, "", {5: 1}), (6, "", {6: 1})]
+    pomdp = hidden(rows, {"won": [5]}, [0, 1, 1, 2, 2, 3, 4])
+    question = question_of(pomdp, tr.Problem(pomdp, 'Pmax=? [ F "won" ]').objective)
+    graph = BeliefGraph.of(question)
+    for number in range(40):
+        graph.expand(number)
+    mixed = [b for b in graph.belief if len(b[1]) == 2]
+    assert len(mixed) == len(set(mixed)) > 30
+    assert all(math.gcd(*b[2]) == 1 for b in graph.belief)
+    for moves in graph.moves:
+        for move in moves:
+            assert sum(move.weight) + move.success <= move.total
+    # No probability leaks: where nothing stops, the masses of an expanded belief sum to one exactly.
+    first = graph.question.pomdp.structure.action_names.index("look")
+    for number, kind in enumerate(graph.kind):
+        look = graph.question.looks[graph.belief[number][0]][0]
+        if kind == "expanded" and first in pomdp.actions[look]:
+            move = graph.moves[number][pomdp.actions[look].index(first)]
+            assert sum(move.weight) == move.total
+
+
+def test_two_looks_through_one_sensor_are_coupled():
+    parameters = tr.Parameters.box(p=("0.2", "0.8"))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {3: p, 4: 1 - p}), (2, "", {4: p, 3: 1 - p})]
+    rows += [(3, "", {3: 1}), (4, "", {4: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"differ": [4]})
+    pomdp = tr.POMDP(model, [0, 1, 2, 3, 3], ("start", "one", "two", "end"))
+    only = tr.Controller.memoryless(pomdp, [0, 0, 0, 0])
+    result = tr.solve(pomdp, 'Pmax=? [ F "differ" ]', policy=only)
+    assert result.interval.lower == pytest.approx(0.32, abs=2e-3)
+    assert result.interval.upper == pytest.approx(0.5, abs=2e-3)
+
+
+def test_learning_covers_the_controllers_true_value():
+    """A sensor that errs with an unknown probability: 200 logs at δ = .1, the true value inside."""
+    parameters = tr.Parameters.box(p=("0.05", "0.45"))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: Fraction(1, 2), 2: Fraction(1, 2)})]
+    for s in (1, 2):  # look: the reading is right with probability 1 − p
+        rows.append((s, "look", {2 * s + 1: 1 - p, 2 * s + 2: p}))
+    for s in (3, 4, 5, 6):
+        left = s in (3, 4)
+        rows += [(s, "left", {7 if left else 8: 1}), (s, "right", {8 if left else 7: 1})]
+    rows += [(7, "", {7: 1}), (8, "", {8: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"won": [7]})
+    pomdp = tr.POMDP(model, [0, 1, 1, 2, 3, 3, 2, 4, 5], ("start", "dark", "L", "R", "won", "lost"))
+    problem = tr.Problem(pomdp, 'Pmax=? [ F "won" ]')
+    truth, misses = 0.8, 0
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        wrong = int(rng.binomial(100, 1 - truth))
+        data = [[(0, "", 1), (1, "look", 4)]] * wrong + [[(0, "", 1), (1, "look", 3)]] * (100 - wrong)
+        result = tr.learn(problem, data, delta=0.1, region="polytope", outcomes="none")
+        assert result.controller.has_memory
+        misses += not result.interval.lower <= truth <= result.interval.upper
+        assert result.guarantee > 0.5
+    assert misses <= 8
+
+
+def test_controllers_are_written_and_read(tmp_path, capsys):
+    path, out = tmp_path / "maze.prism", tmp_path / "c.json"
+    path.write_text(MAZE)
+    words = ["check", str(path), "--prop", 'Rmin=? [ F "goal" ]', "--json"]
+    assert run([*words, "--policy-out", str(out), "--time-limit", "600"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["lower"] <= 4.3 <= answer["upper"] and answer["verdict"] == "proved"
+    assert json.loads(out.read_text())["format"] == "tightrope observer"
+    assert run([*words, "--policy", str(out)]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["upper"] == pytest.approx(4.3, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MAZE.replace("observables o endobservables", ""), "a pomdp says what is observed"),
+        (MAZE.replace("observables o", "observables q"), "observable 'q' is no variable"),
+        (MAZE.replace("pomdp", "mdp"), "observables belong to models of type pomdp"),
+        (MAZE.replace("[south] s=1|s=3|s=8", "[south] s=1|s=8"), "look alike"),
+        (MAZE.replace("observables o endo", "observables o, o endo"), "'o' is observed twice"),
+    ],
+)
+def test_wrong_models_are_refused(tmp_path, text, message):
+    path = tmp_path / "maze.prism"
+    path.write_text(text)
+    with pytest.raises(tr.InputError, match=message):
+        tr.load(path)
+
+
+def test_wrong_controllers_are_refused(tmp_path):
+    pomdp = random_pomdp(3)
+    text = 'Pmax=? [ F "goal" ]'
+    for given, message in (
+        ({"nothing": "a0"}, "there is no observation 'nothing'"),
+        ({"o0": "a7"}, "there is no action 'a7'"),
+        (7, "no controller"),
+    ):
+        with pytest.raises(tr.InputError, match=message):
+            tr.solve(pomdp, text, policy=given)
+    path: Path = tmp_path / "c.json"
+    head = '"format": "tightrope observer", "version": 1'
+    for document, message in (
+        ("[", "no JSON"),
+        ('{"format": "tightrope policy"}', "sees observations"),
+        (f'{{{head}, "controller": [[0, "o0"]]}}', "row 1 is not"),
+        (f'{{{head}, "controller": [[0, "x", "a0", 0]]}}', "row 1: there is no"),
+    ):
+        path.write_text(document)
+        with pytest.raises(tr.InputError, match=message):
+            tr.solve(pomdp, text, policy=path)
+    with pytest.raises(tr.InputError, match="partially observable"):
+        tr.solve(pomdp, text, sets="rectangular")

@@ -39,7 +39,10 @@ from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import solve_query
 
 if TYPE_CHECKING:
-    from tightrope.beliefs.solve import PartialSolution
+    pass
+
+PARTIAL_PRECISION, PARTIAL_SECONDS = 1e-4, 60.0
+"""How close, and how long, bounds over all controllers are looked for at most."""
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -175,9 +178,7 @@ def solve(
     return answer
 
 
-def _solve_partial(
-    question: Problem, policy: Any, precision: float, relative: bool, seconds: float
-) -> PartialSolution | LearningResult:
+def _solve_partial(question: Problem, policy: Any, precision: float, relative: bool, seconds: float) -> Any:
     """Both sides of the optimum over controllers, or the value of one, over the domain where there is one."""
     from tightrope.beliefs.solve import solve_partial, value_of
     from tightrope.learning.observed import controlled
@@ -186,7 +187,9 @@ def _solve_partial(
     assert isinstance(pomdp, POMDP)
     objective = question.query.objective
     if policy is None:
-        solved = solve_partial(pomdp, objective, precision=precision, relative=relative, seconds=seconds)
+        close = max(precision, PARTIAL_PRECISION)
+        given = min(seconds, PARTIAL_SECONDS)
+        solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=given)
     elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
         options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
         return solve_over_domain(controlled(question, controller_of(pomdp, policy)), options)

@@ -56,8 +56,9 @@ class POMDP(Record):
     ...         (2, "left", {4: 1}), (2, "right", {3: 1}), (3, "", {3: 1}), (4, "", {4: 1})]
     >>> hidden = tr.build_from_rows(rows, labels={"won": [3]})
     >>> model = tr.POMDP(hidden, [0, 1, 1, 2, 3], ("start", "door", "won", "lost"))
-    >>> tr.solve(model, 'Pmax=? [ F "won" ]').interval
-    Interval(lower=0.5, upper=0.5)
+    >>> solved = tr.solve(model, 'Pmax=? [ F "won" ]')
+    >>> round(solved.lower, 6), round(solved.upper, 6)
+    (0.5, 0.5)
     """
 
     model: Hidden

@@ -40,6 +40,7 @@ from tightrope.benchmarks.suite import list_instances, load, parse_bench, questi
 from tightrope.certificate.archive import load as load_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
@@ -67,16 +68,29 @@ What = tuple[str, str, str | None]
 
 
 @dataclass(frozen=True)
-class Row:
-    """One certificate; `valid` is None where nothing was certified, and `words` say why.
-
-    `sets` are those asked for, and `certified` those of the result, where learning fell back to others.
-    """
+class Named:
+    """What is known of one combination of an instance."""
 
     instance: str
     transitions: int
     region: str
     sets: str
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.instance, self.region, self.sets
+
+
+R = TypeVar("R", bound=Named)
+
+
+@dataclass(frozen=True)
+class Row(Named):
+    """One certificate; `valid` is None where nothing was certified, and `words` say why.
+
+    `sets` are those asked for, and `certified` those of the result, where learning fell back to others.
+    """
+
     certified: str = ""
     valid: bool | None = None
     learn: float | None = None
@@ -87,10 +101,6 @@ class Row:
     gigabytes: float = 0.0
     wider: float = 0.0
     words: str = ""
-
-    @property
-    def name(self) -> tuple[str, str, str]:
-        return self.instance, self.region, self.sets
 
     def line(self) -> str:
         verdict = {True: "valid", False: "FAILS", None: "-"}[self.valid]
@@ -136,55 +146,66 @@ def combinations(smoke: bool) -> Iterator[What]:
 
 
 def main() -> int:
-    asked = _asked()
+    asked = parser(__doc__, "seconds for a combination; 0: none", 900.0).parse_args()
     if asked.table is not None:
-        print(table(list(_read(asked.table).values())))
+        print(table(list(read(asked.table, Row).values())))
         return 0
-    known = {} if asked.results is None else _read(asked.results)
     rows: list[Row] = []
-    for instance in _instances(asked):
-        case: Case | None = None
-        for what in combinations(asked.smoke):
-            name = instance.name, _region_name(what), what[1]
-            if asked.only and f"{name[1]}/{name[2]}" not in asked.only:
-                continue
-            if name not in known:
-                if case is None:
-                    model = load(instance)
-                    if asked.most is not None and model.transitions > asked.most:
-                        print(f"{instance.name:18} {model.transitions} transitions: left out", flush=True)
-                        break
-                    case = Case.of(instance, model, asked.episodes)
-                row = certify(case, what, asked)
-                if asked.results is not None:
-                    with asked.results.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(asdict(row)) + "\n")
-            else:
-                row = known[name]
-            rows.append(row)
-            print(row.line(), flush=True)
+    for row in each(
+        asked, Row, list(combinations(asked.smoke)), lambda _, case, what: certify(case, what, asked)
+    ):
+        rows.append(row)
+        print(row.line(), flush=True)
     failed = sum(row.valid is False for row in rows)
     done = sum(row.valid is True for row in rows)
     print(f"{done} certificates valid, {failed} failed, {len(rows) - done - failed} not made")
     return 1 if failed else 0
 
 
-def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def parser(words: str, limited: str, limit: float, most: int | None = None) -> argparse.ArgumentParser:
+    """What batteries of certificates can be asked for."""
+    parser = argparse.ArgumentParser(description=words.split("\n")[0])
     parser.add_argument("instances", nargs="*")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--only", nargs="+", metavar="REGION/SETS", help="these combinations alone")
     parser.add_argument("--episodes", type=int, default=3000)
-    parser.add_argument("--most", type=int, help="leave out models of more transitions")
+    parser.add_argument("--most", type=int, default=most, help="leave out models of more transitions")
     parser.add_argument(
         "--exact", type=int, default=3000, help="verify in rationals up to so many transitions"
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="for learning, each")
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for a combination; 0: none")
+    parser.add_argument("--limit", type=float, default=limit, help=limited)
     parser.add_argument("--gigabytes", type=float, default=16.0, help="memory for a combination")
     parser.add_argument("--results", type=Path, help="append rows there, and keep those that are there")
     parser.add_argument("--table", type=Path, help="print the table of these results, and do nothing else")
-    return parser.parse_args()
+    return parser
+
+
+def each(
+    asked: argparse.Namespace, kind: type[R], whats: list[What], make: Callable[[Instance, Case, What], R]
+) -> Iterator[R]:
+    """The rows of all that is asked for; those that are among the results are kept, others added."""
+    known = {} if asked.results is None else read(asked.results, kind)
+    for instance in _instances(asked):
+        case: Case | None = None
+        for what in whats:
+            name = instance.name, _region_name(what), what[1]
+            if asked.only and f"{name[1]}/{name[2]}" not in asked.only:
+                continue
+            if name in known:
+                yield known[name]
+                continue
+            if case is None:
+                size = instance.sizes.transitions if instance.sizes else load(instance).transitions
+                if asked.most is not None and size > asked.most:
+                    print(f"{instance.name:18} {size} transitions: left out", flush=True)
+                    break
+                case = Case.of(instance, load(instance), asked.episodes)
+            row = make(instance, case, what)
+            if asked.results is not None:
+                with asked.results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(row)) + "\n")
+            yield row
 
 
 def _instances(asked: argparse.Namespace) -> list[Instance]:
@@ -199,10 +220,16 @@ def _region_name(what: What) -> str:
     return region if method is None else f"{region} {method}"
 
 
-def _read(path: Path) -> dict[tuple[str, str, str], Row]:
+def read(path: Path, kind: type[R]) -> dict[tuple[str, str, str], R]:
+    """The rows of a run by their names."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    rows = [Row(**json.loads(line)) for line in lines]
+    rows = [kind(**json.loads(line)) for line in lines]
     return {row.name: row for row in rows}
+
+
+def certificate(result: LearningResult, case: Case, what: What) -> Certificate:
+    """That of a result of a combination."""
+    return certificate_of(result) if what[0] == "domain" else certificate_of(result, case.counts)
 
 
 def certify(case: Case, what: What, asked: argparse.Namespace) -> Row:
@@ -255,9 +282,7 @@ def _steps(case: Case, what: What, asked: argparse.Namespace, row: Row) -> Itera
     yield row
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "battery.cert"
-        made, spent = _timed(
-            lambda: certificate_of(result) if what[0] == "domain" else certificate_of(result, case.counts)
-        )
+        made, spent = _timed(lambda: certificate(result, case, what))
         _, saved = _timed(lambda: save_certificate(made, path))
         size = path.stat().st_size / 1e6
         row = replace(row, write=spent + saved, megabytes=size, words="did not verify")

@@ -15,50 +15,38 @@ with status 1 where one accepts what the other refuses, or where a certificate t
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import certificate_battery as battery
 from tightrope.benchmarks.instance import Instance
-from tightrope.benchmarks.suite import load
 from tightrope.certificate.archive import load as load_certificate
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.certify import certify
-from tightrope.certify.learned import certificate_of
 from tightrope.certify.proved import ask_proved_checker
 from tightrope.errors import TightropeError
 from tightrope.problem import Problem
 
 VALUE = "value", "free", None
-SMOKE = VALUE, ("-", "tied", "beta-binomial"), ("polytope", "rectangular", None)
+SMOKE = VALUE, ("polytope", "rectangular", None), ("likelihood", "expression", None)
 SIGNS = {"accepts": "", "refuses": "REFUSED", "does not cover": "not covered"}
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(battery.Named):
     """`proved`: accepts, refuses or does not cover; `verify` and `exact`: whether Python's checker accepts,
     None where it was not asked; `words`: why there is no certificate, or why it is not accepted."""
 
-    instance: str
-    transitions: int
-    region: str
-    sets: str
     proved: str = ""
     seconds: float = 0.0
     verify: bool | None = None
     exact: bool | None = None
     words: str = ""
-
-    @property
-    def name(self) -> tuple[str, str, str]:
-        return self.instance, self.region, self.sets
 
     @property
     def agrees(self) -> bool:
@@ -74,65 +62,21 @@ class Row:
 
 
 def main() -> int:
-    asked = _asked()
+    asked = battery.parser(__doc__, "seconds for the proved checker, each", 600.0, 120_000).parse_args()
     if asked.table is not None:
-        print(table(list(_read(asked.table).values())))
+        print(table(list(battery.read(asked.table, Row).values())))
         return 0
-    known = {} if asked.results is None else _read(asked.results)
     rows: list[Row] = []
-    for instance in battery._instances(asked):
-        for row in _instance_rows(instance, asked, known):
-            rows.append(row)
-            print(row.line(), flush=True)
+    whats = list(SMOKE if asked.smoke else (VALUE, *battery.combinations(False)))
+    for row in battery.each(asked, Row, whats, lambda *what: judge(*what, asked)):
+        rows.append(row)
+        print(row.line(), flush=True)
     covered = sum(row.proved in ("accepts", "refuses") for row in rows)
     bad = [row for row in rows if not row.agrees or row.proved == "refuses"]
     print(
         f"{len(rows)} combinations, {covered} covered, {len(bad)} refused or judged otherwise than by verify"
     )
     return 1 if bad else 0
-
-
-def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("instances", nargs="*")
-    parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--only", nargs="+", metavar="REGION/SETS", help="these combinations alone")
-    parser.add_argument("--episodes", type=int, default=3000)
-    parser.add_argument("--most", type=int, default=120_000, help="leave out models of more transitions")
-    parser.add_argument("--exact", type=int, default=3000, help="`verify --exact` up to so many transitions")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for learning, each")
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for the proved checker, each")
-    parser.add_argument("--results", type=Path, help="append rows there, and keep those that are there")
-    parser.add_argument("--table", type=Path, help="print the table of these results, and do nothing else")
-    return parser.parse_args()
-
-
-def _read(path: Path) -> dict[tuple[str, str, str], Row]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    rows = [Row(**json.loads(line)) for line in lines]
-    return {row.name: row for row in rows}
-
-
-def _instance_rows(
-    instance: Instance, asked: argparse.Namespace, known: dict[tuple[str, str, str], Row]
-) -> Iterator[Row]:
-    sizes = instance.sizes
-    if sizes is not None and sizes.transitions > asked.most:
-        return
-    case: battery.Case | None = None
-    for what in SMOKE if asked.smoke else (VALUE, *battery.combinations(False)):
-        name = instance.name, battery._region_name(what), what[1]
-        if asked.only and f"{name[1]}/{name[2]}" not in asked.only:
-            continue
-        if name not in known:
-            case = case or battery.Case.of(instance, load(instance), asked.episodes)
-            row = judge(instance, case, what, asked)
-            if asked.results is not None:
-                with asked.results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(row)) + "\n")
-        else:
-            row = known[name]
-        yield row
 
 
 def judge(instance: Instance, case: battery.Case, what: battery.What, asked: argparse.Namespace) -> Row:
@@ -145,8 +89,7 @@ def judge(instance: Instance, case: battery.Case, what: battery.What, asked: arg
                 certify(Problem(case.model, case.objective), path, at=instance.truth)
             else:
                 result = battery._learned(case, what, asked.seconds)
-                made = certificate_of(result) if what[0] == "domain" else certificate_of(result, case.counts)
-                save_certificate(made, path)
+                save_certificate(battery.certificate(result, case, what), path)
             read = load_certificate(path)
             begun = resource.getrusage(resource.RUSAGE_CHILDREN)
             answer = ask_proved_checker(path, read.digest, asked.limit)

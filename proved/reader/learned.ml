@@ -81,6 +81,7 @@ let reasons (space : Region.space) (domain : domain) written occurrence tangent 
 let over_region file (expression : int vector) polynomials (sets : Sets.t) single equality upward (basis : int vector) =
   let graph = file.graph and forms = Hashtbl.create 100 in
   let region = match sets.polytope with Some r -> r | None -> unproved "bases of choices without a region" in
+  for c = 0 to basis.size - 1 do demand (basis.get c < Array.length sets.choice_basis) "bases of choices that are not there" done;
   let affine e = match Hashtbl.find_opt forms e with
     | Some f -> f
     | None -> let f = Region.affine sets.space polynomials.(e) in Hashtbl.add forms e f; f in
@@ -89,7 +90,6 @@ let over_region file (expression : int vector) polynomials (sets : Sets.t) singl
     let k = basis.get c in
     if k < 0 then None
     else begin
-      demand (k < Array.length sets.choice_basis) "bases of choices that are not there";
       let direction = Array.make (Region.size sets.space) Q.zero and level = ref Q.zero and equal = ref [] in
       let a, b = Says.span graph.transition_start c in
       for t = a to b - 1 do

@@ -32,3 +32,9 @@ def test_intervals_of_a_few_replications_hold() -> None:
     finished = run_benchmark("slab_coverage.py", "--smoke", "planned", "rare")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert max(json.loads(finished.stdout).values()) <= 1
+
+
+def test_the_default_is_as_narrow_as_what_can_be_chosen() -> None:
+    finished = run_benchmark("default_widths.py", "--smoke")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert float(finished.stdout.splitlines()[-1].split()[-1]) < 1.06

@@ -64,13 +64,19 @@ def couple_all(
     if cut is not None:
         solver, alone = solved.solver, solved.optimistic is None
         solved = chain.solve(cut, solver.options, solver.deadline, alone=alone, fit=fit)
-    robust, value, synthesis = solved.robust, solved.value, None
+    robust, value, synthesis, solver = solved.robust, solved.value, None, solved.solver
+    if value is not None and (beyond is None or beyond[1]):
+        deadline, now = solver.deadline, time.perf_counter()
+        if beyond is not None and math.isfinite(
+            deadline
+        ):  # half of the time; the search for a policy takes all
+            solver.deadline = now + 0.5 * (deadline - now)
+        value = replace(couple(solver, value), beyond=beyond is not None)
+        solver.deadline = deadline
     if robust is not None and (beyond is None or beyond[0]):
         betted = None if chain.bets is None else chain.bets.policy
-        robust, synthesis = couple_robust(solved.solver, robust, betted)
+        robust, synthesis = couple_robust(solver, robust, betted)
         robust = replace(robust, beyond=beyond is not None)
-    if value is not None and (beyond is None or beyond[1]):
-        value = replace(couple(solved.solver, value), beyond=beyond is not None)
     return replace(solved, robust=robust, synthesis=synthesis, value=value)
 
 

@@ -240,5 +240,10 @@ def test_an_option_given_twice_is_refused(
     assert app._join_repetitions("check", command, lists) == [
         *("--param", "p=0.1:0.3,q=0.1:0.5", "--at", "p=0.1,q=0.2", "--json")
     ]
+    assert app.run(["check", "nowhere.prism", "-fair"]) == 2
+    assert "fairness (-fair) is not supported" in capsys.readouterr().err
+    twice = ["--param", "p=0.5:0.6", "--param", "q=0:0"]
+    assert app.run(["info", "bench:betting(5)", *twice]) == 0
+    assert "0.5<=p<=0.6, 0<=q<=0" in capsys.readouterr().out
     assert app.run(["check", "nowhere.prism", "--const", "n=1", "--const", "k=2"]) == 2
     assert "nowhere.prism" in capsys.readouterr().err

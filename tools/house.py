@@ -64,17 +64,17 @@ REASONS = {
 
 REACHED = {
     "files": 393,
-    "files under 60 lines": 44,
+    "files under 60 lines": 45,
     "modules with exactly one importer": 60,
-    "most modules in one folder": 28,
-    "lines": 116_350,
-    "class names defined more than once": 19,
-    "classes with lower and upper": 67,
+    "most modules in one folder": 29,
+    "lines": 116_700,
+    "class names defined more than once": 21,
+    "classes with lower and upper": 68,
     "import circles, types included": 0,
     "imports upward inside functions": 0,
     "files with RegionKind. outside regions": 0,
     "public names": 70,
-    "variables named found, asked, told, said, kept, taken": 216,
+    "variables named found, asked, told, said, kept, taken": 220,
 }
 """What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified

@@ -66,9 +66,9 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
-            result = build_command(arguments).main(
-                args=list(arguments), prog_name="tightrope", standalone_mode=False
-            )
+            group = build_command(arguments)
+            joined = join_lists(group, arguments)
+            result = group.main(args=joined, prog_name="tightrope", standalone_mode=False)
     except typer.TyperException as error:
         return _usage_error(error)
     except TightropeError as error:
@@ -113,11 +113,25 @@ def build_app(chosen: str | None) -> typer.Typer:
 
 def build_command(arguments: Sequence[str]) -> Any:
     """What parses these arguments: the command that they name is loaded."""
-    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
-    group = load_group(chosen)
-    if chosen is not None and chosen in group.commands:
-        arguments = _join_repetitions(chosen, group.commands[chosen], arguments)
-    return group
+    return load_group(_named(arguments))
+
+
+def _named(arguments: Sequence[str]) -> str | None:
+    """The command that arguments name."""
+    return next((argument for argument in arguments if not argument.startswith("-")), None)
+
+
+def join_lists(group: Any, arguments: Sequence[str]) -> list[str]:
+    """The arguments, with repeated lists as one (`_join_repetitions`); fairness is refused by its name."""
+    chosen = _named(arguments)
+    if chosen is None or chosen not in group.commands:
+        return list(arguments)
+    if "--fair" in arguments or "-fair" in arguments:
+        raise InputError(
+            "fairness (-fair) is not supported: values are those over all policies, fair or not",
+            hint="say in the property what fair paths do: Pmin=? [ F a || G F b ]",
+        )
+    return _join_repetitions(chosen, group.commands[chosen], arguments)
 
 
 @cache

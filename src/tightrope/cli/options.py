@@ -98,7 +98,7 @@ Region = Annotated[
     option(
         "--region",
         "The confidence set of parameters.",
-        "[polytope|l1|ellipsoid|likelihood|slab|chi2]",
+        "[polytope|l1|ellipsoid|likelihood|slab|joint|chi2]",
         autocompletion=_complete_regions,
     ),
 ]

@@ -1093,10 +1093,21 @@ class Data:
         self.stated = own.integers("stated", most=len(STATED) - 1) or []
         require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
         self._read_episodes(own)
+        self._read_prior(own)
         unread = self.method in ("slab", "ellipsoid")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )
+
+    def _read_prior(self, own: Node) -> None:
+        """[(a parameter, how often it counts as seen to happen, and not to)], in the order of parameters."""
+        shape, rows = own.table("prior", "float64", 2) if f"{own.path}prior" in own.arrays else ((0, 3), [])
+        flat = [value for row in rows for value in row]
+        require(shape[1] == 3 and all(0 <= value <= 1e9 for value in flat), "no prior")
+        self.prior = [(int(row[0]), row[1], row[2]) for row in rows]
+        rising = all(a[0] < b[0] for a, b in pairwise(self.prior))
+        whole = rising and all(value == int(value) for value in flat[::3])
+        require(whole and (self.method == "likelihood" or not flat), "a prior that is none")
 
     def _read_episodes(self, own: Node) -> None:
         """What episodes came to: (method, number, successes, failures), at a part of δ of their own."""
@@ -1162,6 +1173,8 @@ class Data:
             lines.append("batches were cut without looking at outcomes")
             if self.design == "adaptive" and self.planned is not None:
                 lines.append(f"{self.planned} episodes were planned before the first one")
+            if self.prior:
+                lines.append("the prior was stated without looking at these data")
         lines = [STATED[i] for i in self.stated] + lines
         if self.censored or not holds:
             lines.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
@@ -1307,7 +1320,7 @@ class Likelihood:
             shares, total = {10 * j: n for j, n in mixed.items()}, sum(mixed.values())
             prices = [n * log_of(Fraction(n * (j + 1) * (j + 2), total))[1] for j, n in mixed.items()]
             threshold = total * log_of(data.delta)[0] - sum(prices)
-        search = Search(space, [self.forms[e] for e in self.unknown])
+        search = Search(space, [self.forms[e] for e in self.unknown], data.prior)
         so_far, self.weight = dict.fromkeys(self.unknown, 0), dict.fromkeys(self.unknown, 0)
         for place, batch in enumerate(data.batches):
             seen = dict.fromkeys(self.unknown, 0)
@@ -1353,9 +1366,9 @@ def pilot_of(data: Data) -> tuple[int, int | None]:
     """(batches of the pilot, j): with a plan those within its first tenth; else 10·j batches, for a price."""
     sizes = [sum(count for _, count in batch) for batch in data.batches]
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-    if data.design == "generative-fixed":
+    if data.design == "generative-fixed" and not data.prior:
         return first_tenth(ends), None
-    if data.episodes is not None and not data.anytime:
+    if data.episodes is not None and not data.anytime and not data.prior:
         planned = planned_ends(data.episodes)
         if data.design == "trajectories" and len(planned) == len(sizes):
             return first_tenth(planned), None
@@ -1381,19 +1394,25 @@ class Search:
     """Estimates that predict a batch: the maximum of Σ K·log f + ½·Σ log(room to each face of the domain),
     looked for in doubles. Whatever is found is a function of earlier batches: that is all that matters."""
 
-    def __init__(self, space: Coordinates, forms: list[Row]):
+    def __init__(self, space: Coordinates, forms: list[Row], prior: list[tuple[int, float, float]]):
         size = len(space.free)
-        self.products = space.products
+        self.products, self.strength = space.products, list[float]()
+        for parameter, happened, did_not in prior:
+            require(parameter < len(space.domain.lower), "a prior of no parameter", 1)
+            linear, constant = space.affine({((parameter, 1),): Fraction(1)})
+            forms = [*forms, (linear, constant), ([-a for a in linear], 1 - constant)]
+            self.strength += [happened, did_not]
         self.forms = [([float(a) for a in linear], float(constant)) for linear, constant in forms]
         rows = [row for row in space.rows if row is not None and any(row[0][:size])]
         self.faces = [([float(a) for a in linear[:size]], float(bound)) for linear, bound in rows]
         lower, upper = space.start_box()
         middle = [float(a + b) / 2 for a, b in zip(lower[:size], upper[:size], strict=True)]
         self.centre = self._inside(middle)
-        self.centre = self.estimate([0] * len(forms))
+        self.centre = climb(self.centre, self.products, self.forms, [0.0] * len(forms), self.faces)
 
     def estimate(self, weight: list[int]) -> list[float]:
-        return climb(self.centre, self.products, self.forms, [float(k) for k in weight], self.faces)
+        counts = [*map(float, weight), *self.strength]
+        return climb(self.centre, self.products, self.forms, counts, self.faces)
 
     def _inside(self, middle: list[float]) -> list[float]:
         """A point off all faces: a slack that all of them are given is pushed down."""

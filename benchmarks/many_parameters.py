@@ -2,7 +2,7 @@
 
     python benchmarks/many_parameters.py               chains of 81 and 109 free parameters, a table, coverage
     python benchmarks/many_parameters.py --smoke       small ones, seconds
-    python benchmarks/many_parameters.py --part table  one part: chains, table or coverage
+    python benchmarks/many_parameters.py --part table  one part: chains, table, coverage or priors
 
 *Chains*: 25 and 34 free rows of three to five successors, 15,000 events of episodes; the width of the
 probability of reaching a goal, over that of Clopper and Pearson's interval of the episodes' outcomes, with
@@ -12,7 +12,8 @@ policy that is
 optimal at the truth, beside that of single transitions (Clopper and Pearson, a union bound) and that of
 importance weights with bets, each with all of δ. *Coverage*: at δ = 0.1 how often intervals of episodes
 that are put together from steps miss, where the log was collected by another policy and stopped when that
-looked well.
+looked well. *Priors*: how often likelihood regions with a prior far from the truth miss it, stopped when
+that looks well, and how wide intervals are with good priors and bad ones.
 
 Leaves with status 1 where a chain is wider than 1.3 times its outcomes, the table's interval wider than half
 of that of transitions or than that of weights, or a miss rate above δ beyond doubt.
@@ -30,7 +31,11 @@ import numpy as np
 import tightrope as tr
 from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import PathRules
+from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.intervals import clopper_pearson
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.prequential import prequential
+from tightrope.statistics.priors import Prior
 from tightrope.statistics.returns import Tally, frequency_interval, mean_interval
 
 DELTA, COVERAGE_DELTA = 0.001, 0.1
@@ -193,16 +198,57 @@ def coverage(replications: int) -> bool:
     return rate <= COVERAGE_DELTA + 3.0 * np.sqrt(COVERAGE_DELTA / replications)
 
 
+def coins() -> tr.ParametricMDP:
+    """Two coins in a row, and a third one that decides between both."""
+    parameters = tr.Parameters.box(**dict.fromkeys("pqr", ("0.01", "0.99")))
+    p, q, r = parameters.symbols()
+    rows = [(0, "", {1: r, 2: 1 - r}), (1, "", {3: p, 4: 1 - p}), (2, "", {3: q, 4: 1 - q})]
+    ends = [(3, "", {3: 1}), (4, "", {4: 1})]
+    return tr.build_from_rows([*rows, *ends], parameters, labels={"goal": [3]})
+
+
+def priors(replications: int) -> bool:
+    """Far from the truth of 0.8, 0.3 and 0.6; every replication looks after 20, 30, … 90 episodes."""
+    model, far = coins(), (Prior("p", 2.0, 40.0), Prior("q", 40.0, 2.0), Prior("r", 1.0, 30.0))
+    truth = model.instantiate(p=0.8, q=0.3, r=0.6)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions, outcomes = coordinates.functions(model.expressions), Outcomes.of(model)
+    log_f = np.log(functions.linear @ np.array([0.8, 0.3, 0.6]) + functions.constant)
+    simulator, misses = tr.Simulator(truth, model_hash=model.hash()), {"far": 0, "none": 0}
+    for seed in range(replications):
+        for name, stated in (("far", far), ("none", ())):
+            missed = False
+            for episodes in (20, 40, 90):
+                counts = simulator.episodes(episodes, seed=seed)
+                seen = prequential(coordinates, functions, outcomes, counts, COVERAGE_DELTA, None, stated)
+                missed |= float(seen.weight @ log_f) < seen.threshold
+            misses[name] += missed
+    rate = {name: number / replications for name, number in misses.items()}
+    counts, problem = simulator.episodes(500, seed=1), model.problem(QUESTION)
+    good = {"p": (160.0, 40.0), "q": (60.0, 140.0), "r": (120.0, 80.0)}
+    bad = {one.parameter: (one.a, one.b) for one in far}
+    common = {"delta": DELTA, "region": "likelihood", "outcomes": "none"}
+    plain = tr.learn(problem, counts, **common).interval.width
+    widths = [tr.learn(problem, counts, prior=one, **common).interval.width / plain for one in (good, bad)]
+    print(
+        f"priors: {rate['far']:.4f} of {replications} regions with a prior far off miss, {rate['none']:.4f} "
+        f"without (δ = {COVERAGE_DELTA}); width {widths[0]:.2f} with a good prior of 200 draws, "
+        f"{widths[1]:.2f} with one far off"
+    )
+    return rate["far"] <= COVERAGE_DELTA + 3.0 * np.sqrt(COVERAGE_DELTA / replications) and widths[0] < 1.0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--part", choices=("chains", "table", "coverage"))
+    parser.add_argument("--part", choices=("chains", "table", "coverage", "priors"))
     arguments = parser.parse_args()
     smoke = arguments.smoke
     parts = {
         "chains": lambda: chains(smoke),
         "table": lambda: table(smoke),
         "coverage": lambda: coverage(40 if smoke else 2000),
+        "priors": lambda: priors(10 if smoke else 2000),
     }
     results = [part() for name, part in parts.items() if arguments.part in (None, name)]
     return 0 if all(results) else 1

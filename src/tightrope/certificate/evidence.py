@@ -21,6 +21,9 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 MOST_COUNTS = 2**50
 """Sums of counts, also over all outcomes, stay far below what int64 and doubles hold."""
 
+MOST_STRENGTH = 1e9
+"""Of a prior, in counts."""
+
 MOST_ELIMINATION = 4 * 10**7
 """Of the equalities of a domain: their number³ · parameters · bits of a coefficient."""
 
@@ -102,7 +105,9 @@ class Data:
     do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
     intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
     its own counts. `stated`: what else is said of them, numbers of `STATED`. `seen`, with a part of δ beside
-    that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`).
+    that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`). `prior`: a
+    parameter's number, and how often it counts as seen to happen and not to happen where batches are
+    predicted.
     """
 
     delta: float = fields.share()
@@ -121,6 +126,7 @@ class Data:
     stated: OffsetArray | None = fields.integers("statements", most=len(STATED) - 1, optional=True)
     seen: OffsetArray | None = fields.integers("episodes", most=MOST_COUNTS, optional=True)
     seen_delta: FloatArray | None = fields.reals("shares", optional=True)
+    prior: FloatArray | None = fields.reals("priors", "3", least=0.0, most=MOST_STRENGTH, optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
@@ -137,6 +143,10 @@ class Data:
 
             if found := trouble(self):
                 return found
+        if self.prior is not None:
+            whole = np.array_equal(self.prior[:, 0], np.floor(self.prior[:, 0]))
+            if self.method != "likelihood" or not whole or np.any(np.diff(self.prior[:, 0]) <= 0):
+                return "priors are of parameters, in their order, and of a likelihood"
         plain = self.shared_by == "events" or self.has_intervals
         return None if plain else f"{self.method} shares its confidence in one way only"
 
@@ -195,6 +205,8 @@ class Data:
             if self.design == "adaptive" and self.planned is not None:
                 words = f"{self.planned} episodes were planned before the first one"
                 listed.append(("plan", "stated", words))
+        if self.prior is not None:
+            listed.append(("prior", "stated", "the prior was stated without looking at these data"))
         if self.bets and given and not self.method.endswith("best"):
             words = "the given policy, which is bet on, was not chosen by looking at these data"
             listed.append(("policy", "stated", words))

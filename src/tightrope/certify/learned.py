@@ -499,7 +499,12 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
         if region.kind.has_intervals:
             method = _joint_method(result, region)
     assumed = result.options.cost_model if ledger.of_costs else None
-    return to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
+    data = to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
+    names, priors = result.model.parameters.names, result.options.prior if method == "likelihood" else ()
+    if not priors:
+        return data
+    listed = sorted((float(names.index(one.parameter)), one.a, one.b) for one in priors)
+    return replace(data, prior=np.array(listed))
 
 
 def _joint_method(result: LearningResult, region: Region) -> str:

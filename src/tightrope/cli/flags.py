@@ -14,7 +14,7 @@ NAMES = """
     cost cost_range cost_sd costs coupled_gap data delta design device discount domain
     drop_duplicates ellipsoid ends engine env exact export gap gaps ignored intersect interval iterations
     known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
-    precision reading refuted region return_range select_by select_on cluster
+    precision prior reading refuted region return_range select_by select_on cluster
     scheduler sets since skip_invalid states terminal_reward threads threshold until_now watched_until window
     within_cap
 """

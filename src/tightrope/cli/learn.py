@@ -126,6 +126,15 @@ class LearnRequest(SubjectOptions):
             "LOW,HIGH",
         ),
     ] = None
+    prior: Annotated[
+        list[str] | None,
+        option(
+            "--prior",
+            "Believed before the data: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
+            "A wrong one costs width, never confidence.",
+            "PRIOR|DIR",
+        ),
+    ] = None
     precision: options.Precision = 1e-6
     time_limit: options.TimeLimit = None
     device: options.Device = DeviceName.CPU
@@ -168,6 +177,7 @@ class LearnRequest(SubjectOptions):
     def learn_options(self) -> LearnOptions:
         """What is said about how to learn."""
         from tightrope.learning.options import COUPLED_GAP, LearnOptions
+        from tightrope.statistics.priors import read_priors
 
         return LearnOptions(
             region=None if self.region is None else region_kind(self.region),
@@ -190,6 +200,7 @@ class LearnRequest(SubjectOptions):
             behaviour=self.behaviour,
             return_range=parse_cost_range(self.return_range, "--return-range"),
             effort=self.effort,
+            prior=() if self.prior is None else read_priors(self.prior),
         )
 
 

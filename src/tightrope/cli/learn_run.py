@@ -203,7 +203,7 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
-    breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range
+    breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range prior
 """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""

@@ -561,6 +561,7 @@ class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
     outcomes: str | UnsetType = UNSET
     return_range: tuple[float, float] | UnsetType = UNSET
     effort: str | UnsetType = UNSET
+    prior: list[str] | UnsetType = UNSET
 
 
 class TruthFacts(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
+from tightrope.statistics.priors import Prior, PriorGiven, check_priors, read_priors
 
 if TYPE_CHECKING:
     from tightrope.statistics.costs import CostIntervals, CostModel
@@ -38,6 +39,9 @@ MOST_VERTEX_DIMENSIONS = 7
 
 MOST_LIKELIHOOD_PARAMETERS = 12
 """Up to here a likelihood over all parameters together is within reach."""
+
+SEEDED, SEEDING = "likelihood", ("learn", "learn_all", "online")
+"""The region whose predictions a prior seeds, and who takes one."""
 
 COUPLED_GAP = 0.02
 """Share of a coupled interval's width that may stay without witnesses."""
@@ -106,6 +110,7 @@ class LearnWords(TypedDict, total=False):
     behaviour: PolicyGiven | None
     return_range: tuple[float, float] | None
     effort: Effort | str
+    prior: PriorGiven
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,7 @@ class LearnOptions:
     behaviour: PolicyGiven | None = None
     return_range: tuple[float, float] | None = None
     effort: Effort = Effort.NORMAL
+    prior: tuple[Prior, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kinds in CHOICES.items():
@@ -184,6 +190,12 @@ class LearnOptions:
                 f'`{unused}` speaks of observed outcomes, and `outcomes="none"` leaves them out',
                 hint=f"leave `{unused}` out",
             )
+        object.__setattr__(self, "prior", read_priors(self.prior))
+        if self.prior and not (self.region in (None, region_kind(SEEDED)) and self._has_region):
+            raise InputError(
+                "`prior` seeds the predictions of the likelihood region, and that is not what is asked for",
+                hint='leave `prior` out, or use `region="likelihood"`',
+            )
         if self.cost_model is not None and self.sets is not None and not self.sets.has_region:
             raise InputError(
                 f"costs are learned as rows of a region, and {self.sets.value} sets have none",
@@ -192,6 +204,12 @@ class LearnOptions:
         if self.sets is not None and not self.sets.has_region:
             _refuse_region(self.sets, self.region)
         _refuse_what_is_known(self)
+
+    @property
+    def _has_region(self) -> bool:
+        """Whether a region may be behind the sets."""
+        open_region = self.ellipsoid is EllipsoidVersion.SOUND and not self.intersect
+        return open_region and (self.sets is None or self.sets.has_region)
 
     @classmethod
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
@@ -202,6 +220,8 @@ class LearnOptions:
                 "`online` learns from counts as they come, and looks at no outcomes of episodes",
                 hint="leave `outcomes` and `behaviour` out, or give the log to `learn`",
             )
+        if made.prior and function not in SEEDING:
+            raise InputError(f"`prior` is for `learn` and `online`, not for `{function}`")
         if function == "online" and made.cost_model is not None:
             raise InputError(
                 "costs are learned from a whole log: `online` keeps none",
@@ -267,6 +287,7 @@ class LearnOptions:
             intersect=self.intersect and sets.meets_intervals,
             ellipsoid=self.ellipsoid if sets.has_region else EllipsoidVersion.SOUND,
             budget=Budget.TIED if sets is SetsKind.UNTIED else self.budget,
+            prior=self.prior if sets.has_region else (),
         )
 
 
@@ -339,7 +360,7 @@ class Decisions:
         return self.region is not None and self.region.has_forecast
 
     def region_options(self, options: LearnOptions) -> RegionOptions:
-        return RegionOptions(interval=self.interval, budget=options.budget, ellipsoid=options.ellipsoid)
+        return RegionOptions(self.interval, options.budget, options.ellipsoid, prior=options.prior)
 
 
 def decide(
@@ -360,6 +381,7 @@ def decide(
     refined.
     """
     reasons: list[str] = []
+    check_priors(options.prior, model.parameters)
     sets = options.sets
     if model.is_table and sets is not SetsKind.UNTIED:
         if sets is not None or options.region is not None or options.cost_model is not None:
@@ -410,7 +432,7 @@ OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
 def decide_over_domain(options: LearnOptions) -> Decisions:
     """What is decided without data: the region is the domain, and options that speak of data are refused."""
     of_data = "region interval budget ellipsoid intersect cost_range cost_sd outcomes behaviour return_range"
-    for name in of_data.split():
+    for name in (*of_data.split(), "prior"):
         if getattr(options, name) != _DEFAULTS[name]:
             raise InputError(
                 f"`{name}` speaks of data, and over a domain there are none", hint=f"leave `{name}` out"
@@ -436,7 +458,7 @@ def _widened_sets(sets: SetsKind, options: LearnOptions) -> tuple[SetsKind, tupl
 def _default_sets(model: ParametricMDP, options: LearnOptions) -> tuple[SetsKind, str]:
     coordinates = Coordinates.of(model.expressions, model.parameters)
     size = coordinates.size
-    is_open = options.region is None and options.cost_model is None and not options.intersect
+    is_open = (options.region or options.cost_model) is None and not (options.intersect or options.prior)
     if (
         is_open
         and options.ellipsoid is EllipsoidVersion.SOUND
@@ -465,6 +487,13 @@ def _default_region(
     if options.intersect:
         return polytope, "region polytope: it is made of the tied intervals to meet"
     unknown = len(model.expressions.nonconstant)
+    if options.prior:
+        if counts.batches is None or not counts.design.order.holds:
+            raise InputError(
+                "`prior` seeds predictions of data from earlier ones, and the order of these is not known",
+                hint="leave `prior` out, or keep the order of the data",
+            )
+        return region_kind(SEEDED), "region likelihood: a prior seeds its predictions"
     if counts.batches is None:
         return polytope, "region polytope: the counts come without time-ordered batches"
     if not counts.design.order.holds:

@@ -267,6 +267,7 @@ def _options(options: LearnOptions) -> OptionFacts:
         outcomes=UNSET if options.outcomes is OutcomesUse.AUTO else options.outcomes.value,
         return_range=UNSET if options.return_range is None else options.return_range,
         effort=UNSET if options.effort is Effort.NORMAL else options.effort.value,
+        prior=[prior.text for prior in options.prior] or UNSET,
     )
 
 

@@ -58,6 +58,7 @@ from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions, prequential
+from tightrope.statistics.priors import Prior
 
 MOST_CUT_DIMENSIONS = 4
 _ROUNDS = 24
@@ -269,13 +270,14 @@ def likelihood_region(
     excess: float = DEFAULT_EXCESS,
     outcomes: Outcomes | None = None,
     predictions: Predictions | None = None,
+    priors: tuple[Prior, ...] = (),
 ) -> Polytope:
     """L: the parameters that explain the data almost as well as a predictable plug-in (METHODS §3)."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
     functions = coordinates.functions(model.expressions)
-    evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions)
+    evidence = prequential(coordinates, functions, outcomes, counts, delta, predictions, priors)
     method, assumption = "prequential likelihood ratio", evidence.assumption
     assumed = assumed_of(assumption, counts.design, tied=True, ordered=True)
     ledger = ConfidenceBudget(delta, 1, delta, method, "one region", assumption, assumed, (evidence.note(),))
@@ -297,8 +299,8 @@ class PrequentialLikelihood(RegionKind):
     certificate = "likelihood"
 
     def build(self, task: RegionTask) -> Polytope:
-        excess = task.options.excess
-        return likelihood_region(task.model, task.counts, task.delta, excess, task.outcomes, task.predictions)
+        seen, known = (task.model, task.counts, task.delta), (task.outcomes, task.predictions)
+        return likelihood_region(*seen, task.options.excess, *known, task.options.prior)
 
 
 LIKELIHOOD = PrequentialLikelihood()

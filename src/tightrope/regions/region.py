@@ -29,6 +29,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.priors import Prior
 
 if TYPE_CHECKING:
     from tightrope.statistics.bets import Gradient
@@ -171,6 +172,7 @@ class RegionOptions:
     excess: float = DEFAULT_EXCESS
     rounds: int = DEFAULT_ROUNDS
     tolerance: float = DEFAULT_TOLERANCE
+    prior: tuple[Prior, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "interval", choose("interval", IntervalMethod, self.interval))

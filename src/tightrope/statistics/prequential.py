@@ -52,6 +52,7 @@ from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.priors import Prior, pseudo_counts
 
 PILOT_SHARE = 0.1
 PILOT_STEP = 10
@@ -69,7 +70,8 @@ class Evidence(Record):
 
     `estimate` is the smoothed maximum of the left side, `pilot` the number of batches left out of it,
     `plug_ins` the free parameters that predicted each batch after the pilot. Where nothing was planned,
-    `shares` are those of pilots of 0, 10, 20, … batches; weights are multiples of 2⁻¹⁰ then.
+    `shares` are those of pilots of 0, 10, 20, … batches; weights are multiples of 2⁻¹⁰ then. `priors` are
+    pseudo-counts of the plug-ins (`tightrope.statistics.priors`).
     """
 
     weight: FloatArray
@@ -80,9 +82,14 @@ class Evidence(Record):
     assumption: Assumption
     plug_ins: FloatArray
     shares: FloatArray | None = None
+    priors: tuple[Prior, ...] = ()
 
     def note(self) -> str:
-        """The pilot, or the pilots, in a line."""
+        """The pilot, or the pilots, in a line, with the priors."""
+        stated = ", ".join(prior.text for prior in self.priors)
+        return self._pilots() + (f"; predictions begin with the prior {stated}" if stated else "")
+
+    def _pilots(self) -> str:
         if self.shares is None or np.count_nonzero(self.shares) <= 1:
             return f"pilot: the first {self.pilot} of {self.batches} batches"
         parts = ", ".join(f"{PILOT_STEP * j} ({self.shares[j]:.0%})" for j in np.flatnonzero(self.shares))
@@ -118,8 +125,10 @@ def prequential(
     counts: Counts,
     delta: float,
     predictions: Predictions | None = None,
+    priors: tuple[Prior, ...] = (),
 ) -> Evidence:
-    """Predict every batch after the pilot from those before it; `predictions` are those made so far."""
+    """Predict every batch after the pilot from those before it, and from `priors` where there are some;
+    `predictions` are those made so far."""
     if counts.batches is None:
         raise InputError(
             "the likelihood region needs data in time-ordered batches, these counts have none",
@@ -131,8 +140,15 @@ def prequential(
     informative = ~outcomes.model.expressions.is_constant
     sizes = np.array([float(seen.sum()) for seen in by_batch])
     pilot, assumption = _planned_pilot(counts, sizes)
+    if priors:
+        pilot, assumption = None, Assumption.ADAPTIVE_ANYTIME
     first, usual = (pilot, 0) if pilot is not None else _first_mixed(sizes)
+    first = 0 if priors else first
     maximiser = LikelihoodMaximiser.of(coordinates, functions)
+    seeded, strength = maximiser, np.zeros(0)
+    if priors:
+        both, strength = pseudo_counts(priors, coordinates, functions)
+        seeded = LikelihoodMaximiser(coordinates, both)
     so_far = np.zeros(len(functions))
     for seen in by_batch[:first]:
         so_far += seen
@@ -142,7 +158,7 @@ def prequential(
     for number in range(first, len(by_batch)):
         seen = by_batch[number]
         if number not in known.plug_ins:
-            known.plug_ins[number] = maximiser.estimate(so_far * informative)
+            known.plug_ins[number] = seeded.estimate(np.concatenate([so_far * informative, strength]))
         guess = known.plug_ins[number]
         plug_ins.append(guess)
         score = known.scores.get(number)
@@ -178,6 +194,7 @@ def prequential(
         assumption=assumption,
         plug_ins=np.array(plug_ins[skipped:]).reshape(-1, len(coordinates.free)),
         shares=shares,
+        priors=priors,
     )
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from tightrope.certificate.budget import spend, spend_product, spend_sums, spend_terms
 from tightrope.certificate.coordinates import Row, Space
 from tightrope.certificate.evidence import Data
+from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.learned import Learned, RowOrigin, Statements, point_of
 from tightrope.certificate.logarithms import POINT, log_below, log_grid, log_ratio
 from tightrope.certificate.numbers import RATIONAL, Numbers, as_fraction, parts_of, quick
@@ -52,11 +53,11 @@ def pilot_of(data: Data, sizes: list[int]) -> tuple[int, int | None]:
     Where the amount of data was fixed in advance, or a number of episodes was planned before the first one:
     the batches within the first tenth of the plan. Otherwise, or where data were looked at while they came,
     pilots of 10·j batches share δ at a price of log((j+1)(j+2)), and the one that covers at most a tenth may
-    be chosen after looking.
+    be chosen after looking. So it is, too, where predictions begin with a prior.
     """
-    if data.design == "generative-fixed":
+    if data.design == "generative-fixed" and data.prior is None:
         return _within(np.cumsum(sizes)), None
-    if data.episodes is not None and not data.anytime:
+    if data.episodes is not None and not data.anytime and data.prior is None:
         ends = planned_ends(data.episodes)
         if data.design == "trajectories" and len(ends) == len(sizes):
             return _within(np.array(ends)), None
@@ -115,7 +116,8 @@ class Likelihood:
             raise ValueError("there are more batches and expressions than this program checks")
         shares, threshold = self._shares(data, delta)
         self.pilots, self.pilot = list(shares), min(shares)
-        predictor = Predictor(about.space, *(part[self.unknown] for part in forms.doubles))
+        linear, constant = (part[self.unknown] for part in forms.doubles)
+        predictor = Predictor(about.space, linear, constant, data.prior)
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
         so_far = data.totals(about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
         weight = np.zeros_like(so_far)
@@ -198,10 +200,23 @@ def _dot(a: list[Fraction], x: list[Fraction]) -> Fraction:
 
 
 class Predictor:
-    """Plug-ins from counts: smoothed estimates, found from the analytic centre of the domain."""
+    """Plug-ins from counts: smoothed estimates, found from the analytic centre of the domain. A prior counts
+    a parameter p and 1 − p as seen so often."""
 
-    def __init__(self, space: Space, linear: FloatArray, constant: FloatArray):
+    def __init__(
+        self, space: Space, linear: FloatArray, constant: FloatArray, prior: FloatArray | None = None
+    ):
         size = len(space.free)
+        self.strength = np.zeros(0)
+        if prior is not None and len(prior):
+            if int(prior[-1, 0]) >= space.parameters:
+                raise ValueError("a prior of a parameter that there is not")
+            of_prior: list[Polynomial] = [{((int(i), 1),): Fraction(1)} for i in prior[:, 0].tolist()]
+            forms = space.table(RATIONAL, of_prior)
+            a, c = RATIONAL.floats(forms[0]), RATIONAL.floats(forms[1])
+            linear = np.concatenate([linear, np.stack([a, -a], axis=1).reshape(-1, space.size)])
+            constant = np.concatenate([constant, np.stack([c, 1.0 - c], axis=1).reshape(-1)])
+            self.strength = prior[:, 1:].reshape(-1)
         rows = [row for row in space.domain_rows if row is not None and any(row[0][:size])]
         faces = np.array([[float(a) for a in row[:size]] for row, _ in rows]).reshape(-1, size)
         bounds = np.array([float(b) for _, b in rows])
@@ -209,14 +224,15 @@ class Predictor:
         lower, upper = space.start_box()
         middle = [float(low + high) / 2 for low, high in zip(lower[:size], upper[:size], strict=True)]
         self.centre = self.search.interior(np.array(middle))
-        self.centre = self.estimate(np.zeros(len(constant), dtype=np.int64))
+        self.centre = self.search.maximise(self.centre, np.zeros(len(constant)))
 
     def estimate(self, seen: OffsetArray) -> FloatArray:
         """The free parameters that predict what comes after these counts."""
         linear, faces = self.search.linear.shape, len(self.search.faces)
         free = self.search.faces.shape[1]
         spend("plug-ins", 30 * (linear[0] * linear[1] * (1 + free // 8) + faces * free + 20 * linear[1]))
-        return self.search.maximise(self.centre, seen.astype(np.float64))
+        weight = np.concatenate([seen.astype(np.float64), self.strength])
+        return self.search.maximise(self.centre, weight)
 
 
 def log_units(array: Numbers, upward: bool) -> Numbers:

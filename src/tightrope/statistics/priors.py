@@ -1,0 +1,174 @@
+"""What is believed of parameters before the data: pseudo-counts for the predictor of a likelihood region.
+
+`p ~ beta(8, 2)` says that p has been seen to happen 8 times and not to happen 2 times. It enters in one
+place, the estimates that predict each batch from those before it: Σ K_f·log f(θ) gets the terms
+a·log p + b·log(1 − p).
+
+*Why it cannot hurt.* The likelihood region rests on Ville's inequality for the ratio of the predictions to
+the truth (`tightrope.statistics.prequential`), which holds for every rule that makes predictions from what
+came before. A prior that was stated before the data is a part of such a rule, whatever it says. Where it is
+right the first batches are well predicted, the threshold rises and the region shrinks; where it is wrong
+predictions lose nats until the data outweigh it, and the region grows. With a prior, pilots of
+0, 10, 20, … batches are mixed whatever was planned, so that the first batches count where it is right and are
+left out, at the price of the mixture, where it is not.
+
+A prior that is chosen after a look at the same data is no prior; certificates name this as an assumption.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError, describe
+from tightrope.model.parameters import Parameters
+from tightrope.numerics.arrays import FloatArray
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+
+MOST_STRENGTH = 1e9
+_TEXT = re.compile(r"\s*([A-Za-z_]\w*)\s*~\s*beta\s*\(\s*([^,()]+?)\s*,\s*([^,()]+?)\s*\)\s*")
+_HINT = '`prior="p ~ beta(8, 2)"` counts 8 times that p happened and 2 times that it did not'
+
+PriorGiven = str | Path | Sequence[str | Path] | Mapping[str, tuple[float, float]]
+"""A text 'p ~ beta(8, 2)', the directory of an earlier result, several of these, or {"p": (8, 2)}."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A parameter that was seen to happen `a` times and not to happen `b` times."""
+
+    parameter: str
+    a: float
+    b: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.parameter} ~ beta({self.a:.6g}, {self.b:.6g})"
+
+
+def read_priors(given: Any) -> tuple[Prior, ...]:
+    """The priors that were given, one for each parameter at most."""
+    if isinstance(given, Mapping):
+        pairs = [_pair(name, pair) for name, pair in given.items()]
+    else:
+        listed = [given] if isinstance(given, str | Path | Prior) else given
+        if not isinstance(listed, Sequence):
+            raise InputError(f"`prior` is {describe(given)}, not a prior", hint=_HINT)
+        pairs = [prior for one in listed for prior in _read(one)]
+    names = [prior.parameter for prior in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"`prior` speaks of '{twice}' twice", hint="state one prior for each parameter")
+    return tuple(pairs)
+
+
+def _pair(name: object, pair: Any) -> Prior:
+    try:
+        a, b = pair
+    except (TypeError, ValueError):
+        a = b = None
+    if not isinstance(name, str) or a is None:
+        raise InputError(f"`prior` has {name!r}: {describe(pair)}, not two numbers", hint=_HINT)
+    return _checked(name, a, b, f"{name!r}: {pair!r}")
+
+
+def _read(one: object) -> list[Prior]:
+    if isinstance(one, Prior):
+        return [one]
+    if not isinstance(one, str | Path):
+        raise InputError(f"`prior` is {describe(one)}, not a text or a directory", hint=_HINT)
+    if "~" not in str(one) and Path(one).exists():
+        return _of_result(Path(one))
+    match = _TEXT.fullmatch(str(one))
+    if match is None:
+        raise InputError(f"`prior` is {str(one)!r}: no prior, and no directory of a result", hint=_HINT)
+    return [_checked(match[1], match[2], match[3], str(one))]
+
+
+def _checked(name: str, a: object, b: object, text: str) -> Prior:
+    numbers = []
+    for value in (a, b):
+        try:
+            number = float(value) if isinstance(value, str | int | float) else math.nan
+        except ValueError:
+            number = math.nan
+        if isinstance(value, bool) or not 0.0 < number <= MOST_STRENGTH:
+            words = f"{value} is not a number above 0 and up to {MOST_STRENGTH:g}"
+            raise InputError(f"`prior` is {text!r}: {words}", hint=_HINT)
+        numbers.append(number)
+    return Prior(name, *numbers)
+
+
+def _of_result(path: Path) -> list[Prior]:
+    """Beta distributions whose middle and spread are those of the parameters' intervals in a result."""
+    from tightrope.io.results import read_result
+
+    document = read_result(path)
+    spread = 2.0 * NormalDist().inv_cdf(1.0 - 0.5 * min(document.delta, 0.5))
+    priors = []
+    for name, (low, high) in document.main.widths.parameters.items():
+        middle = 0.5 * (low + high)
+        if not (0.0 < middle < 1.0 and high > low):
+            continue
+        strength = min(max(middle * (1.0 - middle) * (spread / (high - low)) ** 2 - 1.0, 1.0), MOST_STRENGTH)
+        priors.append(Prior(name, middle * strength, (1.0 - middle) * strength))
+    if not priors:
+        raise InputError(
+            f"`prior`: the result in {path} has no intervals of parameters within (0, 1)",
+            hint="take a result over rectangular, coupled, expression or parameter sets",
+        )
+    return priors
+
+
+def check_priors(priors: Sequence[Prior], parameters: Parameters) -> None:
+    """Refuse priors of parameters that there are not, or with a middle that the domain excludes."""
+    shown = parameters.shown
+    for prior in priors:
+        if prior.parameter not in shown.names:
+            known = ", ".join(shown.names) or "none"
+            raise InputError(
+                f"`prior` speaks of '{prior.parameter}', and the parameters are: {known}",
+                hint="a prior is stated of a parameter of the model",
+            )
+        i = shown.names.index(prior.parameter)
+        low, high = float(shown.lower[i]), float(shown.upper[i])
+        if low < 0.0 or high > 1.0 or low == high:
+            raise InputError(
+                f"`prior`: {prior.text} speaks of a probability, and {prior.parameter} is in "
+                f"[{low:g}, {high:g}]",
+                hint="leave the prior of this parameter out",
+            )
+        middle = prior.a / (prior.a + prior.b)
+        if not low <= middle <= high:
+            raise InputError(
+                f"`prior`: {prior.text} has its middle at {middle:.4g}, outside of the domain "
+                f"[{low:g}, {high:g}] of {prior.parameter}",
+                hint="state a prior of the domain, or widen the domain",
+            )
+
+
+def pseudo_counts(
+    priors: Sequence[Prior], coordinates: Coordinates, functions: AffineFunctions
+) -> tuple[AffineFunctions, FloatArray]:
+    """The functions with p and 1 − p of every prior behind them, and how often these count as seen."""
+    rows = np.zeros((2 * len(priors), coordinates.size))
+    constant, weight = np.zeros(2 * len(priors)), np.zeros(2 * len(priors))
+    for k, prior in enumerate(priors):
+        place = coordinates.parameters.names.index(prior.parameter)
+        for monomial, coefficient in coordinates.substitution[place].terms.items():
+            if monomial:
+                rows[2 * k, monomial[0][0]] = float(coefficient)
+            else:
+                constant[2 * k] = float(coefficient)
+        rows[2 * k + 1], constant[2 * k + 1] = -rows[2 * k], 1.0 - constant[2 * k]
+        weight[2 * k : 2 * k + 2] = prior.a, prior.b
+    linear = np.concatenate([functions.linear, rows])
+    slack = np.concatenate([functions.slack, np.zeros(len(rows))])
+    return AffineFunctions(linear, np.concatenate([functions.constant, constant]), slack), weight

@@ -327,6 +327,7 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
         if isinstance(found, str):
             return found
         rebuilt = with_episodes(rebuilt, found, problem)
+    rebuilt = replace(rebuilt, prior=statement.prior)  # which is stated, and in no data
     return _differs("other data", first_difference(statement, rebuilt))
 
 

@@ -53,9 +53,9 @@ def test_a_good_prior_narrows_a_bad_one_costs_width_and_both_hold() -> None:
 def test_a_prior_is_a_part_of_the_certificate(tmp_path: Path) -> None:
     model = two_coins()
     problem, counts = model.problem(QUESTION), simulated(model, 300, 7)
-    result = tr.learn(
-        problem, counts, delta=0.01, prior=["p ~ beta(30, 10)", "q ~ beta(3, 7)"], outcomes="none"
-    )
+    stated = ["p ~ beta(30, 10)", "q ~ beta(3, 7)"]
+    common = {"delta": 0.01, "outcomes": "none", "sets": "rectangular"}
+    result = tr.learn(problem, counts, prior=stated, **common)
     certificate = certificate_of(result, counts)
     verdict = check(certificate)
     assert verdict.valid, verdict

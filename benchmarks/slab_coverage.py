@@ -183,6 +183,7 @@ class DenseGradient:
         self.functions, model = setting.functions, setting.model
         structure = model.structure
         self.ends = Ends.BOTH if setting.stream.given else Ends.LOWER
+        self.guard_share = None
         goal = np.isin(np.arange(structure.states), np.flatnonzero(setting.objective.target))
         begins, self.options = structure.choice_start, []
         policies = product(*(range(begins[s], begins[s + 1]) for s in range(structure.states)))

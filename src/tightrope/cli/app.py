@@ -126,7 +126,7 @@ def join_lists(group: Any, arguments: Sequence[str]) -> list[str]:
     chosen = _named(arguments)
     if chosen is None or chosen not in group.commands:
         return list(arguments)
-    if "--fair" in arguments or "-fair" in arguments:
+    if any(word.startswith("-") and word.lstrip("-") == "fair" for word in arguments):
         raise InputError(
             "fairness (-fair) is not supported: values are those over all policies, fair or not",
             hint="say in the property what fair paths do: Pmin=? [ F a || G F b ]",

@@ -123,6 +123,9 @@ let read_domain json arrays =
 let read_data json arrays transitions =
   let own = node json "problem.data." arrays
     [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "costs" ] in
+  (match field own "method" with
+   | Json.Text w when String.contains w '+' -> not_covered ("the method " ^ plain w)
+   | _ -> ());
   let method_ = word own "method"
     [ "clopper-pearson"; "hoeffding"; "beta-binomial"; "weissman"; "likelihood"; "slab"; "ellipsoid" ] in
   let delta = share own "delta" in

@@ -123,6 +123,8 @@ let read_domain json arrays =
 let read_data json arrays transitions =
   let own = node json "problem.data." arrays
     [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "costs" ] in
+  List.iter (fun (name, words) -> if Hashtbl.mem arrays ("problem.data." ^ name) then not_covered words)
+    [ "prior", "priors of parameters"; "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
   (match field own "method" with
    | Json.Text w when String.contains w '+' -> not_covered ("the method " ^ plain w)
    | _ -> ());

@@ -69,7 +69,7 @@ def main() -> None:
     with given.output.open("a", encoding="utf-8") as file:
         for name, (model, draw) in cases.items():
             alarms, largest = 0, -np.inf
-            logs = 5 if given.smoke else given.logs
+            logs = 2 if given.smoke else given.logs
             for number in range(logs):
                 log = draw(given.rows, np.random.default_rng([number, 7]))
                 looks = [examine(model, log.first(len(log) // part), alpha=ALPHA) for part in (4, 2, 1)]

@@ -84,8 +84,8 @@ def main() -> None:
         for name in names:
             case, least, sizes = CASES[name]
             if given.smoke:
-                least, sizes = 600, 10
-            row = measure(case, least, sizes, 3 if given.smoke else given.repetitions)
+                least, sizes = 1_000, 7
+            row = measure(case, least, sizes, 2 if given.smoke else given.repetitions)
             words = (
                 f"{row['case']}: oracle {row['oracle_rows']:,.0f} rows, anytime {row['anytime']:.1f} times"
             )

@@ -71,7 +71,7 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
         for name, part in MEMORY.items()
         if name not in ("seen", "action") or (name == "action" and structure.has_choices)
     ]
-    whole = sum(1.0 / (rank + 1) for rank in range(MOST_SEEN))
+    whole = sum(1.0 / (rank + 1) for rank in range(min(MOST_SEEN, model.states)))
     for rank, state in enumerate(first_states(model, log)):
         own = MEMORY["seen"] / (rank + 1) / whole
         result.append(Feature(f"seen:{structure.state_name(state)}", "memory", own))

@@ -202,7 +202,10 @@ def test_learning_covers_the_controllers_true_value():
         assert result.controller.has_memory
         misses += not result.interval.lower <= truth <= result.interval.upper
         assert result.guarantee > 0.5
+    assert any("independently given the state" in note for note in result.notes)
     assert misses <= 8
+    with pytest.raises(tr.InputError, match="a slab bets on a value that is known before the data"):
+        tr.learn(problem, data, delta=0.1, region="slab")
 
 
 def test_controllers_are_written_and_read(tmp_path, capsys):

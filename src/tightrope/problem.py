@@ -144,6 +144,12 @@ class Problem(Record):
         return self.model if self.lift is None else self.lift.base
 
     @property
+    def is_of_controller(self) -> bool:
+        """Whether the model is the chain of a controller, which may have been chosen by looking at the data:
+        then nothing may be bet on its value."""
+        return self.lift is not None and self.lift.free_state is not None
+
+    @property
     def free_state(self) -> int:
         """The state whose best value no policy exceeds: the initial one, but of the chain of a controller."""
         elsewhere = None if self.lift is None else self.lift.free_state

@@ -10,7 +10,7 @@ The chain stands beside a copy of the model that no play reaches: its choices ke
 the controller does not take. Copies of a choice are tied, as in every product.
 
 Images, or whatever a sensor reads, are assumed independent given the state: the model says so, where its
-reading is drawn anew in every step. The verdict names it where observations are drawn by chance.
+reading is drawn anew in every step. Every result says so in a note.
 """
 
 from __future__ import annotations
@@ -141,6 +141,11 @@ def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, po
     """The question about the given controller, or about the best one found at the estimate."""
     pomdp = problem.model
     assert isinstance(pomdp, POMDP)
+    if options.region is not None and options.region.bets:
+        raise InputError(
+            "a slab bets on a value that is known before the data, and the controller may be chosen by them",
+            hint='use `region="likelihood"`',
+        )
     given = None if policy is None else controller_of(pomdp, policy)
     return controlled(problem, choose_controller(problem, counts, options) if given is None else given)
 

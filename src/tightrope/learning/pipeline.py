@@ -505,6 +505,8 @@ class Pipeline:
         """Why a slab may not be chosen; None where it may."""
         if self._together or (options.sets is not SetsKind.COUPLED and not self._refines):
             return "several kinds of sets share a region"
+        if self.problem.is_of_controller:
+            return "the controller may have been chosen by the data"
         if not self.problem.query.is_plain:
             return "bets are on values of policies over one objective"
         if self.evaluation is not None:
@@ -581,7 +583,7 @@ class Pipeline:
         kind = decisions.region
         if kind is None:
             return None
-        if kind.bets and self.bets is None:
+        if kind.bets and self.bets is None and not self.problem.is_of_controller:
             from tightrope.learning.bet_policy import bets_of
 
             self.bets = bets_of(self.model, self.objective, self.policy, self.data.design, kind.has_intervals)

@@ -121,6 +121,11 @@ def notes(problem: Problem) -> tuple[str, ...]:
         f"the model has {problem.base.states:,} states, with what a policy must remember "
         f"{problem.model.states:,}"
     ]
+    if problem.is_of_controller:
+        lines.append(
+            "the guarantee is about a controller that sees observations only; what it reads is drawn as "
+            "the model says, independently given the state"
+        )
     if problem.lift.needs_support:
         lines.append("no transition of the true model vanishes: by the domain, the data or an assumption")
     return tuple(lines)

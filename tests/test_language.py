@@ -149,6 +149,13 @@ def test_timed_automata_have_digital_clocks() -> None:
             answer(timed, text)
 
 
+@pytest.mark.parametrize("guard", ["!(x<=1)", "(x<=1 => s=1)", "(x<=1)=false", "(x<=1 ? false : true)"])
+def test_guards_that_turn_closed_comparisons_round_are_refused(guard: str) -> None:
+    """`!(x<=1)` is `x>1`: open, and digital clocks would take it as x>=2."""
+    with pytest.raises(tr.InputError, match="turned round"):
+        load_prism_text(TIMED.replace("s=0 & x>=1", f"s=0 & {guard}"))
+
+
 def test_compositions_have_names() -> None:
     modules = "".join(
         f"module {name} {v}:[0..1]; [go] {v}=0 -> ({v}'=1); [] {v}=1 -> true; endmodule\n"

@@ -110,7 +110,21 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
             return
     if isinstance(guard, Name) and guard.name in most:
         raise Complaint(f"clock '{guard.name}' stands alone, not in a comparison", guard.position)
-    for part in _parts(guard):
+    parts = _parts(guard)
+    turned: tuple[Expression, ...] = ()
+    if isinstance(guard, syntax.Unary) or (
+        isinstance(guard, Binary) and guard.operator in ("<=>", *_COMPARISONS)
+    ):
+        turned = parts
+    elif isinstance(guard, syntax.Conditional) or (isinstance(guard, Binary) and guard.operator == "=>"):
+        turned = parts[:1]
+    if any(name in most for part in turned for name in _names(part)):
+        raise Complaint(
+            "a comparison of a clock stands where it is turned round (under !, <=>, =, left of => or ?)",
+            syntax.position_of(guard),
+            "write it with <=, >=, & and | alone, or on the right of =>",
+        )
+    for part in parts:
         _collect(part, most)
 
 

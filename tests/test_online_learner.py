@@ -32,9 +32,9 @@ CYCLIC_TOO = (None, region_kind("polytope"))
 PROJECTED = (SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)
 COMBINATIONS = [
     *((None, kind) for kind in SetsKind if not kind.has_region),
-    *((region, kind) for region in own_kinds() if region != region_kind("slab") for kind in PROJECTED),
+    *((region, kind) for region in own_kinds() if not region.bets for kind in PROJECTED),
 ]
-"""All but slabs, which bet on policies: `test_slab_learning`."""
+"""All but those that bet on policies: `test_slab_learning`."""
 
 GOAL = 'Pmax=? [ F "goal" ]'
 

@@ -39,7 +39,7 @@ def command(text: str) -> str:
 
 UNSUPPORTED = [
     ("¦ctmdp\nmodule m x:bool; endmodule", "continuous-time MDPs (ctmdp) are not supported"),
-    ("¦pomdp observables x endobservables", "partially observable MDPs (pomdp) are not supported"),
+    ("¦popta observables x endobservables", "partially observable timed automata (popta) are not supported"),
     ("¦smg player p1 m endplayer", "stochastic games (smg) are not supported"),
     ("mdp ¦player p1 m endplayer", "players (stochastic games) are not supported"),
     (
@@ -51,7 +51,7 @@ UNSUPPORTED = [
     ("pta module m x : ¦clocks; endmodule", "unexpected 'clocks'"),
     ("pta module m x : clock; [] ¦x>1 -> true; endmodule", "clock 'x' is compared by >"),
     ("pta module m x : clock; y : clock; [] ¦x=y -> true; endmodule", "two clocks are compared"),
-    ('mdp ¦observable "o" = x; module m x:bool; endmodule', "observables (partially observable models)"),
+    ('mdp observable ¦"o" = x; module m x:bool; endmodule', "observables belong to models of type pomdp"),
     ("mdp ¦rate r = 2; module m x:bool; endmodule", "the old keyword rate is not supported"),
     ("mdp module m x : ¦double; endmodule", "a state has bool and integer variables only"),
 ]

@@ -253,18 +253,16 @@ MODELS = [
         "ctmdp\nmodule m s:[0..1]; endmodule",
         [
             (
-                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only DTMCs, MDPs and CTMCs "
-                "(keywords dtmc, mdp and ctmc) are"
+                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only DTMCs, MDPs, POMDPs "
+                "and CTMCs (keywords dtmc, mdp, pomdp and ctmc) are"
             )
         ],
     ),
     (
         "pomdp\nmodule m s:[0..1]; endmodule",
         [
-            (
-                "m.prism:1:1: partially observable MDPs (pomdp) are not supported: only DTMCs, MDPs "
-                "and CTMCs (keywords dtmc, mdp and ctmc) are"
-            )
+            "m.prism: a pomdp says what is observed",
+            'hint: write observables x, y endobservables, or observable "near" = x<3;',
         ],
     ),
     (

@@ -160,6 +160,10 @@ def _main_system(given: Sequence[syntax.NamedSystem], source: SourceText) -> syn
             "leave the name of the main one out",
         )
 
+    main = named.get(None, given[0].composition)
+    if not any(isinstance(part, syntax.SystemName) for part in _compositions(main)):
+        return main  # however deep it is: who composes it tells
+
     def written_out(part: syntax.Composition, inside: tuple[str, ...]) -> syntax.Composition:
         if isinstance(part, syntax.SystemName):
             if part.name not in named or part.name in inside:
@@ -176,7 +180,18 @@ def _main_system(given: Sequence[syntax.NamedSystem], source: SourceText) -> syn
             return replace(part, inner=written_out(part.inner, inside))
         return part
 
-    return written_out(named.get(None, given[0].composition), ())
+    return written_out(main, ())
+
+
+def _compositions(main: syntax.Composition) -> Iterator[syntax.Composition]:
+    """A composition and all its parts."""
+    parts = [main]
+    while parts:
+        yield (part := parts.pop())
+        if isinstance(part, syntax.Parallel):
+            parts += [part.left, part.right]
+        elif isinstance(part, syntax.ActionRenaming):
+            parts.append(part.inner)
 
 
 def parse_properties(text: str, file: str) -> PropertyFile:

@@ -137,6 +137,18 @@ def test_bounds_hold_for_every_controller(seed):
     assert coarse.attained[0] <= coarse.upper + 1e-9 and coarse.lower == coarse.attained[0]
 
 
+def test_what_always_holds_is_the_rest_of_what_happens():
+    for seed, least in ((1, "min"), (4, "max")):
+        pomdp = random_pomdp(seed)
+        opposite = "max" if least == "min" else "min"
+        reached = tr.solve(pomdp, f'P{opposite}=? [ F<=4 "goal" ]')
+        avoided = tr.solve(pomdp, f'P{least}=? [ G<=4 !"goal" ]')
+        truth = 1 - float(exact_horizon(pomdp, reached.objective, 4))
+        assert avoided.lower <= truth <= avoided.upper
+        assert avoided.upper == pytest.approx(1 - reached.lower, abs=1e-6)
+        assert avoided.lower == pytest.approx(1 - reached.upper, abs=1e-6)
+
+
 def test_beliefs_are_exact_and_near_ones_are_not_merged():
     # Looking moves the belief a little towards one side, forever: infinitely many beliefs, all different.
     rows = [(0, "", {1: Fraction(1, 2), 2: Fraction(1, 2)})]

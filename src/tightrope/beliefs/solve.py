@@ -156,7 +156,7 @@ def solve_partial(
     outer = search.solve_outer(precision=min(1e-9, precision))
     far = outer.upper[BEFORE] if question.maximises else outer.lower[BEFORE]
     if objective.complement:
-        far = math.nextafter(1 - far, 0.0 if not question.maximises else 1.0)
+        far = math.nextafter(1 - far, 0.0 if question.maximises else 1.0)
     own_lower, own_upper = own.bounds
     if objective.maximises:
         lower, upper = own_lower, max(float(far), own_lower)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from benchmark_script import run_benchmark
 from tightrope.beliefs.graph import BeliefGraph
 from tightrope.beliefs.question import question_of
 from tightrope.beliefs.solve import solve_partial
@@ -176,6 +177,11 @@ def test_beliefs_are_exact_and_near_ones_are_not_merged():
         if kind == "expanded" and first in pomdp.actions[look]:
             move = graph.moves[number][pomdp.actions[look].index(first)]
             assert sum(move.weight) == move.total
+
+
+def test_the_benchmark_meets_storm():
+    done = run_benchmark("partial_observation.py", "--smoke", "--seconds", "600")
+    assert done.returncode == 0 and "unfolding completed" in done.stdout
 
 
 def test_two_looks_through_one_sensor_are_coupled():

@@ -256,7 +256,11 @@ class Search:
                 return "the time limit was reached; the bounds are verified but wider"
             if self.expanded >= self.most:
                 return "the limit of beliefs was reached; the bounds are verified but wider"
-            if not self._expand(outer, limit):
+            before = self.attained
+            if self._expand(outer, limit):
+                continue
+            self._attain()  # nodes that the last round has found may be worth more where beliefs are cut
+            if not self.sign * (self.attained - before) > 1e-9 * max(1.0, abs(self.attained)):
                 return "certified"
 
     def _expand(self, outer: Solution, limit: FloatArray) -> bool:

@@ -67,7 +67,7 @@ REACHED = {
     "files under 60 lines": 45,
     "modules with exactly one importer": 60,
     "most modules in one folder": 29,
-    "lines": 116_939,
+    "lines": 116_960,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,
@@ -78,7 +78,8 @@ REACHED = {
 }
 """What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified
-differences between policies brought 10,000 lines and 28 files since they were lowest.
+differences between policies brought 10,000 lines and 28 files since they were lowest; partial observation,
+joint regions, priors, logged baselines, doubts of rates and every question in every command 7,000 and 24 more.
 """
 
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}

@@ -79,7 +79,7 @@ REACHED = {
 """What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified
 differences between policies brought 10,000 lines and 28 files since they were lowest; partial observation,
-joint regions, priors, logged baselines, doubts of rates and every question in every command 7,000 and 24 more.
+joint regions, priors, logged baselines, rates in doubt and every question in every command 7,000 and 24.
 """
 
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}

@@ -109,7 +109,7 @@ def test_maze_is_solved_exactly(tmp_path):
     path = tmp_path / "maze.prism"
     path.write_text(MAZE)
     model = tr.load(path)
-    solved = tr.solve(model, 'Rmin=? [ F "goal" ]', precision=1e-4)
+    solved = tr.solve(model, 'Rmin=? [ F "goal" ]', precision=1e-4, seconds=3600)
     assert solved.is_certified
     assert solved.lower <= 4.3 <= solved.upper and solved.upper - solved.lower < 1e-3
     again = tr.solve(model, 'Rmin=? [ F "goal" ]', policy=solved.controller)
@@ -142,8 +142,8 @@ def test_what_always_holds_is_the_rest_of_what_happens():
     for seed, least in ((1, "min"), (4, "max")):
         pomdp = random_pomdp(seed)
         opposite = "max" if least == "min" else "min"
-        reached = tr.solve(pomdp, f'P{opposite}=? [ F<=4 "goal" ]')
-        avoided = tr.solve(pomdp, f'P{least}=? [ G<=4 !"goal" ]')
+        reached = tr.solve(pomdp, f'P{opposite}=? [ F<=4 "goal" ]', seconds=3600)
+        avoided = tr.solve(pomdp, f'P{least}=? [ G<=4 !"goal" ]', seconds=3600)
         truth = 1 - float(exact_horizon(pomdp, reached.objective, 4))
         assert avoided.lower <= truth <= avoided.upper
         assert avoided.upper == pytest.approx(1 - reached.lower, abs=1e-6)

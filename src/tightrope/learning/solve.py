@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     pass
 
 PARTIAL_PRECISION, PARTIAL_SECONDS = 1e-4, 60.0
-"""How close, and how long, bounds over all controllers are looked for at most."""
+"""How close bounds over all controllers come at most, and how long they are looked for unless given."""
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -188,7 +188,7 @@ def _solve_partial(question: Problem, policy: Any, precision: float, relative: b
     objective = question.query.objective
     if policy is None:
         close = max(precision, PARTIAL_PRECISION)
-        given = min(seconds, PARTIAL_SECONDS)
+        given = PARTIAL_SECONDS if math.isinf(seconds) else seconds
         solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=given)
     elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
         options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})

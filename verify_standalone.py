@@ -29,7 +29,7 @@ from typing import Any
 
 KINDS = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL")
 TYPES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d", "bool": "B"}
-MOST_WHOLE = 2**62
+MOST_WHOLE = 2**62 - 1
 MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
 METHODS = ("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "slab", "ellipsoid")

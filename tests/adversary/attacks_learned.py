@@ -207,7 +207,7 @@ ATTACKS = [
     Attack("rows-ball-of-nothing", BALLS, narrowed(rows_appended((4, 0, 0))), "the empty set is never above its share"),
     Attack("rows-ball-negative", BALLS, narrowed(rows_appended((4, -1, 1))), "negative choices count from the end"),
     Attack("rows-negative", REGIONS, narrowed(rows_appended((0, -1, 0), (1, -1, 1))), "negative numbers count from the end"),
-    Attack("rows-huge", REGIONS, narrowed(rows_appended((0, 2**62, 0), (4, 2**62, 2**62))), "2·index wraps around"),
+    Attack("rows-huge", REGIONS, narrowed(rows_appended((0, 2**62 - 1, 0), (4, 2**62 - 1, 2**62 - 1))), "2·index wraps around"),
     Attack("rows-none", REGIONS, narrowed(change(f"{REGION}.row", lambda a: a[:0])), "bases that point past the end"),
     Attack("rows-flat", REGIONS, narrowed(change(f"{REGION}.row", lambda a: a.reshape(-1))), "a list of numbers instead of names"),
     Attack("bases-beyond", REGIONS, narrowed(all_bases(lambda a: a + 1000)), "rows that are not there"),

@@ -18,7 +18,7 @@ from tightrope.model.objective import Direction
 Forge = Callable[[Forgery], None]
 
 LOOP = (1, 5)
-HUGE = 2**62
+HUGE = 2**62 - 1
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ HOSTILE: dict[str, tuple[str, Make]] = {
     "eight stages again": ("spread/slab/coupled", lambda f: edited(("learned.slab.0.point", f["learned.slab.0.point"] * 1e308))(f)),
     "a chain of 4,000 memories": ("point/temporal", _long_automaton(4_000)),
     "2^50 trials": ("walk/events/tied", _near_the_rate(2**42, 1e-6)),
-    "more counts than int64 holds": ("walk/events/tied", edited(("problem.data.batch_count", np.full(1, 2**62)))),
+    "more counts than int64 holds": ("walk/events/tied", edited(("problem.data.batch_count", np.full(1, 2**62 - 1)))),
     "counts of 2^63 - 1": ("walk/likelihood/expression", lambda f: edited(("problem.data.batch_count", np.full_like(f["problem.data.batch_count"], 2**63 - 1)))(f)),
     "counts below 0": ("walk/likelihood/expression", lambda f: edited(("problem.data.batch_count", -f["problem.data.batch_count"]))(f)),
     "10^18 episodes": ("walk/likelihood/expression", edited(("problem.data.design", "trajectories"), ("problem.data.episodes", 10**18))),

@@ -27,7 +27,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 
-MOST = 2**62
+MOST = 2**62 - 1
 """No integer of a certificate is larger; sums are bounded where they are made."""
 
 MOST_DEGREE = 4096

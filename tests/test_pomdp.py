@@ -256,6 +256,17 @@ def test_wrong_models_are_refused(tmp_path, text, message):
         tr.load(path)
 
 
+def test_formulas_are_refused_in_words(tmp_path, capsys):
+    path, log = tmp_path / "m.prism", tmp_path / "log.csv"
+    path.write_text(MAZE.replace("1/10:(s'=0)", "p:(s'=0)").replace("1/10:(s'=1)", "(1/5-p):(s'=1)"))
+    path.write_text(path.read_text().replace("pomdp", "pomdp\nconst double p;"))
+    log.write_text("episode,s,o,action,next_s,next_o\n0,-1,0,place,0,1\n")
+    for text in ('Pmax=? [ F (o=2 & (F "goal")) ]', 'multi(Pmax=? [ F "goal" ], P>=0.1 [ F o=2 ])'):
+        words = ["learn", str(path), "--prop", text, "--param", "p=0.05:0.15", "--data", str(log)]
+        assert run(words) == 2
+        assert "partially observable" in capsys.readouterr().err
+
+
 def test_wrong_controllers_are_refused(tmp_path):
     pomdp = random_pomdp(3)
     text = 'Pmax=? [ F "goal" ]'

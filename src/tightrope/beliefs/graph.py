@@ -7,23 +7,21 @@ beliefs that are only near each other are never merged, and no probability is lo
 **The outer model.** Its states are beliefs, and success and stop. A belief that is *expanded* does what
 conditioning says: under an action it goes to the belief behind each observation. One that is *cut* is told
 the state it was in after it has acted: under action k it goes, with weight b(s), to the beliefs that k
-leads to from s alone. A third kind is *mixed*: b = λ·c + (1−λ)·d for beliefs c and d with the same look,
-and it goes to these two without an action.
+leads to from s alone.
 
 *Theorem.* For a controller that maximises, the optimum of the outer model is at least that of every
 controller; for one that minimises it is at most that.
 
 *Proof.* Let V_k(b) be the best that can be earned in k steps from b, over all controllers, and U_k that of
-the outer model, where a mixed belief takes no step. V_k is the maximum of functions that are linear in b
-(one per controller), hence convex. U_0 = V_0 = 0. Suppose U_k ≥ V_k on all states of the outer model. An
-expanded belief has U_{k+1} ≥ V_{k+1}, as both are the same function of the next values, which is monotone.
-For a cut belief, V_{k+1}(b) = max_a [r + Σ_o p_o V_k(b_{a,o})], and p_o·b_{a,o} = Σ_s b(s)
-p_{s,o}·(e_s)_{a,o}, where e_s is the belief that knows s; by convexity p_o V_k(b_{a,o}) ≤ Σ_s b(s) p_{s,o}
-V_k((e_s)_{a,o}), which is what U_{k+1} has at most. For a mixed belief V_k(b) ≤ λ V_k(c) + (1−λ) V_k(d) by
-convexity; c and d are not mixed. Values of probabilities and of rewards that are not negative are limits of
-the k-step ones from below: for the maximum V = sup_k V_k, and for the minimum, too, as every belief has
-finitely many actions (the outer model is finite, and for the true one the argument is compactness of the
-space of controllers). With minima all inequalities turn round. ∎
+the outer model. V_k is the maximum of functions that are linear in b (one per controller), hence convex.
+U_0 = V_0 = 0. Suppose U_k ≥ V_k on all states of the outer model. An expanded belief has U_{k+1} ≥ V_{k+1},
+as both are the same function of the next values, which is monotone. For a cut belief, V_{k+1}(b) = max_a [r
++ Σ_o p_o V_k(b_{a,o})], and p_o·b_{a,o} = Σ_s b(s) p_{s,o}·(e_s)_{a,o}, where e_s is the belief that knows
+s; by convexity p_o V_k(b_{a,o}) ≤ Σ_s b(s) p_{s,o} V_k((e_s)_{a,o}), and with U_k in place of V_k this is
+what U_{k+1} takes. Values of probabilities and of rewards that are not negative are limits of the k-step
+ones from below: for the maximum V = sup_k V_k, and for the minimum, too, as every belief has finitely many
+actions (the outer model is finite, and for the true one the argument is compactness of the space of
+controllers). With minima all inequalities turn round. ∎
 
 The limit from below is the *least* fixed point. Rewards until a target have another convention, infinity
 where the target is missed. When the agent maximises, the outer model is solved with it: if its optimum is
@@ -53,7 +51,7 @@ Belief = tuple[int, tuple[int, ...], tuple[int, ...]]
 SUCCESS, STOP, BEFORE = 0, 1, 2
 """The first states of an outer model."""
 
-CUT, EXPANDED, MIXED = "cut", "expanded", "mixed"
+CUT, EXPANDED = "cut", "expanded"
 
 
 @dataclass(frozen=True)
@@ -168,41 +166,6 @@ class BeliefGraph:
             total = rows[0].total * sum(weights)
             moves.append(Move(tuple(mass), tuple(mass.values()), success, total, self._reward(rows, weights)))
         self._set(number, CUT, tuple(moves))
-
-    def mix(self, number: int, part: int, share: Fraction) -> None:
-        """Let a cut belief be `share` of another one with its look, and the rest."""
-        seen, states, weights = self.belief[number]
-        _, inner, inner_weights = self.belief[part]
-        mine, theirs = sum(weights), sum(inner_weights)
-        left = {state: Fraction(own, mine) for state, own in zip(states, weights, strict=True)}
-        for state, own in zip(inner, inner_weights, strict=True):
-            left[state] -= share * Fraction(own, theirs)
-        rest = {state: value for state, value in left.items() if value}
-        assert all(value > 0 for value in rest.values())
-        if not rest:
-            return
-        bottom = math.lcm(*(value.denominator for value in rest.values()))
-        values = [int(value * bottom) for value in rest.values()]
-        shared = math.gcd(*values)
-        before = len(self)
-        other = self.add((seen, tuple(rest), tuple(value // shared for value in values)))
-        if other >= before:
-            self._cut(other)
-        if self.kind[other] == MIXED:
-            self._cut(other)
-        move = Move(
-            (part, other),
-            (share.numerator, share.denominator - share.numerator),
-            0,
-            share.denominator,
-            Fraction(0),
-        )
-        self._set(number, MIXED, (move,))
-
-    def unmix(self, number: int) -> None:
-        """Let a mixed belief be cut again."""
-        if self.kind[number] == MIXED:
-            self._cut(number)
 
     def _set(self, number: int, kind: str, moves: tuple[Move, ...]) -> None:
         self.kind[number], self.moves[number] = kind, moves

@@ -136,8 +136,6 @@ class Machines:
     following: list[dict[int, int]] = field(default_factory=list)
     value: list[FloatArray] = field(default_factory=list)
     """Per node, the values of the states with its look, in the order of `members`."""
-    memoryless: int = 0
-    """So many nodes, the first ones, know only look and phase."""
     members: list[OffsetArray] = field(default_factory=list)
     place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
     by_look: list[list[int]] = field(default_factory=list)
@@ -160,7 +158,6 @@ class Machines:
             for look, own in enumerate(self.members):
                 worth = value[phase * self.rows.states + own]
                 self._add(int(policy[phase * looks + look]), look, following, worth)
-        self.memoryless = max(self.memoryless, begin + looks * phases)
 
     def _add(self, action: int, look: int, following: dict[int, int], value: FloatArray) -> int:
         self.action.append(action)
@@ -223,7 +220,3 @@ class Machines:
             own = solved[offset[n] : offset[n + 1]]
             made.append(self._add(action[n], look[n], links[n], own))
         return made
-
-    def prune(self, wanted: set[int]) -> None:
-        """Only nodes in `wanted`, and the first ones, are looked at for beliefs from now on."""
-        self.by_look = [[n for n in nodes if n in wanted or n < self.memoryless] for nodes in self.by_look]

@@ -47,16 +47,15 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """`look[s]` is what state s looks like, `rows[s][k]` what its k-th action does; `origin[s]` is the state
-    of the model behind. `looks` are pairs of observation and number of steps, where these are counted, up to
-    `last_step`. `first` is where a play begins (−1: it is decided there, with `decided`).
+    """`look[s]` is what state s looks like, `rows[s][k]` what its k-th action does. `looks` are pairs of
+    observation and number of steps, where these are counted, up to `last_step`. `first` is where a play
+    begins (−1: it is decided there, with `decided`).
     """
 
     pomdp: POMDP
     objective: Objective
     look: tuple[int, ...]
     rows: tuple[tuple[Row, ...], ...]
-    origin: IndexArray
     looks: tuple[tuple[int, int], ...]
     first: int
     decided: float
@@ -87,7 +86,7 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
     if not isinstance(model, ParametricMDP) or len(model.parameters.names) != len(point):
         raise InputError(
             "controllers are synthesised for models without intervals and parameters",
-            hint="evaluate one: `policy`; or say where to look: problem.at(…)",
+            hint="evaluate one, `policy`; or give parameters values where the model is loaded, as constants",
         )
     kind = objective.kind
     if objective.terminal is not None:
@@ -166,7 +165,6 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
         objective,
         look,
         _in_integers(raw, look),
-        np.array([state for state, _ in queue], np.int32),
         tuple(pairs),
         first,
         decided,

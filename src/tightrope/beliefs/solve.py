@@ -31,7 +31,7 @@ from tightrope.model.product import lift_model, lift_objective, product_with_mem
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
-from tightrope.solver.solution import Solution
+from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
 
 MOST_BELIEFS = 60_000
@@ -39,6 +39,7 @@ STARTS = 12
 """So many controllers without memory but a phase are improved, each from a random one."""
 
 PHASES = (1, 2, 4)
+USUAL = 1e-4
 FIRST_BATCH = 32
 GROWTH = 0.5
 """So large a part of all beliefs is expanded in a round, at least `FIRST_BATCH`."""
@@ -111,6 +112,11 @@ def evaluate(
     return solve(lifted, asked, policy=policy.choices, precision=precision)
 
 
+def closeness(precision: float) -> float:
+    """How close bounds over all controllers are to come: 1e-4 where nothing else than the usual is asked."""
+    return USUAL if precision == SolveOptions.precision else precision
+
+
 def value_of(
     pomdp: POMDP,
     objective: Objective,
@@ -132,7 +138,7 @@ def solve_partial(
     objective: Objective,
     *,
     point: Sequence[Fraction] = (),
-    precision: float = 1e-4,
+    precision: float = USUAL,
     relative: bool = True,
     seconds: float = 10.0,
     beliefs: int = MOST_BELIEFS,

@@ -36,12 +36,13 @@ def check_partial(
     request: CheckRequest, loaded: Any, queries: Sequence[Query], target: OutputFile | None
 ) -> None:
     """Solve, print, write the controller."""
-    from tightrope.beliefs.solve import solve_partial, value_of
+    from tightrope.beliefs.solve import closeness, solve_partial, value_of
 
     pomdp: POMDP = loaded.model
     refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
     if target is not None and len(queries) > 1:
         raise InputError(f"--policy-out goes with one property, not {len(queries)}")
+    point: Sequence[Any] = ()
     if isinstance(pomdp.model, ParametricMDP):
         names = pomdp.model.parameters.names
         point = _point(request.at, pomdp) if names or request.at else ()
@@ -59,7 +60,7 @@ def check_partial(
                     pomdp,
                     objective,
                     point=point,
-                    precision=max(request.precision, 1e-4),
+                    precision=closeness(request.precision),
                     relative=not request.absolute,
                     seconds=seconds,
                 )
@@ -76,6 +77,7 @@ def check_partial(
             found = (
                 f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
             )
+            notes.append(f"looked for: bounds within {closeness(request.precision):g} of each other")
             notes.append(f"gap {solved.upper - solved.lower:.3g}, {found}")
         record = PropertyAnswer(
             verdict=verdict.word,

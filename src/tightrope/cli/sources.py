@@ -430,6 +430,11 @@ def load_subject(
     if len(queries) != 1:
         raise InputError(f"learning goes with one property, not {len(queries)}")
     query, product = queries[0], None
+    if pomdp is not None and not query.is_plain:
+        raise InputError(
+            f"{query.text}: partially observable models take one P or R over a simple path or a reward",
+            hint='ask for its parts, such as Pmax=? [ F "goal" ]',
+        )
     if temporal and query.kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
         product, reading = product_problem(loaded.model, query)
         warn(reading)

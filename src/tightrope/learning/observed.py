@@ -111,7 +111,8 @@ class ObservedControllers(PlainQuestions):
     """The reduction of partially observable models."""
 
     def apply(self, problem: Problem) -> Problem:
-        problem.query.objective  # noqa: B018 - refused in the words of the table where it is not plain
+        if not problem.query.is_plain:
+            raise problem.query.refusal()
         if problem.query.is_threshold:
             raise InputError(
                 f"{problem.text} is true or false, but learning needs a value to optimise",

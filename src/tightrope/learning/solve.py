@@ -41,8 +41,8 @@ from tightrope.solver.solve import solve_query
 if TYPE_CHECKING:
     pass
 
-PARTIAL_PRECISION, PARTIAL_SECONDS = 1e-4, 60.0
-"""How close bounds over all controllers come at most, and how long they are looked for unless given."""
+PARTIAL_SECONDS = 60.0
+"""How long bounds over all controllers are looked for unless a time is given."""
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -180,14 +180,14 @@ def solve(
 
 def _solve_partial(question: Problem, policy: Any, precision: float, relative: bool, seconds: float) -> Any:
     """Both sides of the optimum over controllers, or the value of one, over the domain where there is one."""
-    from tightrope.beliefs.solve import solve_partial, value_of
+    from tightrope.beliefs.solve import closeness, solve_partial, value_of
     from tightrope.learning.observed import controlled
 
     pomdp = question.model
     assert isinstance(pomdp, POMDP)
     objective = question.query.objective
     if policy is None:
-        close = max(precision, PARTIAL_PRECISION)
+        close = closeness(precision)
         given = PARTIAL_SECONDS if math.isinf(seconds) else seconds
         solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=given)
     elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:

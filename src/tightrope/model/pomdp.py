@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -295,10 +295,6 @@ class Controller(Record):
             np.searchsorted(used, np.array(following)),
         )
         return Policy(own, rows), memory
-
-
-ControllerGiven = Controller | str | PathLike[str] | Mapping[str, str] | Callable[[str], str]
-"""A controller, its file, or an action by name for every observation: a mapping or a function of its name."""
 
 
 def controller_of(pomdp: POMDP, given: Any) -> Controller:

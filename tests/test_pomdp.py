@@ -290,3 +290,5 @@ def test_wrong_controllers_are_refused(tmp_path):
             tr.solve(pomdp, text, policy=path)
     with pytest.raises(tr.InputError, match="partially observable"):
         tr.solve(pomdp, text, sets="rectangular")
+    with pytest.raises(tr.InputError, match="partially observable"):
+        tr.learn_all(tr.Problem(pomdp, text), [[]])

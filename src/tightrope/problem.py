@@ -254,6 +254,8 @@ def problem_of(problem: Any, property: Any = None) -> Problem:
 def learnable(given: Any) -> Problem:
     """The problem, if there is something to learn about it: parameters, and a value to optimise."""
     problem = problem_of(given)
+    if isinstance(problem.model, POMDP):
+        require_discrete(problem.model)
     if not isinstance(problem.model, ParametricMDP):
         raise InputError(
             f"learning is about the parameters of a model, and {describe(problem.model)} has none",

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 NAMES = """
-    above actions alpha assume_support at at_most avoid behaviour budget chosen_at columns const convert_obs
-    cost cost_range cost_sd costs coupled_gap data delta design device discount domain
+    above actions allow_loss alpha assume_support at at_most avoid behaviour budget chosen_at columns const
+    convert_obs cost cost_range cost_sd costs coupled_gap data delta design device discount domain
     drop_duplicates ellipsoid ends engine env exact export gap gaps ignored intersect interval iterations
     known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
     precision prior reading refuted region return_range select_by select_on cluster

@@ -113,6 +113,17 @@ class OnlineRequest(SubjectOptions):
     cost: options.Cost = None
     avoid: options.Avoid = None
     at_most: options.AtMost = None
+    baseline: Annotated[
+        str | None,
+        option(
+            "--baseline",
+            "Collect with nothing that is not proved to be at least as good as this.",
+            "FILE|uniform|do-nothing",
+        ),
+    ] = None
+    allow_loss: Annotated[
+        float, option("--allow-loss", "With --baseline: so much worse is allowed.", "L", min=0)
+    ] = 0.0
     at: options.At = None
     seed: Annotated[int, option("--seed", "Same seed, same episodes.", "S", min=0)] = 0
     delta: Annotated[
@@ -222,6 +233,8 @@ def online(request: OnlineRequest) -> None:
         )
     if request.max_episodes is not None and request.until_gap is None:
         raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
+    if request.allow_loss and request.baseline is None:
+        raise InputError("--allow-loss goes with --baseline")
     if request.env is None and (request.convert_obs or request.actions or request.states):
         raise InputError("--convert-obs, --actions and --states go with --env")
     subject = load_subject(request, temporal=True, any_kind=True)
@@ -248,6 +261,8 @@ def online(request: OnlineRequest) -> None:
         planned_episodes=request.episodes if request.until_gap is None else None,
         data=None if request.data is None else read_data(request.data, subject.model).counts,
         on_drift=drift_answer(request.drift_answer, request.alpha),
+        baseline=request.baseline,
+        allow_loss=request.allow_loss,
         **request.learn_options().words,
     )
     question = _question(request, subject, learner, cap)
@@ -347,6 +362,8 @@ def _question(
         "conversion of observations": request.convert_obs,
         "actions": request.actions,
         "states": request.states.value if request.states else None,
+        "baseline": None if learner.floor is None else learner.floor.policy.digest,
+        "allowed loss": request.allow_loss,
         "answer to drift": request.drift_answer,
         "alpha": None if learner.guard is None else learner.guard.monitor.alpha,
     }
@@ -501,6 +518,7 @@ def print_run(
         ("updates", group(len(records))),
         ("explored", explored),
         *((("gap", _gap(last)),) if "reached" in last else ()),
+        *((("baseline", _above(records)),) if "above_baseline" in last else ()),
         ("memory", memory_text()),
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
@@ -545,6 +563,14 @@ def _best(records: Sequence[Mapping[str, Any]], floor: bool) -> str:
 def _gap(last: Mapping[str, Any]) -> str:
     result = f"{_bound(last['gap'], False)} after {group(last['episode'])} episodes"
     return result if last["reached"] else f"{result}: more than was asked for"
+
+
+def _above(records: Sequence[Mapping[str, Any]]) -> str:
+    lower, upper = (float(records[-1]["above_baseline"][end]) for end in ("lower", "upper"))
+    return (
+        "no policy that collected is below it (or by what is allowed), with the confidence of the run; the "
+        f"last one is worth more by {interval_text(lower, upper, SHOWN_DIGITS)}"
+    )
 
 
 def _drift(records: Sequence[Mapping[str, Any]]) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tightrope.cli.online import OnlineRequest
     from tightrope.cli.sources import Subject
 
-REFUSED = "env data cost avoid at_most on_drift discount terminal_reward"
+REFUSED = "env data cost baseline avoid at_most on_drift discount terminal_reward"
 
 
 class OnlineAnswer(msgspec.Struct, kw_only=True, frozen=True):

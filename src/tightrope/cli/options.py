@@ -452,8 +452,8 @@ PANELS = {
     "Collection": """episodes seed explore until_gap max_episodes cost avoid at_most cap within_cap generative
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
-    "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy at
-        assume_support misfit breakdown breakdown_of threshold""",
+    "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy baseline
+        allow_loss at assume_support misfit breakdown breakdown_of threshold""",
     "Effort": "effort precision absolute coupled_gap time_limit device threads",
     "Output": """output certificate policy_out figure plot export overwrite accept_nominal all_states json
         every follow stop checkpoint""",

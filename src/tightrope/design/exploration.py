@@ -52,7 +52,7 @@ from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Progress
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import Policy
+from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
 from tightrope.problem import Problem, problem_of
@@ -355,6 +355,8 @@ def online(
     until_gap: float | str | None = None,
     data: Counts | None = None,
     on_drift: OnDrift | str | None = None,
+    baseline: PolicyGiven | str | None = None,
+    allow_loss: float = 0.0,
     **options: Unpack[LearnWords],
 ) -> OnlineLearner:
     """A learner for a problem whose data are collected while it learns; options are those of `learn`.
@@ -365,7 +367,8 @@ def online(
     With `until_gap` (a width, or "5%" of the value) updates say how wide the robust policy's interval is,
     and `is_reached` when that is enough. `data` are counts to begin with. `on_drift` ("warn", "stop" or
     "restart", or an `OnDrift` that says more) lets a monitor run along, and says what follows when the
-    episodes contradict the model.
+    episodes contradict the model. With a `baseline` (a policy, "uniform" or "do-nothing") no policy collects
+    that is not certified to be at least as good as it, but for `allow_loss`.
 
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
@@ -392,5 +395,7 @@ def online(
         until_gap=until_gap,
         data=data,
         on_drift=on_drift,
+        baseline=baseline,
+        allow_loss=allow_loss,
         options=LearnOptions.of("online", words),
     )

@@ -47,6 +47,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning import products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
+from tightrope.learning.online.baseline import Floor
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
 from tightrope.learning.options import LearnOptions, decide
@@ -62,7 +63,7 @@ from tightrope.learning.pipeline import (
     silent,
 )
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
-from tightrope.model.policy import Policy
+from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
@@ -121,6 +122,8 @@ class OnlineLearner:
         until_gap: float | str | None = None,
         data: Counts | None = None,
         on_drift: OnDrift | str | None = None,
+        baseline: PolicyGiven | str | None = None,
+        allow_loss: float = 0.0,
         options: LearnOptions | None = None,
     ):
         check_delta(delta)
@@ -146,6 +149,7 @@ class OnlineLearner:
         self.decisions = decide(model, self.data.counts(), self.options, no_bets)
         if problem.lift is not None:
             products.refuse_for_product(self.decisions)
+        self.floor = None if baseline is None else Floor.of(problem, baseline, allow_loss, self.decisions)
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: ConfidenceBudget | None = None
@@ -269,6 +273,8 @@ class OnlineLearner:
             self._collect_into(GrowingCounts(self.model, plan, *self.looks, before))
             self._predictions, self._intervals, self._near, self._betted = Predictions(), None, None, None
             self._values, self._digest, self._designed_at, self._best = {}, "", 0, None
+            if self.last_update is not None:  # of a world that was
+                self.last_update = replace(self.last_update, above=None)
         return answer
 
     def update(self) -> Update:
@@ -284,7 +290,10 @@ class OnlineLearner:
 
     def preview(self) -> Update:
         """What an update now would say, without making it: the sampling policy stays."""
-        return self._compute().update
+        update, before = self._compute().update, self.last_update
+        if self.floor is None or before is None:
+            return update
+        return replace(update, sampling_policy=before.sampling_policy, above=before.above)
 
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
@@ -392,15 +401,27 @@ class OnlineLearner:
         return Policy.uniform(self.model)
 
     def _explore(self, update: Update) -> Update:
-        """The update with a new design, where episodes have grown enough since the last one."""
-        if self._designer is None or self.data.episodes < REDESIGN * self._designed_at:
+        """The update with a new design, where episodes have grown enough since the last one, and with what
+        loses nothing to the baseline, where there is one."""
+        if self._designer is not None and self.data.episodes >= REDESIGN * self._designed_at:
+            self.progress("design: the next stage of exploration")
+            self.last_design = self._designer.design(
+                self.data.counts(), update.robust_policy, update.optimistic_policy, self._present_sets
+            )
+            self._designed_at = max(self.data.episodes, 1)
+            update = replace(update, sampling_policy=self.last_design.policy)
+        if self.floor is None:
             return update
-        self.progress("design: the next stage of exploration")
-        self.last_design = self._designer.design(
-            self.data.counts(), update.robust_policy, update.optimistic_policy, self._present_sets
-        )
-        self._designed_at = max(self.data.episodes, 1)
-        return replace(update, sampling_policy=self.last_design.policy)
+        last, before = self.last_update, None
+        if last is not None and last.above is not None and self.ledger and self.ledger.holds_at_all_times:
+            before = last.sampling_policy, last.above  # certified on the same event
+            if update.sampling_policy is last.sampling_policy:
+                return update
+        self.progress("compare: what explores with the baseline")
+        chain, others = self._chain(), (update.robust_policy, update.optimistic_policy)
+        prepared = chain.prepare(self.decisions, sets_only=True)
+        policy, above = self.floor.guarded(chain, prepared, update.sampling_policy, others, before)
+        return replace(update, sampling_policy=policy, above=above)
 
     def _chain(self) -> Pipeline:
         """The chain for the data as they are, with what earlier updates have settled."""
@@ -441,6 +462,7 @@ class Update(Record):
     * `interval`: the robust policy's certified interval, where a gap was asked for; the guarantee is one end.
     * `status`: as close as was asked, or why a solve did not come there; the bounds hold all the same.
     * `fallback`: the region was empty and tied sets were used instead.
+    * `above`: the certified difference of the sampling policy's value to the baseline's, where there is one.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -464,6 +486,7 @@ class Update(Record):
     fallback: bool
     seconds: float = field(compare=False)
     interval: Interval | None = None
+    above: Interval | None = None
 
     @property
     def gap(self) -> float | None:
@@ -488,6 +511,7 @@ class Update(Record):
             "optimistic_policy": self.optimistic_policy.choice,
             "sampling_policy": self._sampling,
             "interval": np.array([] if self.interval is None else list(self.interval)),
+            "above": np.array([] if self.above is None else list(self.above)),
             "numbers": np.array([self.number, self.episode, self.steps, self.fallback]),
             "bounds": np.array([self.guarantee, self.optimistic, self.seconds]),
             "status": np.frombuffer(self.status.encode(), dtype=np.uint8),
@@ -515,6 +539,7 @@ class Update(Record):
             fallback=bool(fallback),
             seconds=seconds,
             interval=Interval(*state["interval"].tolist()) if len(state["interval"]) else None,
+            above=Interval(*state["above"].tolist()) if len(state["above"]) else None,
         )
 
     def is_kept(self, performance: Interval, maximises: bool) -> bool:
@@ -525,7 +550,9 @@ class Update(Record):
 
     def to_json(self) -> dict[str, object]:
         """The keys of a line of `tightrope online --json` that the learner itself knows."""
-        gap = {} if self.gap is None else {"gap": self.gap}
+        gap: dict[str, object] = {} if self.gap is None else {"gap": self.gap}
+        if self.above is not None:
+            gap["above_baseline"] = self.above
         return {
             "update": self.number,
             "episode": self.episode,

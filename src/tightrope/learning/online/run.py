@@ -81,7 +81,8 @@ class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
 
     `verdict` is about the guarantee, and in the last line about the gap where one was asked for. `gap` is
     the width of the robust policy's interval, and `reached` whether it is as small as was asked; both only
-    where a gap was asked for.
+    where a gap was asked for. `above_baseline` bounds how much more than the baseline the policy is worth
+    that collects from here on, where a baseline was given.
     """
 
     verdict: Word
@@ -96,6 +97,7 @@ class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
     width: Real
     gap: Real | UnsetType = UNSET
     reached: bool | UnsetType = UNSET
+    above_baseline: Interval | UnsetType = UNSET
     status: str
     fallback: bool
     seconds: float
@@ -255,8 +257,9 @@ class OnlineRun:
         )
         record = {key: value for key, value in structs.asdict(kind).items() if value is not UNSET}
         record["verdict"], record["assumptions"] = verdict.word.value, to_plain(kind.assumptions)
-        if guard is not None:
-            record["drift"] = to_plain(record["drift"])
+        for name in ("drift", "above_baseline"):
+            if name in record:
+                record[name] = to_plain(record[name])
         if not final:
             so_far.append(update.guarantee)
         if self.journal is not None:
@@ -271,7 +274,7 @@ class OnlineRun:
 
 
 CHECKPOINT = "checkpoint.npz"
-FORMAT = "tightrope online 3"
+FORMAT = "tightrope online 4"
 LIVE = (RECORDS, CHECKPOINT)
 """The files that a run goes on changing."""
 

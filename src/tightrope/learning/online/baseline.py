@@ -1,0 +1,112 @@
+"""Episodes that are never collected below a baseline: what explores is first proved to lose nothing.
+
+With time-uniform methods the true parameters lie in the regions of all updates at once, with probability at
+least 1 − δ. The policy that collects after an update is one whose value less the baseline's is at least 0
+over the region of that update or of an earlier one, at one parameter vector (`tightrope.coupled.difference`)
+or at least minus the loss that is allowed. So with the confidence of the run *none* of the policies that ever
+collect is worse than the baseline by more than that, however they were found; it costs no more of δ. Where a
+method holds for fixed designs only, the ledger says that nothing is guaranteed.
+
+Tried in this order: what wants to explore; mixtures of it, at every step, with the policy that gains most for
+certain (what is gained pays for what is tried out); that policy itself; what was certified before; the
+baseline, whose difference is 0 without any data. A region that is empty leaves the baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from tightrope.ambiguity.sets import SetsKind, rectangular
+from tightrope.errors import InputError
+from tightrope.io.results import Interval
+from tightrope.learning.compare import LOGGED, Differences, baseline_policy
+from tightrope.learning.options import Decisions
+from tightrope.learning.pipeline import Pipeline, Prepared
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven
+from tightrope.problem import Problem
+from tightrope.regions.polytope import Polytope
+
+SHARES = (0.5, 0.25, 0.1)
+"""Of what wants to explore, in mixtures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """A baseline that no policy which collects is worse than, but for the loss that is allowed."""
+
+    name: str
+    policy: Policy
+    loss: float
+
+    @staticmethod
+    def of(problem: Problem, given: PolicyGiven | str, loss: float, decisions: Decisions) -> Floor:
+        """From what `online` takes."""
+        if isinstance(given, str) and given == LOGGED:
+            raise InputError(
+                "what was done is known by a log alone, and cannot be done while learning",
+                hint="give the baseline as a policy",
+            )
+        if isinstance(loss, bool) or not (math.isfinite(loss) and loss >= 0.0):
+            raise InputError(f"`allow_loss` is {loss!r}, not a number from 0 on")
+        if problem.lift is not None:
+            raise InputError(
+                "a baseline does not go with temporal formulas while learning: what collects has a memory",
+                hint="collect with the baseline, and `improve` on its log",
+            )
+        if decisions.region is None or not decisions.region.has_facets:
+            what = (
+                f"the region {decisions.region.value}" if decisions.region else f"{decisions.sets.value} sets"
+            )
+            raise InputError(
+                f"a baseline is compared over a region bounded by half-spaces, which {what} have not",
+                hint="--sets expression, rectangular or coupled, with the region polytope or likelihood",
+            )
+        model = problem.model
+        assert isinstance(model, ParametricMDP)
+        name, policy = baseline_policy(model, given)
+        if policy.has_memory or policy.depends_on_step:
+            raise InputError(
+                "a baseline that is followed while learning depends on the state alone",
+                hint="give one without a memory and without steps",
+            )
+        return Floor(name, policy, float(loss))
+
+    def guarded(
+        self,
+        chain: Pipeline,
+        prepared: Prepared,
+        wanted: Policy,
+        others: tuple[Policy, ...],
+        before: tuple[Policy, Interval] | None,
+    ) -> tuple[Policy, Interval]:
+        """The policy to collect with, and its certified difference to the baseline; `before` is what was
+        certified at an earlier update on the same event."""
+        best = (self.policy, Interval(0.0, 0.0))
+        if prepared.contradiction is not None or not isinstance(prepared.region, Polytope):
+            return best
+        if prepared.sets.kind is not SetsKind.RECTANGULAR:
+            prepared = replace(prepared, sets=rectangular(prepared.region, chain.model))
+        table = Differences(chain, prepared, self.name, self.policy)
+        aim = table.promise()
+        others = others if aim is None else (*others, aim[0])
+        table.cut((wanted, *others))
+
+        def certified(policy: Policy) -> tuple[Policy, Interval]:
+            row = table.difference("what explores", policy, wanted=(table.maximises, not table.maximises))
+            return policy, row.interval
+
+        def gain(one: tuple[Policy, Interval]) -> float:
+            return one[1].lower if table.maximises else -one[1].upper
+
+        row = certified(wanted)
+        if gain(row) >= -self.loss:
+            return row
+        best = max([best, *([] if before is None else [before]), *map(certified, others)], key=gain)
+        for share in SHARES if gain(best) + self.loss > 0.0 else ():
+            own = share * wanted.probability + (1.0 - share) * best[0].probability
+            row = certified(Policy(chain.model.structure, own))
+            if gain(row) >= -self.loss:
+                return row
+        return best

@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 395,
-    "files under 60 lines": 45,
-    "modules with exactly one importer": 60,
+    "files": 398,
+    "files under 60 lines": 46,
+    "modules with exactly one importer": 61,
     "most modules in one folder": 29,
-    "lines": 117_080,
+    "lines": 117_610,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

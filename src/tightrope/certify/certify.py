@@ -81,6 +81,11 @@ def certify(
     chosen: dict[str, str] = {}
     if isinstance(subject, AmendedAnswer):
         chosen = {"selection": f"{subject.amended.amendment.text}: {subject.selection.why}"}
+        if subject.groups is not None:
+            raise InputError(
+                "answers for groups rest on predictions from all of them, and no certificate holds these",
+                hint="`split=COLUMN` has the same parameters, each learned alone, and is certified",
+            )
         if subject.verdict.word is not Word.PROVED or not isinstance(subject.result, LearningResult):
             raise InputError(
                 f"the answer on the amended model is not proved, so there is nothing to certify: "

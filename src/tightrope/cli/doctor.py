@@ -26,7 +26,13 @@ from tightrope.cli.options import (
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
-from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
+from tightrope.io.results import (
+    BreakdownFacts,
+    FindingFacts,
+    Interval,
+    ObservedFacts,
+    power_text,
+)
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Assumed, Word
@@ -34,7 +40,31 @@ from tightrope.verdict import Assumed, Word
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.learning.amendments import Diagnosed
     from tightrope.learning.doctor import AmendedAnswer, Diagnosis
+    from tightrope.learning.groups import Groups
     from tightrope.learning.rate_doctor import AmendedRates, RateDiagnosis
+
+MOST_SHOWN = 20
+"""Groups that are shown to people."""
+
+
+class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer for one group of a log; `alone` is what its own rows say at the same level."""
+
+    name: str
+    episodes: int
+    rows: int
+    value: Interval
+    alone: Interval
+
+
+class GroupsFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers for all groups of a column, which hold together. `average` is the value of the average
+    group; `new_unit` the probability with which that of a new, exchangeable one is among them, at least."""
+
+    column: str
+    average: Interval
+    new_unit: float
+    groups: list[GroupFacts]
 
 
 class AmendedFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +81,7 @@ class AmendedFacts(msgspec.Struct, frozen=True, kw_only=True):
     states: int
     parameters: int
     claims: str
+    groups: GroupsFacts | None = None
 
 
 class DoctorAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +126,8 @@ class DoctorRequest(SubjectOptions):
         option(
             "--amend",
             "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
-            "since-entry:N|since-start:N, split=COLUMN, costs=COLUMN, untie, free, or auto; in continuous "
-            "time rates=since-entry|since-start|clock|prev|column:NAME, untie, or auto.",
+            "since-entry:N|since-start:N, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, free, or auto; "
+            "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto.",
             "WHAT",
         ),
     ] = None
@@ -252,14 +283,23 @@ def _amended(answer: AmendedAnswer | AmendedRates) -> AmendedFacts:
         verdict=verdict.word,
         why=verdict.why,
         selection=answer.selection.why,
-        value=None if answer.result is None else answer.result.interval,
-        delta=None if answer.result is None else answer.result.ledger.delta,
+        value=answer.value,
+        delta=answer.delta,
         e_value=answer.e_value,
         alarm=answer.examination.alarm,
         states=made.model.states,
         parameters=len(made.model.parameters),
         claims=made.claims,
+        groups=None if answer.groups is None else _groups(answer.groups),
     )
+
+
+def _groups(answers: Groups) -> GroupsFacts:
+    each = [
+        GroupFacts(name=one.name, episodes=one.episodes, rows=one.rows, value=one.value, alone=one.alone)
+        for one in answers.groups
+    ]
+    return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
 def print_diagnosis(request: DoctorRequest, found: Diagnosis | RateDiagnosis, answer: DoctorAnswer) -> None:
@@ -279,8 +319,10 @@ def print_diagnosis(request: DoctorRequest, found: Diagnosis | RateDiagnosis, an
     if found.amended is not None:
         amended = found.amended
         facts.append(("amended", amended.amended.amendment.words(found.model)))
-        if amended.result is not None:
-            facts.append(("its answer", f"{amended.verdict.word.value}: {amended.result.interval}"))
+        if amended.value is not None:
+            facts.append(("its answer", f"{amended.verdict.word.value}: {amended.value}"))
+        if amended.groups is not None:
+            facts += _group_facts(amended.groups)
         facts.append(("evidence against it", power_text(amended.examination.log_e_value)))
         facts.append(("selection", amended.selection.why))
     elif any(one.amendment is not None for one in found.findings):
@@ -290,6 +332,19 @@ def print_diagnosis(request: DoctorRequest, found: Diagnosis | RateDiagnosis, an
         facts.append(("next", f"--amend auto --select-on 0.5{written}"))
     if facts:
         print_facts("", facts)
+
+
+def _group_facts(groups: Groups) -> list[tuple[str, str]]:
+    """The answers for groups, the lowest first; of many those at both ends."""
+    size, shown = len(groups.groups), sorted(groups.groups, key=lambda one: one.value.lower)
+    facts = [("average group", f"{_value(groups.average, None)}, each of {size:,} counted once")]
+    facts.append(("new unit", f"within the answer with probability {groups.new_unit:.4g}, if exchangeable"))
+    if size > MOST_SHOWN:
+        shown = [*shown[: MOST_SHOWN // 2], *shown[-MOST_SHOWN // 2 :]]
+    for one in shown:
+        beside = f"alone {_value(one.alone, None)}; {one.rows:,} rows"
+        facts.append((f"{groups.column} {one.name}", f"{_value(one.value, None)} ({beside})"))
+    return facts
 
 
 def _told(found: Diagnosis | RateDiagnosis, one: Diagnosed) -> str:

@@ -4,6 +4,7 @@
   state, and the parameters of the rows in question exist once per value of the memory (`p` becomes `p__…`).
 * `split=COLUMN`: the same, where the memory is what a column of the log says of the episode. Which value an
   episode has is one distribution more, at a first step of its own.
+* `groups=COLUMN`: the same parameters per value, learned with partial pooling (`tightrope.learning.groups`).
 * `untie`: the choices in question have parameters of their own; those without any, a free distribution.
 * `free`: the choices in question have a free distribution each, whatever their expressions say.
 * `costs=COLUMN` and `rates=…`: `tightrope.learning.doctor` and `tightrope.learning.rate_doctor`.
@@ -49,7 +50,8 @@ LEAST = 20
 MOST_PAIRS = 300_000
 """States of an amended model at most."""
 
-KINDS = ("memory", "split", "rates", "costs", "untie", "free")
+KINDS = ("memory", "split", "groups", "rates", "phase", "costs", "untie", "free")
+WITHOUT_FEATURE = ("untie", "free")
 MEMORIES = (
     "prev",
     "prev2",
@@ -61,7 +63,7 @@ MEMORIES = (
     "since-start:N",
 )
 START, OTHER = "start", "other"
-AUTO, SELECTION = "auto", "selection"
+AUTO = "auto"
 MOST = 8
 """Findings that are followed up, those with most evidence."""
 
@@ -86,11 +88,12 @@ class Amendment:
     def of(text: str) -> Amendment:
         """What `--amend` says."""
         kind, _, feature = text.strip().partition("=")
-        if kind not in KINDS or (kind in ("memory", "split", "rates", "costs")) != bool(feature):
+        if kind not in KINDS or (kind not in WITHOUT_FEATURE) != bool(feature):
             raise InputError(
                 f"'{text}' is no amendment",
-                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, costs=COLUMN, untie, or free; for chains "
-                "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, or untie",
+                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, or "
+                "free; for chains in continuous time rates=since-entry|since-start|clock|prev|column:NAME, "
+                "phase=N, or untie",
             )
         return Amendment(kind, feature)
 
@@ -225,11 +228,12 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = 
     if (
         not isinstance(model, ParametricMDP)
         or problem.lift is not None
-        or amendment.kind in ("rates", "costs")
+        or amendment.kind in ("rates", "phase", "groups", "costs")
     ):
         raise InputError(
             f"`{amendment.text}` amends models in discrete time, asked a plain question",
-            hint="ask a question without a memory of its own; `rates=…` is for chains in continuous time",
+            hint="ask a question without a memory of its own; `rates=…` and `phase=…` are for chains in "
+            "continuous time",
         )
     chosen = np.ones(model.choices, np.bool_)
     if amendment.choices is not None:

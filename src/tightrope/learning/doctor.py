@@ -34,13 +34,12 @@ import numpy as np
 from tightrope.data.columns import COST, HABITS
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.errors import CannotCertify, InputError, check_number, describe
+from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, power_text
 from tightrope.learning.amendments import (
     AUTO,
     LEAST,
     MOST,
-    SELECTION,
     Amended,
     Amendment,
     Diagnosed,
@@ -50,18 +49,22 @@ from tightrope.learning.amendments import (
     rank,
 )
 from tightrope.learning.breakdown import Breakdown, breakdown
+from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import counts_of, learn
-from tightrope.learning.options import LearnWords, spell_out
+from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.pipeline import Pipeline, Serves, Settled
 from tightrope.learning.result import LearningResult
+from tightrope.learning.selection import SELECTION, UNKNOWN, UNPAID, divide, pick, with_selection
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
+from tightrope.monitoring.model_fit import fit_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
-from tightrope.problem import Problem, require_model
+from tightrope.problem import Problem, learnable, require_model
 from tightrope.solver.solve import solve
 from tightrope.statistics.costs import mean_evidence
 from tightrope.verdict import Assumed, Kept, Word, Worth
@@ -83,6 +86,8 @@ class AmendedAnswer(Record):
     selection: Assumed
     examination: Examination
     result: LearningResult | None
+    groups: Groups | None = None
+    """With `groups=COLUMN` the answers for each group; there is no single result then."""
 
     @property
     def e_value(self) -> float:
@@ -90,19 +95,32 @@ class AmendedAnswer(Record):
         return e_value_of(self.examination.log_e_value)
 
     @property
+    def value(self) -> Interval | None:
+        """The answer; of groups what holds for every one."""
+        if self.groups is not None:
+            return self.groups.every
+        return None if self.result is None else self.result.interval
+
+    @property
+    def delta(self) -> float | None:
+        """The level of the answer."""
+        if self.groups is not None:
+            return self.groups.delta
+        return None if self.result is None else self.result.ledger.delta
+
+    @property
     def verdict(self) -> Worth:
         """That of the result, with the selection among its assumptions."""
-        own = Worth.of(()) if self.result is None else self.result.verdict
-        whys = {Word.CONTRADICTED: "contradicted", Word.LIMIT: "limit"}
-        worst = {whys[own.word]: own.why} if own.word in whys else {}
-        known = Worth.of((*own.assumptions, self.selection), **worst)
+        result = self.result if self.groups is None else self.groups
+        own = Worth.of(()) if result is None else result.verdict
+        known = with_selection(own, self.selection)
         return _judge(self.examination, self.counts, self.amended.model, known)
 
     def _title_(self) -> str:
         return f"AmendedAnswer: {self.amended.amendment.text}"
 
     def _facts_(self) -> Facts:
-        value = "not asked" if self.result is None else f"{self.result.interval}"
+        value = "not asked" if self.value is None else f"{self.value}"
         return [("verdict", self.verdict.word.value), ("value", value), (SELECTION, self.selection.why)]
 
 
@@ -226,8 +244,8 @@ def doctor(
 
     * `problem`: a problem, or a model alone: then findings are ranked by their evidence.
     * `alpha`: the probability of a false alarm, of all tests together.
-    * `amend`: also answer on the amended model: "memory=prev", "split=COLUMN", "untie", "free", or "auto"
-      for the one with the largest effect among those that remove their finding.
+    * `amend`: also answer on the amended model: "memory=prev", "split=COLUMN", "groups=COLUMN", "untie",
+      "free", or "auto" for the one with the largest effect among those that remove their finding.
     * `select_on`: the share of the log (of the clusters that a column `cluster` names, else of the episodes)
       that findings are looked for in; the amended answer is learned from the rest. `seed` divides them.
     * `select_by="e-values"`: both from all data, at δ divided by the number of possible amendments.
@@ -276,7 +294,7 @@ def doctor(
     findings.sort(key=rank)
     answer = None
     if wanted is not None:
-        picked = _pick(findings) if wanted == AUTO else wanted
+        picked = pick(findings) if wanted == AUTO else wanted
         assert isinstance(picked, Amendment)
         answer = answers.answer(picked, learned, selection, wanted == AUTO)
     return Diagnosis(model, found, tuple(findings), counts, result, estimate, answer, selection.why)
@@ -417,9 +435,7 @@ def _divide(
     if select_on is None:
         if cluster is not None:
             raise InputError("`cluster` says what `select_on` divides: give both")
-        why = "the amendment was chosen on the data that it is learned from: --select-on divides them"
-        return log, log, Assumed(SELECTION, Kept.NO, why)
-    check_number("select_on", select_on, 0.0, 1.0)
+        return log, log, UNPAID
     unit, what = np.arange(log.episodes), "episodes"
     if cluster is not None:
         if cluster not in log.columns:
@@ -429,27 +445,9 @@ def _divide(
             )
         unit, what = log.by_unit(cluster).astype(np.int64), f"values of '{cluster}'"
     names, place = np.unique(unit, return_inverse=True)
-    if len(names) < 2:
-        raise InputError(f"`select_on` divides the {what} of the log, and there is one only")
-    size = min(max(round(select_on * len(names)), 1), len(names) - 1)
-    picked = np.zeros(len(names), np.bool_)
-    picked[np.random.default_rng(seed).permutation(len(names))[:size]] = True
+    picked, selection = divide(len(names), select_on, seed, what)
     mask: BoolArray = picked[place]
-    why = (
-        f"the amendment was chosen on {size:,} of {len(names):,} {what} (seed {seed}), and learned from the "
-        f"others"
-    )
-    return log.subset(mask), log.subset(~mask), Assumed(SELECTION, Kept.YES, why)
-
-
-def _pick(findings: list[Diagnosed]) -> Amendment:
-    """The amendment that matters most among those that leave no alarm."""
-    known = [one for one in findings if one.amendment is not None]
-    if not known:
-        raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
-    best = min(known, key=rank).amendment
-    assert best is not None
-    return best
+    return log.subset(mask), log.subset(~mask), selection
 
 
 # --- answers on amended models -------------------------------------------------------------
@@ -504,7 +502,7 @@ class _Answers:
         if finding.kind == "memory":
             return [Amendment("memory", finding.feature, at), Amendment("memory", finding.feature)], ""
         if finding.kind == "column" or (finding.kind == "unit" and rest in self.log.columns):
-            return [Amendment("split", rest, at), Amendment("split", rest)], ""
+            return [Amendment("split", rest, at), Amendment("split", rest), Amendment("groups", rest)], ""
         if finding.kind == "unit":
             return [], "episodes differ and no column says by what: what episodes returned holds all the same"
         if finding.kind in ("tie", "expression"):
@@ -536,6 +534,13 @@ class _Answers:
         self, finding: Finding, change: Amendment, estimate: float | None, seconds: float
     ) -> tuple[Diagnosed, bool]:
         """What an amendment does, and whether the amended model shows the same departure still."""
+        if change.kind == "groups":
+            groups = self._groups(change, self.log, self.delta, seconds)
+            value = groups.average if self.asked else None
+            middle = None if value is None else 0.5 * (value.lower + value.upper)
+            effect = None if estimate is None or middle is None else middle - estimate
+            after, alarm = groups.examination.log_e_value, groups.examination.alarm
+            return Diagnosed(finding, change, value, middle, effect, after, not alarm), alarm
         made = self._amend(self.log, change)
         counts = made.counts(self.counts)
         again = examine(made.model, made.log, alpha=self.alpha, counts=counts)
@@ -544,15 +549,35 @@ class _Answers:
         value = best = effect = None
         if self.asked:
             alone = {**self._words(made.model, seconds), "outcomes": "none"}
-            result = learn(made.problem, replace(counts, log=None), delta=self.delta, **alone)
+            result = self._learn(made, replace(counts, log=None), again, self.delta, alone)
             value, best = result.interval, self.at_best_fit(made.problem, counts)
             effect = None if estimate is None or best is None else best - estimate
         alarm = again.alarm
         return Diagnosed(finding, change, value, best, effect, again.log_e_value, not alarm), is_left
 
+    def _learn(
+        self, made: Amended, counts: Counts, tested: Examination, delta: float, words: dict[str, Any]
+    ) -> LearningResult:
+        """The answer on an amended model that is tested already."""
+        options = LearnOptions.of("learn", words)
+        settled = Settled(fit=fit_of(tested, made.model, counts.design))
+        problem = learnable(made.problem)
+        chain = Pipeline.start(
+            problem, counts, delta, options=options, settled=settled, serves=Serves.REFINED
+        )
+        return chain.result(options)
+
+    def _groups(self, change: Amendment, log: EpisodeLog, delta: float, seconds: float) -> Groups:
+        words = {**self.options, "seconds": seconds}
+        return learn_groups(self.problem, log, self.counts, change.feature, delta, words)
+
     def _amend(self, log: EpisodeLog, change: Amendment, least: int = LEAST) -> Amended:
         if change.kind == "costs":
             return with_costs(self.problem, log, change)
+        if change.kind == "groups":  # what is asked may be anything: the draw of the split is no step of it
+            made = amend(Problem(self.model, NOTHING), log, Amendment("split", change.feature), 0)
+            claims = f"every value of '{change.feature}' has parameters of its own, which learn from others"
+            return replace(made, amendment=change, claims=claims)
         return amend(self.problem, log, change, least)
 
     def _words(self, model: ParametricMDP, seconds: float) -> dict[str, Any]:
@@ -567,8 +592,7 @@ class _Answers:
     ) -> AmendedAnswer:
         """The answer on an amended model, from the part of the log that is there to learn from."""
         if not is_chosen and selection.kept is Kept.NO:
-            why = "whether the amendment was chosen by looking at these data is not known: --select-on"
-            selection = Assumed(SELECTION, Kept.UNKNOWN, why)
+            selection = UNKNOWN
         delta, least = self.delta, LEAST
         if selection.kept is Kept.YES and log is self.log:
             possible = max(len(_possible(self.model, log)), 1)
@@ -578,11 +602,15 @@ class _Answers:
         self.tell(f"learn: {change.text}")
         made = self._amend(log, change, least)
         counts = made.counts(self.counts)
+        if change.kind == "groups":
+            left = max(self.end - time.perf_counter(), 5.0)
+            groups = self._groups(change, log, delta, left)
+            return AmendedAnswer(made, counts, selection, groups.examination, None, groups)
         tested = examine(made.model, made.log, alpha=self.alpha, counts=counts)
         result = None
         if self.asked:
             left = max(self.end - time.perf_counter(), 5.0)
-            result = learn(made.problem, counts, delta=delta, **self._words(made.model, left))
+            result = self._learn(made, counts, tested, delta, self._words(made.model, left))
         return AmendedAnswer(made, counts, selection, tested, result)
 
     def at_best_fit(self, problem: Problem, counts: Counts) -> float | None:
@@ -598,9 +626,6 @@ class _Answers:
         return middle if math.isfinite(middle) else None
 
 
-MANY = 12
-"""Unknown probabilities from which on amended models are answered over tied sets, unless sets are named."""
-
 NOTHING = 'P=? [ F "init" ]'
 """What is asked where nothing is."""
 
@@ -610,7 +635,7 @@ def _possible(model: ParametricMDP, log: EpisodeLog) -> list[str]:
     from tightrope.monitoring.features import list_features
 
     features = [one.name for one in list_features(model, log) if one.kind in ("memory", "column")]
-    return [*features, "untie", "free"]
+    return [*features, *(f"groups={name}" for name in log.columns), "untie", "free"]
 
 
 def best_fit(model: ParametricMDP, counts: Counts) -> MDP:

@@ -168,13 +168,14 @@ class Prepared:
 @dataclass(frozen=True, eq=False)
 class Settled:
     """What an earlier look at growing data has settled: its predictions, the intervals of events, where the
-    region was, and the policy that a slab bets on.
+    region was, and the policy that a slab bets on; or the test of the model, where it was made before.
     """
 
     predictions: Predictions | None = None
     intervals: EventIntervals | None = None
     near: Nearby | None = None
     bets: PolicyBets | None = None
+    fit: ModelFit | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -645,9 +646,9 @@ class Pipeline:
 
     def weigh_fit(self) -> tuple[ModelFit, float]:
         """The test of the model and its seconds; it needs nothing but model and data."""
-        seconds = {"fit": 0.0}
+        seconds, known = {"fit": 0.0}, self.settled.fit
         with self._weighing:
-            fit = self._time("fit", "fit", lambda: weigh_fit(self.model, self.data), seconds)
+            fit = self._time("fit", "fit", lambda: known or weigh_fit(self.model, self.data), seconds)
         return fit, seconds["fit"]
 
     def _time(self, phase: str, key: object, make: Callable[[], T], seconds: dict[str, float]) -> T:

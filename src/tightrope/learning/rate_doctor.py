@@ -36,12 +36,11 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
-from tightrope.errors import CannotCertify, InputError, check_number
+from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning.amendments import (
     AUTO,
     MOST,
-    SELECTION,
     Amendment,
     Diagnosed,
     e_value_of,
@@ -50,6 +49,7 @@ from tightrope.learning.amendments import (
 from tightrope.learning.learn import learn
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
+from tightrope.learning.selection import SELECTION, UNKNOWN, UNPAID, divide, pick, with_selection
 from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import LARGEST_RATE, IntervalCTMC, ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
@@ -96,6 +96,18 @@ class AmendedRates(Record):
     examination: Examination
     result: RateResult | None
 
+    groups = None
+
+    @property
+    def value(self) -> Interval | None:
+        """The answer."""
+        return None if self.result is None else self.result.interval
+
+    @property
+    def delta(self) -> float | None:
+        """The level of the answer."""
+        return None if self.result is None else self.result.ledger.delta
+
     @property
     def e_value(self) -> float:
         """The evidence against the amended model."""
@@ -105,9 +117,7 @@ class AmendedRates(Record):
     def verdict(self) -> Worth:
         """That of the result, with the selection among its assumptions."""
         own = Worth.of(()) if self.result is None else self.result.verdict
-        words = {Word.CONTRADICTED: "contradicted", Word.LIMIT: "limit"}
-        worst = {words[own.word]: own.why} if own.word in words else {}
-        return Worth.of((*own.assumptions, self.selection), **worst)
+        return with_selection(own, self.selection)
 
     def _facts_(self) -> Facts:
         return [("verdict", self.verdict.word.value), (SELECTION, self.selection.why)]
@@ -211,14 +221,10 @@ class RateDoctor:
         answer = None
         if amend is not None:
             if amend == AUTO:
-                change = _pick(findings)
+                change = pick(findings)
             else:
                 change = Amendment.of(amend) if isinstance(amend, str) else amend
-                if selection.kept is Kept.NO:
-                    why = (
-                        "whether the amendment was chosen by looking at these data is not known: --select-on"
-                    )
-                    selection = Assumed(SELECTION, Kept.UNKNOWN, why)
+                selection = UNKNOWN if selection.kept is Kept.NO else selection
             made = split_rates(model, learned, change, exposure, _edges(model, chosen, change))
             tested = examine_rates(made.model, made.exposure, alpha=self.alpha)
             answer = AmendedRates(made, selection, tested, _learn(question, made, tested, self.delta))
@@ -254,30 +260,14 @@ class RateDoctor:
         return made or Diagnosed(finding, why=why)
 
 
-def _pick(findings: list[Diagnosed]) -> Amendment:
-    """The amendment that comes first."""
-    for one in findings:
-        if one.amendment is not None:
-            return one.amendment
-    raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
-
-
 def _divide(pieces: Pieces, share: float | None, seed: int) -> tuple[Pieces, Pieces, Assumed]:
     """The part to choose on, the part to learn from, and what is said about it."""
     if share is None:
-        why = "the amendment was chosen on the data that it is learned from: --select-on divides them"
-        return pieces, pieces, Assumed(SELECTION, Kept.NO, why)
-    check_number("select_on", share, 0.0, 1.0)
-    episodes = int(pieces.episode[-1]) + 1
-    if episodes < 2:
-        raise InputError("`select_on` divides the episodes of the log, and there is one only")
-    size = min(max(round(share * episodes), 1), episodes - 1)
-    is_picked = np.zeros(episodes, np.bool_)
-    is_picked[np.random.default_rng(seed).permutation(episodes)[:size]] = True
-    rows: BoolArray = is_picked[pieces.episode]
-    why = f"the amendment was chosen on {size:,} of {episodes:,} episodes (seed {seed}), and learned from the"
+        return pieces, pieces, UNPAID
+    picked, selection = divide(int(pieces.episode[-1]) + 1, share, seed, "episodes")
+    rows: BoolArray = picked[pieces.episode]
     parts = [_take(pieces, np.flatnonzero(side)) for side in (rows, ~rows)]
-    return parts[0], parts[1], Assumed(SELECTION, Kept.YES, f"{why} others")
+    return parts[0], parts[1], selection
 
 
 def _take(pieces: Pieces, rows: OffsetArray) -> Pieces:

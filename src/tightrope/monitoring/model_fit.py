@@ -14,12 +14,14 @@ import math
 import numpy as np
 
 from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError
 from tightrope.io.results import (
     CONTRADICTED,
     FITS,
     GROWING,
     UNTESTED,
+    Anomaly,
     Look,
     ModelFit,
     power_text,
@@ -75,9 +77,9 @@ def weigh_fit(
     except InputError as error:
         reason = error.message
     rows = None if reason is not None else examine_rows(model, counts, alpha)
-    needs_order = (ordered or rows is not None) and not (rows and rows.refutes_in_any_order(model))
-    doubts = (one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds)
-    nominal = (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
+    nominal = _doubts(
+        design, (ordered or rows is not None) and not (rows and rows.refutes_in_any_order(model))
+    )
     looks = weigh_batches(test, counts) if test is not None and reason is None else []
     if counts.log is not None:
         looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
@@ -94,7 +96,6 @@ def weigh_fit(
     alarms = [event for event, log_e in looks if log_e >= level][:1]
     alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
     first = min(alarms, default=None)
-    log_e = looks[-1][1] if looks else 0.0
     if first is not None and rows is not None and log_sum(np.array(stated)) < level:
         names = [one.feature.partition(":")[2] for one in rows.findings if not one.is_stated]
         nominal = (*nominal, columns_words(names))
@@ -102,10 +103,41 @@ def weigh_fit(
     if rows is not None:
         suspects += [one.anomaly for one in rows.findings if one.log_e_value > 0.0]
         suspects = sorted(suspects, key=lambda one: -one.log_evidence)[:LISTED]
+    return _fit(alpha, events, first, ordered, nominal, looks, suspects, reason)
+
+
+def fit_of(seen: Examination, model: ParametricMDP, design: SamplingDesign) -> ModelFit:
+    """What an examination that was made says of a model, for results about the same data."""
+    nominal = _doubts(design, not seen.refutes_in_any_order(model))
+    nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
+    suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0][:LISTED]
+    looks = [(seen.rows, seen.log_e_value)]
+    return _fit(seen.alpha, seen.rows, seen.first_alarm, True, nominal, looks, suspects, None)
+
+
+def _doubts(design: SamplingDesign, needs_order: bool) -> tuple[str, ...]:
+    """What is missing from data, or not known of their order and ends."""
+    doubts = (one for one in (design.ends, *([design.order] if needs_order else [])) if not one.holds)
+    return (*design.censored, *(f"{one.name}: {one.why}" for one in doubts))
+
+
+def _fit(
+    alpha: float,
+    events: int,
+    first: int | None,
+    ordered: bool,
+    nominal: tuple[str, ...],
+    looks: list[tuple[int, float]],
+    suspects: list[Anomaly],
+    reason: str | None,
+) -> ModelFit:
+    """The record of a test; `reason` says why there was none."""
+    log_e = looks[-1][1] if looks else 0.0
     if reason is not None:
         verdict, text = UNTESTED, f"{UNTESTED}: {reason}"
     else:
-        verdict = CONTRADICTED if first is not None else GROWING if log_e >= 0.5 * level else FITS
+        half = 0.5 * math.log(1.0 / alpha)
+        verdict = CONTRADICTED if first is not None else GROWING if log_e >= half else FITS
         how = "" if ordered else " of counts without order"
         rate = f"a right model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
         if nominal:

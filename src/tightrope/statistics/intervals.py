@@ -186,22 +186,31 @@ def beta_binomial(successes: OffsetArray, trials: OffsetArray, gamma: float) -> 
 def _beta_binomial(
     successes: OffsetArray, trials: OffsetArray, gamma: float
 ) -> tuple[FloatArray, FloatArray]:
+    return interval_of_evidence(successes, trials, log_beta_binomial(successes, trials), gamma)
+
+
+def log_beta_binomial(successes: OffsetArray, trials: OffsetArray) -> FloatArray:
+    """log of ∫ q^K (1−q)^(n−K) dBeta(a, b)(q)."""
+    from scipy.special import betaln
+
     k, n = successes.astype(np.float64), trials.astype(np.float64)
-    limit = _limit(k, n, gamma)
+    result: FloatArray = betaln(k + PRIOR, n - k + PRIOR) - betaln(PRIOR, PRIOR)
+    return result
+
+
+def interval_of_evidence(
+    successes: OffsetArray, trials: OffsetArray, log_q: FloatArray, gamma: float
+) -> tuple[FloatArray, FloatArray]:
+    """All p with p^K (1−p)^(n−K) > γ·q, where q is what some predictor gave to the same trials: the set
+    is an interval that holds at all times (Ville). The limit allows for the error of the evaluation.
+    """
+    k, n = successes.astype(np.float64), trials.astype(np.float64)
+    limit: FloatArray = np.log(1.0 / gamma) - log_q + _error(k, n)
     rate = k / np.maximum(n, 1.0)
     lower, upper = np.empty(len(n)), np.empty(len(n))
     outside(k, n, limit, rate, 0.0, lower)
     outside(k, n, limit, rate, 1.0, upper)
     return lower, upper
-
-
-def _limit(k: FloatArray, n: FloatArray, gamma: float) -> FloatArray:
-    """An upper bound on what −K log p − (n−K) log(1−p) may be inside the set, evaluation error included."""
-    from scipy.special import betaln
-
-    mixture = betaln(k + PRIOR, n - k + PRIOR) - betaln(PRIOR, PRIOR)
-    limit: FloatArray = np.log(1.0 / gamma) - mixture + _error(k, n)
-    return limit
 
 
 def _error(k: FloatArray, n: FloatArray) -> FloatArray:

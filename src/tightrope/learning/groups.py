@@ -1,0 +1,241 @@
+"""Answers for every group of a log: parameters of their own, which learn from each other (`groups=COLUMN`).
+
+Episodes belong to groups, the values of a column (units, sites, patients). The model is right within each,
+with parameters of its own. Each group is answered for by its own rows, through intervals of events whose
+predictors know what all groups have shown (`tightrope.statistics.pooling`, where the theorem is): no group
+is assumed to be like another, and where they are alike each gets by with less.
+
+What is said, all of it together with probability at least 1 − δ:
+
+* *each group* g that the log shows: V(g) in [L(g), U(g)], at γ = δ/(groups · events) per interval. Where the
+  model has choices, V(g) is that of the group's own robust policy. Which groups there are must not depend on
+  what happened in them: it was settled beforehand. Nothing else is assumed.
+* *every group at once*: V(g) within [min L, max U], the hull, which is the answer.
+* *the average group*, each counted once: its value is within [mean L, mean U].
+* *a new unit*, if it and those of the log are exchangeable: with probability at least 1 − δ − 2/(G + 1) its
+  value is within the hull. Among G + 1 exchangeable numbers the last one is the strictly smallest, or the
+  strictly largest, with probability at most 1/(G + 1) each; otherwise it lies between the smallest and the
+  largest of the others, whose bounds hold with probability 1 − δ. For few groups this is little.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tightrope.data.counts import Counts
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.errors import InputError
+from tightrope.io.results import Interval, ModelFit, power_text
+from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.pipeline import Pipeline, Settled
+from tightrope.learning.result import MODEL_RIGHT, LearningResult
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.examination import Examination
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import interval_text
+from tightrope.problem import Problem, learnable
+from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
+from tightrope.statistics.estimates import EventIntervals, Events, IntervalMethod, share
+from tightrope.statistics.intervals import beta_binomial
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.pooling import pooled_intervals, trials_of
+from tightrope.verdict import Assumed, Kept, Word, Worth
+
+MOST_GROUPS = 1_000
+MANY = 12
+"""Unknown probabilities from which on models are answered over tied sets, unless sets are named."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupAnswer(Record):
+    """What is known of one group: its value, and `alone` what its own rows would say at the same level."""
+
+    name: str
+    episodes: int
+    rows: int
+    result: LearningResult
+    alone: Interval
+
+    @property
+    def value(self) -> Interval:
+        return self.result.interval
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups(Record):
+    """Answers for all groups of a column, which hold together; the head of this module says of what.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "go", {0: tr.free, 1: tr.free}), (1, "", {1: 1})]
+    >>> model = tr.build_from_rows(rows, labels={"end": [1]})
+    >>> rows = [f"{i},{i % 2},0,go,{int(i % 4 < 2)}" for i in range(80)]
+    >>> text = "\\n".join(["episode,site,state,action,next_state", *rows])
+    >>> import io, pyarrow.csv as csv
+    >>> log = csv.read_csv(io.BytesIO(text.encode()))
+    >>> found = tr.doctor(model.problem('P=? [ F<=1 "end" ]'), log, delta=0.1, amend="groups=site")
+    >>> [(one.name, one.episodes) for one in found.amended.groups.groups]
+    [('0', 40), ('1', 40)]
+    """
+
+    column: str
+    groups: tuple[GroupAnswer, ...]
+    delta: float
+    examination: Examination
+
+    @property
+    def every(self) -> Interval:
+        """Within this lies the value of every group."""
+        values = [one.value for one in self.groups]
+        return Interval(min(one.lower for one in values), max(one.upper for one in values))
+
+    @property
+    def average(self) -> Interval:
+        """The mean of the values of all groups, each counted once."""
+        values = [one.value for one in self.groups]
+        size = len(values)
+        ends = math.fsum(one.lower for one in values) / size, math.fsum(one.upper for one in values) / size
+        return Interval(math.nextafter(ends[0], -math.inf), math.nextafter(ends[1], math.inf))
+
+    @property
+    def new_unit(self) -> float:
+        """The probability with which the value of a new, exchangeable unit lies in `every`, at least."""
+        return max(1.0 - self.delta - 2.0 / (len(self.groups) + 1), 0.0)
+
+    @property
+    def verdict(self) -> Worth:
+        """What the answers are worth together."""
+        worths = [one.result.verdict for one in self.groups]
+        assumed = dict.fromkeys(one for worth in worths for one in worth.assumptions if one.name != "model")
+        evidence = power_text(self.examination.log_e_value)
+        stated = [
+            Assumed("model", Kept.STATED, f"{MODEL_RIGHT}, within each group; tested: e-value {evidence}"),
+            Assumed("groups", Kept.STATED, f"values of '{self.column}' do not depend on what happened"),
+        ]
+        limits = [worth.why for worth in worths if worth.word is Word.LIMIT]
+        empty = [one.result.contradiction for one in self.groups if one.result.contradiction is not None]
+        return Worth.of((*assumed, *stated), contradicted=(*empty, None)[0], limit=(*limits, None)[0])
+
+    def _title_(self) -> str:
+        return f"Groups: {len(self.groups):,} values of '{self.column}'"
+
+    def _facts_(self) -> Facts:
+        return [(one.name, interval_text(one.value.lower, one.value.upper, 6)) for one in self.groups]
+
+
+class _PooledPipeline(Pipeline):
+    """The chain of learning with intervals that are given."""
+
+    given: EventIntervals
+
+    def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
+        return self.given
+
+
+def _answer(
+    problem: Problem,
+    counts: Counts,
+    delta: float,
+    options: LearnOptions,
+    given: EventIntervals,
+    fit: ModelFit | None = None,
+) -> LearningResult:
+    chain = _PooledPipeline(problem, counts, delta, options=options, settled=Settled(fit=fit))
+    chain.given = given
+    return chain.result(options)
+
+
+def learn_groups(
+    problem: Problem, log: EpisodeLog, counts: Counts, column: str, delta: float, words: dict[str, Any]
+) -> Groups:
+    """The answer for every group of a log, sampled like `counts`; `words` are options of `learn`."""
+    model = problem.model
+    if not isinstance(model, ParametricMDP) or problem.lift is not None or not problem.query.is_plain:
+        raise InputError(
+            f"`groups={column}` answers a plain question about a model in discrete time for each group",
+            hint="of chains in continuous time `rates=column:NAME` has a chain for each value",
+        )
+    names, unit = _units(log, column)
+    seconds = words.get("seconds", math.inf) / len(names)
+    options = _options(model, {**words, "seconds": seconds}, column)
+    outcomes = Outcomes.of(model)
+    events = Events.tie(outcomes, options.budget)
+    row, event, success = trials_of(events, log)
+    group = unit[log.episode]
+    sizes = len(events), len(names)
+    gamma = share(delta, max(len(events) * len(names), 1))
+    successes, trials, lower, upper = pooled_intervals(event, group[row], success, sizes, gamma)
+    method = IntervalMethod.BETA_BINOMIAL
+    ledger = ConfidenceBudget(
+        delta,
+        len(events) * len(names),
+        gamma,
+        f"beta-binomial, predicted from all values of '{column}'",
+        options.budget.value,
+        method.assumption,
+        assumed_of(method.assumption, counts.design, tied=True, ordered=True),
+    )
+    about, made = learnable(problem), []
+    for number, name in enumerate(names):
+        own = log.subset(unit == number)
+        of_group = own.counts(model, counts.design)
+        pooled = EventIntervals(
+            events, successes[:, number], trials[:, number], lower[:, number], upper[:, number], ledger
+        )
+        result = _answer(about, of_group, delta, options, pooled)
+        low, high = beta_binomial(pooled.successes, pooled.trials, gamma)
+        alone = _answer(about, of_group, delta, options, replace(pooled, lower=low, upper=high), result.fit)
+        made.append(GroupAnswer(name, own.episodes, len(own), result, alone.interval))
+    return Groups(column, tuple(made), delta, _tested(made, len(log)))
+
+
+def _units(log: EpisodeLog, column: str) -> tuple[list[str], Any]:
+    """The names of groups, and the number of that of each episode; episodes without a value are in none."""
+    if column not in log.columns:
+        raise InputError(
+            f"the log has no column '{column}' without a role",
+            hint=f"it has: {', '.join(log.columns) or 'none'}",
+        )
+    code, unit = log.columns[column].code, log.by_unit(column)
+    if np.any((code >= 0) & (code != unit[log.episode])):
+        raise InputError(
+            f"the column '{column}' changes within episodes, and a group is made of whole ones",
+            hint="make it a variable of the model",
+        )
+    values, number = np.unique(unit, return_inverse=True)
+    labels = log.columns[column].labels
+    names = [labels[value] for value in values.tolist() if value >= 0]
+    if not 1 < len(names) <= MOST_GROUPS:
+        raise InputError(
+            f"`groups={column}` needs from 2 to {MOST_GROUPS:,} groups, and there are {len(names)}"
+        )
+    return names, number - int(values[0] < 0)
+
+
+def _options(model: ParametricMDP, words: dict[str, Any], column: str) -> LearnOptions:
+    """Intervals of events, and sets that are made of them."""
+    default = "tied" if len(model.parameters) > MANY else "rectangular"
+    chosen = LearnOptions.of("learn", {"sets": default, **words})
+    is_other = chosen.region is not None and not chosen.region.is_of_intervals
+    if is_other or chosen.prior or chosen.cost_model is not None:
+        raise InputError(
+            f"`groups={column}` learns intervals of events, and no other region", hint="leave `region` out"
+        )
+    sets = chosen.sets
+    assert sets is not None
+    region = "polytope" if sets.has_region else None
+    words = {**chosen.without_outcomes.words, "sets": sets, "region": region, "interval": "beta-binomial"}
+    return LearnOptions.of("learn", words)
+
+
+def _tested(groups: list[GroupAnswer], rows: int) -> Examination:
+    """The test of the model in all groups together: a mean of e-processes."""
+    tests = [one.result.fit for one in groups if one.result.fit is not None]
+    alpha = tests[0].alpha
+    total = float(logsumexp([one.log_e_value for one in tests])) - math.log(len(groups))
+    alarm = total >= math.log(1.0 / alpha)
+    return Examination((), total, alpha, alarm, rows if alarm else None, rows, log_e_stated=total)

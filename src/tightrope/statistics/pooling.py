@@ -1,0 +1,95 @@
+"""Intervals of one probability per group, whose predictors learn from the other groups: partial pooling.
+
+**Theorem.** Rows come in an order; given all before it, a row of group g is a trial of event e with success
+probability p(e, g), whatever policy and stopping rule decide which row comes next. Let q be any prediction of
+each trial that is made from the rows before it, those of other groups included. For each pair
+
+    M(p) = Π over trials of (e, g) of (q or 1 − q for what came) / (p or 1 − p for it)
+
+is a non-negative martingale with mean 1 at p = p(e, g), so by Ville's inequality { p : M(p) < 1/γ } contains
+p(e, g) at all times together with probability at least 1 − γ. Nothing is assumed of how groups are alike:
+where they are, predictions are good from the first row on and the set is small; where they are not, it is
+never larger than alone by more than log 2 in log M, the price of the mixture below.
+
+*The predictor.* Half of it is the group alone, the beta-binomial of `tightrope.statistics.intervals`. The
+other half predicts (k + κ·m)/(n + κ), where k of n own trials and a share m of those of all *other* groups
+succeeded, with ½ added to successes and failures of either; κ is one of `STRENGTHS`, mixed by how well each
+has predicted all groups so far. κ = ∞ pools all, κ = 0 nothing.
+
+*What it is about*: each group that the log shows, on its own. No interval of a group can shrink far below
+what its own rows allow, since nothing is assumed; what pooling saves is the price of not knowing it at all
+(about ½·log n in log M). Order matters, as for every method that predicts later rows from earlier ones.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.statistics.estimates import Events
+from tightrope.statistics.intervals import interval_of_evidence, log_beta_binomial
+
+STRENGTHS = (2.0, 8.0, 32.0, 128.0, 512.0, math.inf)
+
+
+def trials_of(events: Events, log: EpisodeLog) -> tuple[OffsetArray, OffsetArray, BoolArray]:
+    """All trials of a log in its order: the row of each, its event, and whether it succeeded."""
+    outcomes = events.outcomes
+    counted = np.flatnonzero(events.counted)
+    start = np.searchsorted(outcomes.signature[counted], np.arange(len(outcomes.start)))
+    came = outcomes.of_transition[log.transition]
+    signature = outcomes.signature[came]
+    sizes = np.diff(start)[signature]
+    row = np.repeat(np.arange(len(log)), sizes)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + start[signature][row]
+    outcome = counted[place]
+    event = events.of_outcome[outcome].astype(np.int64)
+    return row, event, (outcome == came[row]) != events.flipped[outcome]
+
+
+def pooled_intervals(
+    event: OffsetArray, group: OffsetArray, success: BoolArray, sizes: tuple[int, int], gamma: float
+) -> tuple[OffsetArray, OffsetArray, FloatArray, FloatArray]:
+    """Successes, trials and bounds at level 1 − gamma each, arrays by event and group (`sizes`); trials are
+    in order, and those of group −1 are seen by predictions alone.
+    """
+    shape = sizes
+    trials, successes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    log_q = np.zeros(shape)
+    for one in range(shape[0]):
+        mine = np.flatnonzero(event == one)
+        of, came = group[mine], success[mine]
+        if not len(of):
+            continue
+        known = of >= 0
+        np.add.at(trials[one], of[known], 1)
+        np.add.at(successes[one], of[known], came[known])
+        np.add.at(log_q[one], of[known], _predicted(of, came)[known])
+    k, n = successes.reshape(-1), trials.reshape(-1)
+    both = np.logaddexp(log_beta_binomial(k, n), log_q.reshape(-1)) - math.log(2.0)
+    lower, upper = interval_of_evidence(k, n, both, gamma)
+    return successes, trials, lower.reshape(shape), upper.reshape(shape)
+
+
+def _predicted(group: OffsetArray, success: BoolArray) -> FloatArray:
+    """The logarithm of what was predicted of each trial of one event, from those before it."""
+    size = len(group)
+    order = np.argsort(group, kind="stable")
+    began = np.r_[True, np.diff(group[order]) != 0]
+    first = np.maximum.accumulate(np.where(began, np.arange(size), 0))
+    before: OffsetArray = np.cumsum(success[order]) - success[order]
+    n, k = np.empty(size), np.empty(size)
+    n[order], k[order] = np.arange(size) - first, before - before[first]
+    others = np.arange(size) - n
+    share = (np.cumsum(success) - success - k + 0.5) / (others + 1.0)
+    chances = [share if math.isinf(c) else (k + c * share) / (n + c) for c in STRENGTHS]
+    chance = np.stack([(k + 0.5) / (n + 1.0), *chances])
+    log_q = np.where(success, np.log(chance), np.log1p(-chance))
+    weight = np.cumsum(log_q, axis=1) - log_q
+    weight -= weight.max(axis=0)
+    result: FloatArray = logsumexp(weight + log_q, axis=0) - logsumexp(weight, axis=0)
+    return result

@@ -1162,10 +1162,10 @@ class Data:
         if self.method in ("clopper-pearson", "hoeffding", "weissman"):
             words = "the visits of every event were fixed in advance, independently of outcomes"
             once = self.design == "trajectories" and not self.repeats and self.shared_by == "transitions"
-            holds = self.design == "generative-fixed" or once
+            holds = not self.anytime and (self.design == "generative-fixed" or once)
         else:
             words = "any policy, any stopping rule"
-            holds = not planned or self.design != "adaptive"
+            holds = not planned or (self.design != "adaptive" and not self.anytime)
             if planned:
                 words = "the amount of data was fixed in advance"
         lines = [f"{words} (the data say: {self.design})"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -184,6 +186,7 @@ def test_which_designs_fix_the_number_of_visits() -> None:
     assert FIXED.fixed_visits(tied=True)
     assert WALKED.fixed_visits(tied=False)
     assert not WALKED.fixed_visits(tied=True)
+    assert not any(replace(one, anytime=True).fixed_visits(tied=False) for one in (FIXED, WALKED))
     assert not SamplingDesign(SamplingKind.TRAJECTORIES, 4, 20).fixed_visits(tied=False)
     assert not SamplingDesign(SamplingKind.ADAPTIVE, 4, 20, repeats=False).fixed_visits(tied=False)
 

@@ -28,7 +28,19 @@ from adversary.archive import Forgery
 from adversary.attacks_learned import ATTACKS as ATTACKS_LEARNED
 from adversary.attacks_values import ATTACKS, Attack, claim_values
 from adversary.examples import EXAMPLES
-from adversary.honest import ALL, TIMED, VALUES, quietly
+from adversary.honest import ALL as KNOWN
+from adversary.honest import (
+    DRAWN_SPREAD,
+    REACH,
+    SPREAD,
+    SPREAD_DOMAIN,
+    TIMED,
+    VALUES,
+    WALK,
+    WALK_DOMAIN,
+    Honest,
+    quietly,
+)
 from adversary.judge import verify
 from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
@@ -94,7 +106,34 @@ def is_covered(name: str) -> bool:
     return name in LEARNED and name != "domain/coupled"
 
 
+ROUNDS = ("--episodes", "600", "--seed", "1")
+SPREADING = (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", *ROUNDS)
+LATE = (*SPREAD_DOMAIN, "--prop", 'Pmin=? [ F>=2 "goal" ]')
+ONWARD = SPREAD.replace("p:(s'=0)", "p:(s'=1)")
+ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
+MORE = [
+    Honest(
+        f"spread/joint/{sets}", "learn", "spread.prism", SPREAD, LATE,
+        ("--delta", "0.05", "--region", "joint", "--sets", sets), drawn,
+    )
+    for sets, drawn in (("rectangular", SPREADING), ("expression", DRAWN_SPREAD))
+] + [
+    Honest(
+        "walk/prior", "learn", "walk.prism", WALK, (*WALK_DOMAIN, *REACH),
+        ("--delta", "0.05", "--prior", "p ~ beta(8,2)"), (*WALK_DOMAIN, "--at", "p=0.55", *ROUNDS),
+    ),
+    Honest(
+        "onward/untied", "learn", "onward.prism", ONWARD, ONWARD_AT,
+        ("--delta", "0.05", "--sets", "untied", "--interval", "clopper-pearson"),
+        (*ONWARD_AT, "--at", "p=0.3,q=0.4,r=0.15", *ROUNDS),
+    ),
+]  # fmt: skip
+"""Intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior, and Clopper and Pearson
+of trajectories that meet no choice twice."""
+
+ALL = {**KNOWN, **{one.name: one for one in MORE}}
 LEARNED = [
+    *(one.name for one in MORE),
     "domain/expression",
     "domain/rectangular",
     "domain/coupled",
@@ -222,6 +261,19 @@ def test_what_it_does_not_know_is_not_passed_over(program: Path, tmp_path: Path)
     forgery["problem.misfit"] = np.full(len(forgery["problem.graph.transition_start"]) - 1, 0.1)
     code, words = asked(program, forgery.save(tmp_path / "misfit.cert"))
     assert code == NOT_COVERED and "misfit" in words
+
+
+@pytest.mark.parametrize("name", ["walk/events/tied", "onward/untied", "spread/joint/expression"])
+def test_data_that_were_looked_at_while_they_came_fix_no_visits(
+    program: Path, tmp_path: Path, name: str
+) -> None:
+    """Whoever stops when the interval suits him does not keep to Clopper and Pearson's level."""
+    forgery = Forgery.of(ALL[name].certificate)
+    forgery["problem.data.anytime"] = True
+    path = forgery.save(tmp_path / "watched.cert")
+    code, words = asked(program, path)
+    assert code == 1 and "looked at" in words
+    assert not verify(path, "--exact").accepted
 
 
 def test_the_battery_of_certificates(program: Path) -> None:

@@ -63,16 +63,16 @@ module Nat =
 
 module Pos =
  struct
-  (** val succ : Exact.z -> Exact.z **)
+  (** val succ : Exact.I.t -> Exact.I.t **)
 
   let rec succ x0 =
     (fun _ _ _ _ -> assert false)
       (fun p -> Exact.twice (succ p))
       (fun p -> Exact.twice_one p)
-      (fun _ -> Exact.twice Exact.one_z)
+      (fun _ -> Exact.twice Exact.I.one)
       x0
 
-  (** val add : Exact.z -> Exact.z -> Exact.z **)
+  (** val add : Exact.I.t -> Exact.I.t -> Exact.I.t **)
 
   let rec add x0 y =
     (fun _ _ _ _ -> assert false)
@@ -92,11 +92,11 @@ module Pos =
       (fun _ _ _ _ -> assert false)
         (fun q0 -> Exact.twice (succ q0))
         (fun q0 -> Exact.twice_one q0)
-        (fun _ -> Exact.twice Exact.one_z)
+        (fun _ -> Exact.twice Exact.I.one)
         y)
       x0
 
-  (** val add_carry : Exact.z -> Exact.z -> Exact.z **)
+  (** val add_carry : Exact.I.t -> Exact.I.t -> Exact.I.t **)
 
   and add_carry x0 y =
     (fun _ _ _ _ -> assert false)
@@ -116,20 +116,20 @@ module Pos =
       (fun _ _ _ _ -> assert false)
         (fun q0 -> Exact.twice_one (succ q0))
         (fun q0 -> Exact.twice (succ q0))
-        (fun _ -> Exact.twice_one Exact.one_z)
+        (fun _ -> Exact.twice_one Exact.I.one)
         y)
       x0
 
-  (** val pred_double : Exact.z -> Exact.z **)
+  (** val pred_double : Exact.I.t -> Exact.I.t **)
 
   let rec pred_double x0 =
     (fun _ _ _ _ -> assert false)
       (fun p -> Exact.twice_one (Exact.twice p))
       (fun p -> Exact.twice_one (pred_double p))
-      (fun _ -> Exact.one_z)
+      (fun _ -> Exact.I.one)
       x0
 
-  (** val iter : ('a1 -> 'a1) -> 'a1 -> Exact.z -> 'a1 **)
+  (** val iter : ('a1 -> 'a1) -> 'a1 -> Exact.I.t -> 'a1 **)
 
   let rec iter f x0 n =
     (fun _ _ _ _ -> assert false)
@@ -138,25 +138,26 @@ module Pos =
       (fun _ -> f x0)
       n
 
-  (** val div2 : Exact.z -> Exact.z **)
+  (** val div2 : Exact.I.t -> Exact.I.t **)
 
   let div2 p =
     (fun _ _ _ _ -> assert false)
       (fun p0 -> p0)
       (fun p0 -> p0)
-      (fun _ -> Exact.one_z)
+      (fun _ -> Exact.I.one)
       p
 
-  (** val div2_up : Exact.z -> Exact.z **)
+  (** val div2_up : Exact.I.t -> Exact.I.t **)
 
   let div2_up p =
     (fun _ _ _ _ -> assert false)
       (fun p0 -> succ p0)
       (fun p0 -> p0)
-      (fun _ -> Exact.one_z)
+      (fun _ -> Exact.I.one)
       p
 
-  (** val compare_cont : comparison -> Exact.z -> Exact.z -> comparison **)
+  (** val compare_cont :
+      comparison -> Exact.I.t -> Exact.I.t -> comparison **)
 
   let rec compare_cont r x0 y =
     (fun _ _ _ _ -> assert false)
@@ -180,16 +181,16 @@ module Pos =
         y)
       x0
 
-  (** val compare : Exact.z -> Exact.z -> comparison **)
+  (** val compare : Exact.I.t -> Exact.I.t -> comparison **)
 
   let compare =
     compare_cont Eq
 
-  (** val of_succ_nat : int -> Exact.z **)
+  (** val of_succ_nat : int -> Exact.I.t **)
 
   let rec of_succ_nat n =
     (fun fO fS n -> if n=0 then fO () else fS (n-1))
-      (fun _ -> Exact.one_z)
+      (fun _ -> Exact.I.one)
       (fun x0 -> succ (of_succ_nat x0))
       n
  end
@@ -246,34 +247,34 @@ let rec seq start len =
 
 module Z =
  struct
-  (** val double : Exact.z -> Exact.z **)
+  (** val double : Exact.I.t -> Exact.I.t **)
 
   let double x0 =
     (fun _ _ _ _ -> assert false)
-      (fun _ -> Exact.zero_z)
+      (fun _ -> Exact.I.zero)
       (fun p -> (fun p -> p) (Exact.twice p))
-      (fun p -> Exact.neg_z (Exact.twice p))
+      (fun p -> Exact.I.neg (Exact.twice p))
       x0
 
-  (** val succ_double : Exact.z -> Exact.z **)
+  (** val succ_double : Exact.I.t -> Exact.I.t **)
 
   let succ_double x0 =
     (fun _ _ _ _ -> assert false)
-      (fun _ -> (fun p -> p) Exact.one_z)
+      (fun _ -> (fun p -> p) Exact.I.one)
       (fun p -> (fun p -> p) (Exact.twice_one p))
-      (fun p -> Exact.neg_z (Pos.pred_double p))
+      (fun p -> Exact.I.neg (Pos.pred_double p))
       x0
 
-  (** val pred_double : Exact.z -> Exact.z **)
+  (** val pred_double : Exact.I.t -> Exact.I.t **)
 
   let pred_double x0 =
     (fun _ _ _ _ -> assert false)
-      (fun _ -> Exact.neg_z Exact.one_z)
+      (fun _ -> Exact.I.neg Exact.I.one)
       (fun p -> (fun p -> p) (Pos.pred_double p))
-      (fun p -> Exact.neg_z (Exact.twice_one p))
+      (fun p -> Exact.I.neg (Exact.twice_one p))
       x0
 
-  (** val pos_sub : Exact.z -> Exact.z -> Exact.z **)
+  (** val pos_sub : Exact.I.t -> Exact.I.t -> Exact.I.t **)
 
   let rec pos_sub x0 y =
     (fun _ _ _ _ -> assert false)
@@ -291,18 +292,18 @@ module Z =
         y)
       (fun _ ->
       (fun _ _ _ _ -> assert false)
-        (fun q0 -> Exact.neg_z (Exact.twice q0))
-        (fun q0 -> Exact.neg_z (Pos.pred_double q0))
-        (fun _ -> Exact.zero_z)
+        (fun q0 -> Exact.I.neg (Exact.twice q0))
+        (fun q0 -> Exact.I.neg (Pos.pred_double q0))
+        (fun _ -> Exact.I.zero)
         y)
       x0
 
-  (** val pow_pos : Exact.z -> Exact.z -> Exact.z **)
+  (** val pow_pos : Exact.I.t -> Exact.I.t -> Exact.I.t **)
 
   let pow_pos z0 =
-    Pos.iter (Exact.mul_z z0) ((fun p -> p) Exact.one_z)
+    Pos.iter (Exact.I.mul z0) ((fun p -> p) Exact.I.one)
 
-  (** val compare : Exact.z -> Exact.z -> comparison **)
+  (** val compare : Exact.I.t -> Exact.I.t -> comparison **)
 
   let compare x0 y =
     (fun _ _ _ _ -> assert false)
@@ -326,42 +327,42 @@ module Z =
         y)
       x0
 
-  (** val div2 : Exact.z -> Exact.z **)
+  (** val div2 : Exact.I.t -> Exact.I.t **)
 
   let div2 z0 =
     (fun _ _ _ _ -> assert false)
-      (fun _ -> Exact.zero_z)
+      (fun _ -> Exact.I.zero)
       (fun p ->
       (fun _ _ _ _ -> assert false)
         (fun _ -> (fun p -> p) (Pos.div2 p))
         (fun _ -> (fun p -> p) (Pos.div2 p))
-        (fun _ -> Exact.zero_z)
+        (fun _ -> Exact.I.zero)
         p)
-      (fun p -> Exact.neg_z (Pos.div2_up p))
+      (fun p -> Exact.I.neg (Pos.div2_up p))
       z0
 
-  (** val shiftl : Exact.z -> Exact.z -> Exact.z **)
+  (** val shiftl : Exact.I.t -> Exact.I.t -> Exact.I.t **)
 
   let shiftl a n =
     (fun _ _ _ _ -> assert false)
       (fun _ -> a)
       (fun p ->
-      Pos.iter (Exact.mul_z ((fun p -> p) (Exact.twice Exact.one_z))) a p)
+      Pos.iter (Exact.I.mul ((fun p -> p) (Exact.twice Exact.I.one))) a p)
       (fun p -> Pos.iter div2 a p)
       n
  end
 
-type edge = { next : int; lo : Exact.q; hi : Exact.q }
+type edge = { next : int; lo : Exact.F.t; hi : Exact.F.t }
 
-type choice = { reward : Exact.q; edges : edge list }
+type choice = { reward : Exact.F.t; edges : edge list }
 
 type game = { size : int; choices_of : (int -> int -> choice list);
-              ends : (int -> int -> Exact.q option); discount : Exact.q }
+              ends : (int -> int -> Exact.F.t option); discount : Exact.F.t }
 
 type rule =
 | Any
 | Only of int
-| Mix of Exact.q list
+| Mix of Exact.F.t list
 
 type kind =
 | Until
@@ -374,22 +375,22 @@ type kind =
 
 type problem = { states : int; initial : int; rows : (int -> choice list);
                  kind_of : kind; target : (int -> bool);
-                 allowed : (int -> bool); terminal : (int -> Exact.q);
-                 first : int; last : int option; factor : Exact.q }
+                 allowed : (int -> bool); terminal : (int -> Exact.F.t);
+                 first : int; last : int option; factor : Exact.F.t }
 
-(** val ends_of : problem -> int -> int -> Exact.q option **)
+(** val ends_of : problem -> int -> int -> Exact.F.t option **)
 
 let ends_of p j s =
   match p.kind_of with
   | Until ->
     if (&&) (p.target s) ((<=) p.first j)
-    then Some (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    then Some (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
     else if p.allowed s
          then None
-         else Some (Exact.make (Exact.zero_z, Exact.one_z))
+         else Some (Exact.make (Exact.I.zero, Exact.I.one))
   | Next ->
     if (&&) (p.target s) ((<=) (Stdlib.Int.succ 0) j)
-    then Some (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    then Some (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
     else None
   | Reach_reward -> if p.target s then Some (p.terminal s) else None
   | _ -> None
@@ -417,11 +418,11 @@ let pol_of p q0 j s =
   | Some f -> f (Stdlib.Int.min j (horizon p)) s
   | None -> Any
 
-(** val less : Exact.q option -> Exact.q option **)
+(** val less : Exact.F.t option -> Exact.F.t option **)
 
 let less b =
   option_map (fun b0 ->
-    Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)) b0) b
+    Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) b0) b
 
 (** val below : int -> (int -> bool) -> bool **)
 
@@ -443,63 +444,63 @@ let rec existsi f i = function
 | [] -> false
 | a :: l' -> if f i a then true else existsi f (Stdlib.Int.succ i) l'
 
-(** val qsum : ('a1 -> Exact.q) -> 'a1 list -> Exact.q **)
+(** val qsum : ('a1 -> Exact.F.t) -> 'a1 list -> Exact.F.t **)
 
 let rec qsum f = function
-| [] -> Exact.make (Exact.zero_z, Exact.one_z)
-| a :: l' -> Exact.add (f a) (qsum f l')
+| [] -> Exact.make (Exact.I.zero, Exact.I.one)
+| a :: l' -> Exact.F.add (f a) (qsum f l')
 
 (** val mixed :
-    (int -> choice -> Exact.q) -> Exact.q list -> int -> choice list ->
-    Exact.q **)
+    (int -> choice -> Exact.F.t) -> Exact.F.t list -> int -> choice list ->
+    Exact.F.t **)
 
 let rec mixed f w i = function
-| [] -> Exact.make (Exact.zero_z, Exact.one_z)
+| [] -> Exact.make (Exact.I.zero, Exact.I.one)
 | c :: cs' ->
   (match w with
-   | [] -> Exact.make (Exact.zero_z, Exact.one_z)
+   | [] -> Exact.make (Exact.I.zero, Exact.I.one)
    | q0 :: w' ->
-     if Exact.leq q0 (Exact.make (Exact.zero_z, Exact.one_z))
+     if Exact.leq q0 (Exact.make (Exact.I.zero, Exact.I.one))
      then mixed f w' (Stdlib.Int.succ i) cs'
-     else Exact.add (Exact.mul q0 (f i c))
+     else Exact.F.add (Exact.F.mul q0 (f i c))
             (mixed f w' (Stdlib.Int.succ i) cs'))
 
-(** val qltb : Exact.q -> Exact.q -> bool **)
+(** val qltb : Exact.F.t -> Exact.F.t -> bool **)
 
 let qltb a b =
   not (Exact.leq b a)
 
-(** val low_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q **)
+(** val low_term : (int -> Exact.F.t) -> Exact.F.t -> edge -> Exact.F.t **)
 
 let low_term x0 lam0 e =
-  let d = Exact.sub (x0 e.next) lam0 in
-  Exact.mul
-    (if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
+  let d = Exact.F.sub (x0 e.next) lam0 in
+  Exact.F.mul
+    (if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) d
      then e.lo
      else e.hi) d
 
-(** val high_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q **)
+(** val high_term : (int -> Exact.F.t) -> Exact.F.t -> edge -> Exact.F.t **)
 
 let high_term x0 lam0 e =
-  let d = Exact.sub (x0 e.next) lam0 in
-  Exact.mul
-    (if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
+  let d = Exact.F.sub (x0 e.next) lam0 in
+  Exact.F.mul
+    (if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) d
      then e.hi
      else e.lo) d
 
 type support =
-| Box of Exact.q
-| Mean of Exact.q
+| Box of Exact.F.t
+| Mean of Exact.F.t
 
 (** val backup :
-    Exact.q -> ((int -> Exact.q) -> Exact.q -> edge -> Exact.q) -> (int ->
-    Exact.q) -> support -> choice -> Exact.q **)
+    Exact.F.t -> ((int -> Exact.F.t) -> Exact.F.t -> edge -> Exact.F.t) ->
+    (int -> Exact.F.t) -> support -> choice -> Exact.F.t **)
 
 let backup g term x0 sup c =
-  Exact.add c.reward
-    (Exact.mul g
+  Exact.F.add c.reward
+    (Exact.F.mul g
       (match sup with
-       | Box lam0 -> Exact.add lam0 (qsum (term x0 lam0) c.edges)
+       | Box lam0 -> Exact.F.add lam0 (qsum (term x0 lam0) c.edges)
        | Mean b -> b))
 
 (** val surely : (int -> bool) -> edge list -> bool **)
@@ -507,17 +508,17 @@ let backup g term x0 sup c =
 let surely a l =
   (||)
     (existsb (fun e ->
-      (&&) (a e.next) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) e.lo)) l)
+      (&&) (a e.next) (qltb (Exact.make (Exact.I.zero, Exact.I.one)) e.lo)) l)
     (qltb
       (qsum (fun e ->
-        if a e.next then Exact.make (Exact.zero_z, Exact.one_z) else e.hi) l)
-      (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
+        if a e.next then Exact.make (Exact.I.zero, Exact.I.one) else e.hi) l)
+      (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)))
 
 (** val only_to : (int -> bool) -> edge list -> bool **)
 
 let only_to a l =
   forallb (fun e ->
-    (||) (a e.next) (Exact.leq e.hi (Exact.make (Exact.zero_z, Exact.one_z))))
+    (||) (a e.next) (Exact.leq e.hi (Exact.make (Exact.I.zero, Exact.I.one))))
     l
 
 (** val rule_some : rule -> (int -> choice -> bool) -> choice list -> bool **)
@@ -531,8 +532,8 @@ let rule_some r f cs =
   | Mix w ->
     existsi (fun i c ->
       (&&)
-        (qltb (Exact.make (Exact.zero_z, Exact.one_z))
-          (nth i w (Exact.make (Exact.zero_z, Exact.one_z)))) (f i c)) 0 cs
+        (qltb (Exact.make (Exact.I.zero, Exact.I.one))
+          (nth i w (Exact.make (Exact.I.zero, Exact.I.one)))) (f i c)) 0 cs
 
 (** val rule_all : rule -> (int -> choice -> bool) -> choice list -> bool **)
 
@@ -545,12 +546,12 @@ let rule_all r f cs =
   | Mix w ->
     foralli (fun i c ->
       (||)
-        (Exact.leq (nth i w (Exact.make (Exact.zero_z, Exact.one_z)))
-          (Exact.make (Exact.zero_z, Exact.one_z))) (f i c)) 0 cs
+        (Exact.leq (nth i w (Exact.make (Exact.I.zero, Exact.I.one)))
+          (Exact.make (Exact.I.zero, Exact.I.one))) (f i c)) 0 cs
 
 (** val rule_le :
-    (Exact.q -> Exact.q -> bool) -> rule -> Exact.q -> (int -> choice ->
-    Exact.q) -> choice list -> bool **)
+    (Exact.F.t -> Exact.F.t -> bool) -> rule -> Exact.F.t -> (int -> choice
+    -> Exact.F.t) -> choice list -> bool **)
 
 let rule_le le r y f cs =
   match r with
@@ -561,7 +562,7 @@ let rule_le le r y f cs =
      | None -> false)
   | Mix w -> le y (mixed f w 0 cs)
 
-(** val geb : Exact.q -> Exact.q -> bool **)
+(** val geb : Exact.F.t -> Exact.F.t -> bool **)
 
 let geb a b =
   Exact.leq b a
@@ -579,33 +580,34 @@ let forever r down stay moves0 cs =
   | _ -> rule_all r (fun _ c -> (||) (down c) ((&&) (stay c) (moves0 c))) cs
 
 (** val over :
-    (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> int ->
-    bool **)
+    (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> int
+    -> bool **)
 
 let over en x0 endless0 t =
   match en t with
   | Some _ -> true
   | None ->
     (||) (endless0 t)
-      (Exact.leq (x0 t) (Exact.make (Exact.zero_z, Exact.one_z)))
+      (Exact.leq (x0 t) (Exact.make (Exact.I.zero, Exact.I.one)))
 
 (** val closer :
-    (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
-    int) -> int -> int -> bool **)
+    (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> (int
+    -> int) -> int -> int -> bool **)
 
 let closer en x0 endless0 rank0 s t =
   (||) (over en x0 endless0 t)
     ((fun (n : int) m -> n < m) (rank0 t) (rank0 s))
 
 (** val moves :
-    (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
-    int) -> int -> choice -> bool **)
+    (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> (int
+    -> int) -> int -> choice -> bool **)
 
 let moves en x0 endless0 rank0 s c =
-  (||) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.reward)
+  (||) (qltb (Exact.make (Exact.I.zero, Exact.I.one)) c.reward)
     (surely (closer en x0 endless0 rank0 s) c.edges)
 
-(** val unending : (int -> Exact.q option) -> (int -> bool) -> int -> bool **)
+(** val unending :
+    (int -> Exact.F.t option) -> (int -> bool) -> int -> bool **)
 
 let unending en endless0 t =
   match en t with
@@ -613,56 +615,57 @@ let unending en endless0 t =
   | None -> endless0 t
 
 (** val lower_layer :
-    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
-    bool **)
+    (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> int -> int
+    -> bool **)
 
 let lower_layer en endless0 layer0 s t =
   (&&) (unending en endless0 t)
     ((fun (n : int) m -> n < m) (layer0 t) (layer0 s))
 
 (** val same_layer :
-    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
-    bool **)
+    (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> int -> int
+    -> bool **)
 
 let same_layer en endless0 layer0 s t =
   (&&) (unending en endless0 t) ((<=) (layer0 t) (layer0 s))
 
 (** val nearer :
-    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int)
-    -> int -> int -> bool **)
+    (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> (int ->
+    int) -> int -> int -> bool **)
 
 let nearer en endless0 layer0 rank0 s t =
   (&&) (same_layer en endless0 layer0 s t)
     ((fun (n : int) m -> n < m) (rank0 t) (rank0 s))
 
 (** val earns_forever :
-    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int)
-    -> rule -> int -> choice list -> bool **)
+    (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> (int ->
+    int) -> rule -> int -> choice list -> bool **)
 
 let earns_forever en endless0 layer0 rank0 r s cs =
   forever r (fun c -> surely (lower_layer en endless0 layer0 s) c.edges)
     (fun c -> only_to (same_layer en endless0 layer0 s) c.edges) (fun c ->
-    (||) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.reward)
+    (||) (qltb (Exact.make (Exact.I.zero, Exact.I.one)) c.reward)
       (surely (nearer en endless0 layer0 rank0 s) c.edges)) cs
 
 (** val sum_low_at :
-    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int) -> (int -> int) -> (int -> int -> support) -> int -> bool **)
+    game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int ->
+    bool) -> (int -> int) -> (int -> int) -> (int -> int -> support) -> int
+    -> bool **)
 
 let sum_low_at g k pol x0 endless0 rank0 layer0 lam0 s =
   match g.ends k s with
   | Some b ->
-    (&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) b)
+    (&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) b)
       (Exact.leq (x0 s) b)
   | None ->
     let cs = g.choices_of k s in
     let r = pol k s in
     (&&)
       (rule_all r (fun _ c ->
-        Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward) cs)
+        Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) c.reward) cs)
       (if endless0 s
        then earns_forever (g.ends k) endless0 layer0 rank0 r s cs
-       else (||) (Exact.leq (x0 s) (Exact.make (Exact.zero_z, Exact.one_z)))
+       else (||) (Exact.leq (x0 s) (Exact.make (Exact.I.zero, Exact.I.one)))
               ((&&)
                 (rule_le Exact.leq r (x0 s) (fun i c ->
                   backup g.discount low_term x0 (lam0 s i) c) cs)
@@ -675,8 +678,8 @@ let finite_edges endless0 c =
   only_to (fun t -> not (endless0 t)) c.edges
 
 (** val sum_high_at :
-    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int -> support) -> int -> bool **)
+    game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int ->
+    bool) -> (int -> int -> support) -> int -> bool **)
 
 let sum_high_at g k pol x0 endless0 lam0 s =
   if endless0 s
@@ -687,13 +690,13 @@ let sum_high_at g k pol x0 endless0 lam0 s =
           let cs = g.choices_of k s in
           let r = pol k s in
           (&&)
-            ((&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) (x0 s))
+            ((&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) (x0 s))
               (rule_all r (fun _ -> finite_edges endless0) cs))
             (rule_le geb r (x0 s) (fun i c ->
               backup g.discount high_term x0 (lam0 s i) c) cs))
 
 (** val misses :
-    (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> rule -> int
+    (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> rule -> int
     -> choice list -> bool **)
 
 let misses en endless0 rank0 r s cs =
@@ -702,8 +705,8 @@ let misses en endless0 rank0 r s cs =
     true) cs
 
 (** val reach_low_at :
-    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int) -> (int -> int -> support) -> int -> bool **)
+    game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int ->
+    bool) -> (int -> int) -> (int -> int -> support) -> int -> bool **)
 
 let reach_low_at g k pol x0 endless0 rank0 lam0 s =
   match g.ends k s with
@@ -713,14 +716,14 @@ let reach_low_at g k pol x0 endless0 rank0 lam0 s =
     let r = pol k s in
     (&&)
       (rule_all r (fun _ c ->
-        Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward) cs)
+        Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) c.reward) cs)
       (if endless0 s
        then misses (g.ends k) endless0 rank0 r s cs
        else rule_le Exact.leq r (x0 s) (fun i c ->
               backup g.discount low_term x0 (lam0 s i) c) cs)
 
 (** val near_end :
-    (int -> Exact.q option) -> (int -> int) -> int -> int -> bool **)
+    (int -> Exact.F.t option) -> (int -> int) -> int -> int -> bool **)
 
 let near_end en rank0 s t =
   match en t with
@@ -728,8 +731,8 @@ let near_end en rank0 s t =
   | None -> (fun (n : int) m -> n < m) (rank0 t) (rank0 s)
 
 (** val reach_high_at :
-    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool)
-    -> (int -> int) -> (int -> int -> support) -> int -> bool **)
+    game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int ->
+    bool) -> (int -> int) -> (int -> int -> support) -> int -> bool **)
 
 let reach_high_at g k pol x0 endless0 rank0 lam0 s =
   if endless0 s
@@ -747,8 +750,8 @@ let reach_high_at g k pol x0 endless0 rank0 lam0 s =
               surely (near_end (g.ends k) rank0 s) c.edges) cs))
 
 (** val disc_low_at :
-    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
-    support) -> int -> bool **)
+    game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> int
+    -> support) -> int -> bool **)
 
 let disc_low_at g k pol x0 lam0 s =
   match g.ends k s with
@@ -758,8 +761,8 @@ let disc_low_at g k pol x0 lam0 s =
       backup g.discount low_term x0 (lam0 s i) c) (g.choices_of k s)
 
 (** val disc_high_at :
-    game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
-    support) -> int -> bool **)
+    game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> int
+    -> support) -> int -> bool **)
 
 let disc_high_at g k pol x0 lam0 s =
   match g.ends k s with
@@ -771,13 +774,13 @@ let disc_high_at g k pol x0 lam0 s =
 (** val unpaid : choice -> choice **)
 
 let unpaid c =
-  { reward = (Exact.make (Exact.zero_z, Exact.one_z)); edges = c.edges }
+  { reward = (Exact.make (Exact.I.zero, Exact.I.one)); edges = c.edges }
 
 (** val average_at :
-    (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
-    Exact.q) -> game -> int -> (int -> int -> rule) -> (int -> Exact.q) ->
-    (int -> Exact.q) -> (int -> int -> support) -> (int -> int -> Exact.q) ->
-    int -> bool **)
+    (Exact.F.t -> Exact.F.t -> bool) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    edge -> Exact.F.t) -> game -> int -> (int -> int -> rule) -> (int ->
+    Exact.F.t) -> (int -> Exact.F.t) -> (int -> int -> support) -> (int ->
+    int -> Exact.F.t) -> int -> bool **)
 
 let average_at le term g k pol x0 bias0 lam0 lam'0 s =
   match g.ends k s with
@@ -786,15 +789,15 @@ let average_at le term g k pol x0 bias0 lam0 lam'0 s =
     (&&)
       (rule_le le (pol k s) (x0 s) (fun i c ->
         backup g.discount term x0 (lam0 s i) (unpaid c)) (g.choices_of k s))
-      (rule_le le (pol k s) (Exact.add (x0 s) (bias0 s)) (fun i c ->
+      (rule_le le (pol k s) (Exact.F.add (x0 s) (bias0 s)) (fun i c ->
         backup g.discount term bias0 (Box (lam'0 s i)) c) (g.choices_of k s))
 
-type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
+type hints = { x : (int -> int -> Exact.F.t); endless : (int -> bool);
                rank : (int -> int); layer : (int -> int);
                lam : (int -> int -> int -> support);
                witness : (int -> int -> int);
-               pin : (int -> int -> int -> Exact.q list);
-               bias : (int -> Exact.q); lam' : (int -> int -> Exact.q) }
+               pin : (int -> int -> int -> Exact.F.t list);
+               bias : (int -> Exact.F.t); lam' : (int -> int -> Exact.F.t) }
 
 (** val mapi : (int -> 'a1 -> 'a2) -> int -> 'a1 list -> 'a2 list **)
 
@@ -802,7 +805,7 @@ let rec mapi f i = function
 | [] -> []
 | a :: l' -> (f i a) :: (mapi f (Stdlib.Int.succ i) l')
 
-(** val pin_edges : edge list -> Exact.q list -> edge list **)
+(** val pin_edges : edge list -> Exact.F.t list -> edge list **)
 
 let rec pin_edges l q0 =
   match l with
@@ -810,11 +813,11 @@ let rec pin_edges l q0 =
   | e :: l' ->
     (match q0 with
      | [] ->
-       { next = e.next; lo = (Exact.make (Exact.zero_z, Exact.one_z)); hi =
-         (Exact.make (Exact.zero_z, Exact.one_z)) } :: (pin_edges l' [])
+       { next = e.next; lo = (Exact.make (Exact.I.zero, Exact.I.one)); hi =
+         (Exact.make (Exact.I.zero, Exact.I.one)) } :: (pin_edges l' [])
      | a :: q' -> { next = e.next; lo = a; hi = a } :: (pin_edges l' q'))
 
-(** val pinned : problem -> (int -> int -> int -> Exact.q list) -> game **)
+(** val pinned : problem -> (int -> int -> int -> Exact.F.t list) -> game **)
 
 let pinned p q0 =
   { size = p.states; choices_of = (fun j s ->
@@ -822,7 +825,7 @@ let pinned p q0 =
       (pin_edges c.edges (q0 (Stdlib.Int.min j (horizon p)) s i)) }) 0
       (p.rows s)); ends = (ends_of p); discount = p.factor }
 
-(** val is_pin : edge list -> Exact.q list -> bool **)
+(** val is_pin : edge list -> Exact.F.t list -> bool **)
 
 let rec is_pin l q0 =
   match l with
@@ -835,7 +838,7 @@ let rec is_pin l q0 =
      | a :: q' ->
        (&&)
          ((&&)
-           ((&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) a)
+           ((&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) a)
              (Exact.leq e.lo a)) (Exact.leq a e.hi)) (is_pin l' q'))
 
 (** val whenever : problem -> (int -> int -> bool) -> bool **)
@@ -847,19 +850,19 @@ let whenever p f =
       | Some _ -> true
       | None -> f j s))
 
-(** val pins : problem -> (int -> int -> int -> Exact.q list) -> bool **)
+(** val pins : problem -> (int -> int -> int -> Exact.F.t list) -> bool **)
 
 let pins p q0 =
   whenever p (fun j s ->
     foralli (fun i c ->
       (&&) (is_pin c.edges (q0 j s i))
         (Exact.equal (qsum (fun a -> a) (q0 j s i)) (Exact.make
-          (((fun p -> p) Exact.one_z), Exact.one_z)))) 0 (p.rows s))
+          (((fun p -> p) Exact.I.one), Exact.I.one)))) 0 (p.rows s))
 
 (** val step_at :
-    (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
-    Exact.q) -> game -> (int -> int -> rule) -> (int -> Exact.q) -> (int ->
-    Exact.q) -> (int -> int -> support) -> int -> int -> bool **)
+    (Exact.F.t -> Exact.F.t -> bool) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    edge -> Exact.F.t) -> game -> (int -> int -> rule) -> (int -> Exact.F.t)
+    -> (int -> Exact.F.t) -> (int -> int -> support) -> int -> int -> bool **)
 
 let step_at le term g pol x0 y lam0 j s =
   match g.ends j s with
@@ -869,8 +872,8 @@ let step_at le term g pol x0 y lam0 j s =
       backup g.discount term y (lam0 s i) c) (g.choices_of j s)
 
 (** val steps :
-    (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
-    Exact.q) -> game -> (int -> int -> rule) -> hints -> int -> bool **)
+    (Exact.F.t -> Exact.F.t -> bool) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    edge -> Exact.F.t) -> game -> (int -> int -> rule) -> hints -> int -> bool **)
 
 let rec steps le term g pol h k =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
@@ -893,7 +896,7 @@ let base_low p g pol h =
      (fun s ->
        match g.ends k s with
        | Some b -> Exact.leq (z0 s) b
-       | None -> Exact.leq (z0 s) (Exact.make (Exact.zero_z, Exact.one_z)))
+       | None -> Exact.leq (z0 s) (Exact.make (Exact.I.zero, Exact.I.one)))
    | None ->
      (match p.kind_of with
       | Until -> sum_low_at g k pol z0 h.endless h.rank h.layer (h.lam k)
@@ -915,7 +918,7 @@ let base_high p g pol h =
      (fun s ->
        match g.ends k s with
        | Some b -> Exact.leq b (z0 s)
-       | None -> Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) (z0 s))
+       | None -> Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) (z0 s))
    | None ->
      (match p.kind_of with
       | Until -> sum_high_at g k pol z0 h.endless (h.lam k)
@@ -1003,11 +1006,11 @@ let possible p c =
       (forallb (fun e ->
         (&&)
           ((&&) ((fun (n : int) m -> n < m) e.next p.states)
-            (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) e.lo))
+            (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) e.lo))
           (Exact.leq e.lo e.hi)) c.edges)
       (Exact.leq (qsum (fun e -> e.lo) c.edges) (Exact.make (((fun p -> p)
-        Exact.one_z), Exact.one_z))))
-    (Exact.leq (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+        Exact.I.one), Exact.I.one))))
+    (Exact.leq (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
       (qsum (fun e -> e.hi) c.edges))
 
 (** val well_posed : problem -> bool **)
@@ -1019,49 +1022,49 @@ let well_posed p =
        (&&) (match p.last with
              | Some k -> (<=) p.first k
              | None -> true)
-         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
-           Exact.one_z)))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.I.one),
+           Exact.I.one)))
      | Next ->
        (&&)
          ((&&)
            (match p.last with
             | Some k -> (=) k (Stdlib.Int.succ 0)
             | None -> false) ((=) p.first 0))
-         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
-           Exact.one_z)))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.I.one),
+           Exact.I.one)))
      | Cumulative ->
        (&&)
          ((&&) (match p.last with
                 | Some _ -> true
                 | None -> false) ((=) p.first 0))
-         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
-           Exact.one_z)))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.I.one),
+           Exact.I.one)))
      | Discounted ->
        (&&)
          ((&&)
            ((&&) (match p.last with
                   | Some _ -> false
                   | None -> true) ((=) p.first 0))
-           (qltb (Exact.make (Exact.zero_z, Exact.one_z)) p.factor))
-         (qltb p.factor (Exact.make (((fun p -> p) Exact.one_z),
-           Exact.one_z)))
+           (qltb (Exact.make (Exact.I.zero, Exact.I.one)) p.factor))
+         (qltb p.factor (Exact.make (((fun p -> p) Exact.I.one),
+           Exact.I.one)))
      | _ ->
        (&&)
          ((&&) (match p.last with
                 | Some _ -> false
                 | None -> true) ((=) p.first 0))
-         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.one_z),
-           Exact.one_z))))
+         (Exact.equal p.factor (Exact.make (((fun p -> p) Exact.I.one),
+           Exact.I.one))))
 
 (** val earns_rightly : problem -> choice -> bool **)
 
 let earns_rightly p c =
   match p.kind_of with
-  | Until -> Exact.equal c.reward (Exact.make (Exact.zero_z, Exact.one_z))
-  | Next -> Exact.equal c.reward (Exact.make (Exact.zero_z, Exact.one_z))
+  | Until -> Exact.equal c.reward (Exact.make (Exact.I.zero, Exact.I.one))
+  | Next -> Exact.equal c.reward (Exact.make (Exact.I.zero, Exact.I.one))
   | Reach_reward ->
-    Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward
-  | Total -> Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward
+    Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) c.reward
+  | Total -> Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) c.reward
   | _ -> true
 
 (** val is_policy : rule -> choice list -> bool **)
@@ -1071,11 +1074,11 @@ let is_policy r cs =
   | Any -> (fun (n : int) m -> n < m) 0 (length cs)
   | Only i -> (fun (n : int) m -> n < m) i (length cs)
   | Mix w ->
-    (&&) (forallb (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z))) w)
+    (&&) (forallb (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))) w)
       (Exact.equal
-        (mixed (fun _ _ -> Exact.make (((fun p -> p) Exact.one_z),
-          Exact.one_z)) w 0 cs) (Exact.make (((fun p -> p) Exact.one_z),
-        Exact.one_z)))
+        (mixed (fun _ _ -> Exact.make (((fun p -> p) Exact.I.one),
+          Exact.I.one)) w 0 cs) (Exact.make (((fun p -> p) Exact.I.one),
+        Exact.I.one)))
 
 (** val playable : problem -> question -> bool **)
 
@@ -1093,11 +1096,11 @@ let never_negative p =
   below p.states (fun s ->
     (&&)
       (forallb (fun c ->
-        Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c.reward)
+        Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) c.reward)
         (p.rows s))
       (match p.kind_of with
        | Reach_reward ->
-         Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) (p.terminal s)
+         Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) (p.terminal s)
        | _ -> true))
 
 (** val is_probability : problem -> bool **)
@@ -1108,14 +1111,15 @@ let is_probability p =
   | Next -> true
   | _ -> false
 
-(** val shows_low : problem -> question -> hints -> Exact.q option -> bool **)
+(** val shows_low :
+    problem -> question -> hints -> Exact.F.t option -> bool **)
 
 let shows_low p q0 h b =
   (&&) (playable p q0)
     ((||)
       (match b with
        | Some b0 ->
-         (&&) (Exact.leq b0 (Exact.make (Exact.zero_z, Exact.one_z)))
+         (&&) (Exact.leq b0 (Exact.make (Exact.I.zero, Exact.I.one)))
            (never_negative p)
        | None -> false)
       ((&&)
@@ -1128,13 +1132,13 @@ let shows_low p q0 h b =
            | Some b0 -> Exact.leq b0 (h.x 0 p.initial)
            | None -> false))))
 
-(** val shows_high : problem -> question -> hints -> Exact.q -> bool **)
+(** val shows_high : problem -> question -> hints -> Exact.F.t -> bool **)
 
 let shows_high p q0 h b =
   (&&) (playable p q0)
     ((||)
       ((&&) (is_probability p)
-        (Exact.leq (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)) b))
+        (Exact.leq (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) b))
       ((&&)
         ((&&)
           ((&&) (owners p q0 false h)
@@ -1142,8 +1146,8 @@ let shows_high p q0 h b =
           (not (h.endless p.initial))) (Exact.leq (h.x 0 p.initial) b)))
 
 (** val shows :
-    problem -> question -> bool -> Exact.q option -> Exact.q option -> hints
-    -> hints -> bool **)
+    problem -> question -> bool -> Exact.F.t option -> Exact.F.t option ->
+    hints -> hints -> bool **)
 
 let shows p q0 complement lower0 upper0 low0 high0 =
   if complement
@@ -1165,19 +1169,19 @@ let alone h =
     (fun j s i ->
     match h.lam j s i with
     | Box lam0 -> Box lam0
-    | Mean _ -> Box (Exact.make (Exact.zero_z, Exact.one_z))); witness =
+    | Mean _ -> Box (Exact.make (Exact.I.zero, Exact.I.one))); witness =
     h.witness; pin = h.pin; bias = h.bias; lam' = h.lam' }
 
 (** val prove :
-    problem -> question -> bool -> Exact.q option -> Exact.q option -> hints
-    -> hints -> bool **)
+    problem -> question -> bool -> Exact.F.t option -> Exact.F.t option ->
+    hints -> hints -> bool **)
 
 let prove p q0 complement lower0 upper0 low0 high0 =
   shows p q0 complement lower0 upper0 (alone low0) (alone high0)
 
 type mono = (int * int) list
 
-type poly = (Exact.q * mono) list
+type poly = (Exact.F.t * mono) list
 
 (** val mono_cmp : mono -> mono -> comparison **)
 
@@ -1221,41 +1225,41 @@ let rec mono_mul m n =
   | [] -> n
   | p :: m' -> let (i, e) = p in mono_times i e (mono_mul m' n)
 
-(** val insert : Exact.q -> mono -> poly -> poly **)
+(** val insert : Exact.F.t -> mono -> poly -> poly **)
 
 let rec insert c m p = match p with
 | [] -> (c, m) :: []
 | p0 :: p' ->
   let (d, n) = p0 in
   (match mono_cmp m n with
-   | Eq -> ((Exact.add c d), n) :: p'
+   | Eq -> ((Exact.F.add c d), n) :: p'
    | Lt -> (c, m) :: p
    | Gt -> (d, n) :: (insert c m p'))
 
-(** val plus : Exact.q -> poly -> poly -> poly **)
+(** val plus : Exact.F.t -> poly -> poly -> poly **)
 
 let rec plus a = function
 | [] -> (fun q0 -> q0)
 | p0 :: p' ->
   let (c, m) = p0 in
   let rec into q0 = match q0 with
-  | [] -> ((Exact.mul a c), m) :: (plus a p' [])
+  | [] -> ((Exact.F.mul a c), m) :: (plus a p' [])
   | p1 :: q' ->
     let (d, n) = p1 in
     (match mono_cmp m n with
-     | Eq -> ((Exact.add (Exact.mul a c) d), n) :: (plus a p' q')
-     | Lt -> ((Exact.mul a c), m) :: (plus a p' q0)
+     | Eq -> ((Exact.F.add (Exact.F.mul a c) d), n) :: (plus a p' q')
+     | Lt -> ((Exact.F.mul a c), m) :: (plus a p' q0)
      | Gt -> (d, n) :: (into q'))
   in into
 
-(** val times_term : Exact.q -> mono -> poly -> poly -> poly **)
+(** val times_term : Exact.F.t -> mono -> poly -> poly -> poly **)
 
 let rec times_term a m p q0 =
   match p with
   | [] -> q0
   | p0 :: p' ->
     let (c, n) = p0 in
-    insert (Exact.mul a c) (mono_mul m n) (times_term a m p' q0)
+    insert (Exact.F.mul a c) (mono_mul m n) (times_term a m p' q0)
 
 (** val times : poly -> poly -> poly **)
 
@@ -1264,7 +1268,7 @@ let rec times p q0 =
   | [] -> []
   | p0 :: p' -> let (c, m) = p0 in times_term c m q0 (times p' q0)
 
-(** val constant : Exact.q -> poly **)
+(** val constant : Exact.F.t -> poly **)
 
 let constant c =
   (c, []) :: []
@@ -1275,7 +1279,7 @@ let rec tidy = function
 | [] -> []
 | p0 :: p' ->
   let (c, m) = p0 in
-  if Exact.equal c (Exact.make (Exact.zero_z, Exact.one_z))
+  if Exact.equal c (Exact.make (Exact.I.zero, Exact.I.one))
   then tidy p'
   else (c, m) :: (tidy p')
 
@@ -1287,9 +1291,9 @@ let rec nonneg = function
   let (c, m) = p0 in
   (match m with
    | [] ->
-     (&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) c) (nonneg p')
+     (&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) c) (nonneg p')
    | _ :: _ ->
-     (&&) (Exact.equal c (Exact.make (Exact.zero_z, Exact.one_z))) (nonneg p'))
+     (&&) (Exact.equal c (Exact.make (Exact.I.zero, Exact.I.one))) (nonneg p'))
 
 (** val zero : poly -> bool **)
 
@@ -1297,18 +1301,18 @@ let rec zero = function
 | [] -> true
 | p0 :: p' ->
   let (c, _) = p0 in
-  (&&) (Exact.equal c (Exact.make (Exact.zero_z, Exact.one_z))) (zero p')
+  (&&) (Exact.equal c (Exact.make (Exact.I.zero, Exact.I.one))) (zero p')
 
 type ledge = { goes : int; expr : int }
 
-type lchoice = { gains : Exact.q; outcomes : ledge list }
+type lchoice = { gains : Exact.F.t; outcomes : ledge list }
 
 type model = { shape : problem; table : (int -> lchoice list);
                polys : (int -> poly); domain : poly list;
-               least : (int -> Exact.q) }
+               least : (int -> Exact.F.t) }
 
 (** val boxed :
-    model -> (int -> int -> int -> Exact.q * Exact.q) -> problem **)
+    model -> (int -> int -> int -> Exact.F.t * Exact.F.t) -> problem **)
 
 let boxed m b =
   let p = m.shape in
@@ -1330,78 +1334,79 @@ let label m c j =
     else None
   | None -> None
 
-(** val product : (int -> Exact.z) -> int -> int -> Exact.z **)
+(** val product : (int -> Exact.I.t) -> int -> int -> Exact.I.t **)
 
 let rec product f lo0 n =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
-    (fun _ -> (fun p -> p) Exact.one_z)
-    (fun n' -> Exact.mul_z (f lo0) (product f (Stdlib.Int.succ lo0) n'))
+    (fun _ -> (fun p -> p) Exact.I.one)
+    (fun n' -> Exact.I.mul (f lo0) (product f (Stdlib.Int.succ lo0) n'))
     n
 
-(** val tree : int -> (int -> Exact.z) -> int -> int -> Exact.z **)
+(** val tree : int -> (int -> Exact.I.t) -> int -> int -> Exact.I.t **)
 
 let rec tree d f lo0 n =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
     (fun _ -> product f lo0 n)
     (fun d' ->
     let k = (fun n -> n / 2) n in
-    Exact.mul_z (tree d' f lo0 k) (tree d' f (add lo0 k) (sub n k)))
+    Exact.I.mul (tree d' f lo0 k) (tree d' f (add lo0 k) (sub n k)))
     d
 
-(** val odds : int -> Exact.z **)
+(** val odds : int -> Exact.I.t **)
 
 let odds n =
   tree (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
     (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
     (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
     (Stdlib.Int.succ (Stdlib.Int.succ 0)))))))))))))) (fun i ->
-    Exact.of_int (Stdlib.Int.succ
+    Exact.I.of_int (Stdlib.Int.succ
       (mul (Stdlib.Int.succ (Stdlib.Int.succ 0)) i))) 0 n
 
-(** val factorial : int -> Exact.z **)
+(** val factorial : int -> Exact.I.t **)
 
 let factorial n =
   tree (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
     (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
     (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
     (Stdlib.Int.succ (Stdlib.Int.succ 0)))))))))))))) (fun i ->
-    Exact.of_int (Stdlib.Int.succ i)) 0 n
+    Exact.I.of_int (Stdlib.Int.succ i)) 0 n
 
-(** val power : Exact.z -> int -> Exact.z **)
+(** val power : Exact.I.t -> int -> Exact.I.t **)
 
 let power a n =
-  Exact.pow_z a (Exact.of_int n)
+  Exact.pow a (Exact.I.of_int n)
 
-(** val qnat : int -> Exact.q **)
+(** val qnat : int -> Exact.F.t **)
 
 let qnat n =
-  Exact.inject (Exact.of_int n)
+  Exact.F.of_bigint (Exact.I.of_int n)
 
 (** val end_holds :
-    Exact.q -> Exact.q -> Exact.z -> Exact.z -> int -> int -> bool **)
+    Exact.F.t -> Exact.F.t -> Exact.I.t -> Exact.I.t -> int -> int -> bool **)
 
 let end_holds level0 p a b k m =
-  (||) (Exact.leq p (Exact.make (Exact.zero_z, Exact.one_z)))
+  (||) (Exact.leq p (Exact.make (Exact.I.zero, Exact.I.one)))
     ((&&)
       ((&&)
         ((&&)
           ((&&)
-            (qltb p (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
-            (Exact.less_z Exact.zero_z b))
-          (Exact.equal (Exact.inject a) (Exact.mul p (Exact.inject b))))
-        (Exact.leq (Exact.mul (qnat m) p)
-          (Exact.mul (qnat k)
-            (Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
-              p))))
+            (qltb p (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)))
+            (Exact.I.lt Exact.I.zero b))
+          (Exact.equal (Exact.F.of_bigint a)
+            (Exact.F.mul p (Exact.F.of_bigint b))))
+        (Exact.leq (Exact.F.mul (qnat m) p)
+          (Exact.F.mul (qnat k)
+            (Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one),
+              Exact.I.one)) p))))
       (Exact.leq
-        (Exact.inject
-          (Exact.mul_z (Exact.mul_z (power a k) (power (Exact.sub_z b a) m))
-            (Exact.mul_z
-              (power ((fun p -> p) (Exact.twice Exact.one_z)) (add k m))
+        (Exact.F.of_bigint
+          (Exact.I.mul (Exact.I.mul (power a k) (power (Exact.I.sub b a) m))
+            (Exact.I.mul
+              (power ((fun p -> p) (Exact.twice Exact.I.one)) (add k m))
               (factorial (add k m)))))
-        (Exact.mul level0
-          (Exact.inject
-            (Exact.mul_z (Exact.mul_z (odds k) (odds m)) (power b (add k m)))))))
+        (Exact.F.mul level0
+          (Exact.F.of_bigint
+            (Exact.I.mul (Exact.I.mul (odds k) (odds m)) (power b (add k m)))))))
 
 type trial = { t_state : int; t_choice : int; hits : bool list }
 
@@ -1417,23 +1422,24 @@ type reference =
 
 type made =
 | Prod of reference * reference
-| Comb of (Exact.q * reference) list * Exact.q
+| Comb of (Exact.F.t * reference) list * Exact.F.t
 | Square of poly
-| Cut of (int -> Exact.q) * Exact.q
+| Cut of (int -> Exact.F.t) * Exact.F.t
 
-type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
-               why_lo : (Exact.q * reference) list;
-               why_hi : (Exact.q * reference) list }
+type bound = { of_expr : int; blo : Exact.F.t; bhi : Exact.F.t;
+               why_lo : (Exact.F.t * reference) list;
+               why_hi : (Exact.F.t * reference) list }
 
-type cert = { ask : question; compl : bool; lower : Exact.q option;
-              upper : Exact.q option; low : hints; high : hints;
-              elow : (int -> Exact.q); ehigh : (int -> Exact.q);
-              parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
-              shares : int list; lg : (Exact.q -> Exact.z);
-              facts : made list; bounds : int; bound_at : (int -> bound);
+type cert = { ask : question; compl : bool; lower : Exact.F.t option;
+              upper : Exact.F.t option; low : hints; high : hints;
+              elow : (int -> Exact.F.t); ehigh : (int -> Exact.F.t);
+              parts : (Exact.F.t -> Exact.I.t * Exact.I.t);
+              level : Exact.F.t; shares : int list;
+              lg : (Exact.F.t -> Exact.I.t); facts : made list; bounds : 
+              int; bound_at : (int -> bound);
               slot : (int -> int -> int -> int);
-              why_low : (int -> int -> int -> (Exact.q * reference) list);
-              why_high : (int -> int -> int -> (Exact.q * reference) list) }
+              why_low : (int -> int -> int -> (Exact.F.t * reference) list);
+              why_high : (int -> int -> int -> (Exact.F.t * reference) list) }
 
 (** val sum_where : model -> bool -> bool list -> ledge list -> poly **)
 
@@ -1444,7 +1450,7 @@ let rec sum_where m b hs = function
    | [] -> []
    | h :: hs' ->
      if eqb b h
-     then plus (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+     then plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
             (m.polys e.expr) (sum_where m b hs' l')
      else sum_where m b hs' l')
 
@@ -1457,13 +1463,13 @@ let trial_ok m g t =
        (&&) ((=) (length t.hits) (length c.outcomes))
          ((||)
            (zero
-             (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) g
+             (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) g
                (sum_where m true t.hits c.outcomes)))
            (zero
-             (plus (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)) g
-               (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
-                 (constant (Exact.make (((fun p -> p) Exact.one_z),
-                   Exact.one_z))) (sum_where m false t.hits c.outcomes)))))
+             (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) g
+               (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+                 (constant (Exact.make (((fun p -> p) Exact.I.one),
+                   Exact.I.one))) (sum_where m false t.hits c.outcomes)))))
      | None -> false)
 
 (** val before : (int * int) -> (int * int) -> bool **)
@@ -1516,7 +1522,7 @@ let event_proved evs c cnt g =
   let m = tally false cnt l in
   let p = c.elow g in
   let q0 =
-    Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
       (c.ehigh g)
   in
   let (a, b) = c.parts p in
@@ -1532,29 +1538,29 @@ let fact m n evs c env = function
 | Low g ->
   if (fun (n : int) m -> n < m) g n
   then Some
-         (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+         (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
            (constant (c.elow g)) (evs g).about)
   else None
 | High g ->
   if (fun (n : int) m -> n < m) g n
   then Some
-         (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+         (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
            (evs g).about (constant (c.ehigh g)))
   else None
 | Least (s, i, j) ->
   option_map (fun e ->
-    plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+    plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
       (constant (m.least e)) (m.polys e)) (label m (s, i) j)
 | Most (s, i, j) ->
   option_map (fun e ->
-    plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) (m.polys e)
-      (constant (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))))
+    plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) (m.polys e)
+      (constant (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))))
     (label m (s, i) j)
 | Made k -> nth_error env k
 
 (** val without :
     model -> int -> (int -> event) -> cert -> poly list ->
-    (Exact.q * reference) list -> poly -> poly option **)
+    (Exact.F.t * reference) list -> poly -> poly option **)
 
 let rec without m n evs c env l p =
   match l with
@@ -1563,14 +1569,14 @@ let rec without m n evs c env l p =
     let (y, r) = p0 in
     (match fact m n evs c env r with
      | Some f ->
-       if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) y
-       then without m n evs c env l' (plus (Exact.neg y) f p)
+       if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) y
+       then without m n evs c env l' (plus (Exact.F.neg y) f p)
        else None
      | None -> None)
 
 (** val follows :
     model -> int -> (int -> event) -> cert -> poly list ->
-    (Exact.q * reference) list -> poly -> bool **)
+    (Exact.F.t * reference) list -> poly -> bool **)
 
 let follows m n evs c env l p =
   match without m n evs c env l p with
@@ -1578,8 +1584,8 @@ let follows m n evs c env l p =
   | None -> false
 
 (** val make :
-    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
-    option) -> cert -> poly list -> made -> poly option **)
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> cert -> poly list -> made -> poly option **)
 
 let make m n evs cut c env = function
 | Prod (a, b) ->
@@ -1590,17 +1596,17 @@ let make m n evs cut c env = function
       | None -> None)
    | None -> None)
 | Comb (l, d) ->
-  if Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) d
+  if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) d
   then option_map (fun p ->
-         plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) (tidy p)
+         plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) (tidy p)
            (constant d)) (without m n evs c env l [])
   else None
 | Square p -> Some (times p p)
 | Cut (t, r) -> cut t r
 
 (** val makes :
-    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
-    option) -> cert -> poly list -> made list -> poly list option **)
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> cert -> poly list -> made list -> poly list option **)
 
 let rec makes m n evs cut c env = function
 | [] -> Some env
@@ -1616,18 +1622,18 @@ let bound_ok m n evs c env b =
   let f = m.polys b.of_expr in
   (&&)
     (follows m n evs c env b.why_lo
-      (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
         (constant b.blo) f))
     (follows m n evs c env b.why_hi
-      (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z)) f
+      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) f
         (constant b.bhi)))
 
-(** val sides : cert -> int -> int -> int -> Exact.q * Exact.q **)
+(** val sides : cert -> int -> int -> int -> Exact.F.t * Exact.F.t **)
 
 let sides c s i j =
   let b = c.bound_at (c.slot s i j) in (b.blo, b.bhi)
 
-(** val weighed : model -> (int -> Exact.q) -> ledge list -> poly **)
+(** val weighed : model -> (int -> Exact.F.t) -> ledge list -> poly **)
 
 let rec weighed m y = function
 | [] -> []
@@ -1635,7 +1641,7 @@ let rec weighed m y = function
 
 (** val means_ok :
     model -> int -> (int -> event) -> cert -> poly list -> bool -> hints ->
-    (int -> int -> int -> (Exact.q * reference) list) -> bool **)
+    (int -> int -> int -> (Exact.F.t * reference) list) -> bool **)
 
 let means_ok m n evs c env upward h why =
   let k = horizon m.shape in
@@ -1650,14 +1656,14 @@ let means_ok m n evs c env upward h why =
           in
           follows m n evs c env (why j s i)
             (if upward
-             then plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+             then plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
                     m0 (constant b)
-             else plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
+             else plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
                     (constant b) m0)) 0 (m.table s)))
 
 (** val sets_ok :
-    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
-    option) -> cert -> bool **)
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> cert -> bool **)
 
 let sets_ok m n evs cut c =
   match makes m n evs cut c [] c.facts with
@@ -1684,14 +1690,14 @@ let nobody q0 =
   | None -> true
 
 (** val proved :
-    model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
-    option) -> cert -> bool **)
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> cert -> bool **)
 
 let proved m n evs cut c =
   (&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
     (shows (boxed m (sides c)) c.ask c.compl c.lower c.upper c.low c.high)
 
-(** val no_cut : (int -> Exact.q) -> Exact.q -> poly option **)
+(** val no_cut : (int -> Exact.F.t) -> Exact.F.t -> poly option **)
 
 let no_cut _ _ =
   None
@@ -1701,58 +1707,59 @@ let no_cut _ _ =
 let accept_domain m c =
   proved m 0 (fun _ -> { about = []; trials = [] }) no_cut c
 
-(** val unit_log : Exact.z **)
+(** val unit_log : Exact.I.t **)
 
 let unit_log =
-  Exact.pow_z ((fun p -> p) (Exact.twice Exact.one_z)) ((fun p -> p)
+  Exact.pow ((fun p -> p) (Exact.twice Exact.I.one)) ((fun p -> p)
     (Exact.twice (Exact.twice (Exact.twice (Exact.twice (Exact.twice_one
-    (Exact.twice_one Exact.one_z)))))))
+    (Exact.twice_one Exact.I.one)))))))
 
-(** val bits : Exact.z **)
+(** val bits : Exact.I.t **)
 
 let bits =
   (fun p -> p) (Exact.twice (Exact.twice (Exact.twice (Exact.twice
-    (Exact.twice (Exact.twice (Exact.twice_one Exact.one_z)))))))
+    (Exact.twice (Exact.twice (Exact.twice_one Exact.I.one)))))))
 
-(** val fixed : Exact.z **)
+(** val fixed : Exact.I.t **)
 
 let fixed =
-  Exact.pow_z ((fun p -> p) (Exact.twice Exact.one_z)) bits
+  Exact.pow ((fun p -> p) (Exact.twice Exact.I.one)) bits
 
-(** val squared : Exact.z -> int -> Exact.z -> Exact.z **)
+(** val squared : Exact.I.t -> int -> Exact.I.t -> Exact.I.t **)
 
 let rec squared more n u =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
     (fun _ -> u)
     (fun n' ->
-    squared more n' (Exact.add_z (Exact.shift_z (Exact.mul_z u u) bits) more))
+    squared more n' (Exact.I.add (Exact.shift (Exact.I.mul u u) bits) more))
     n
 
 (** val log_by :
-    (Exact.z -> Exact.z) -> (Exact.z -> Exact.z) -> Exact.q -> Exact.z -> bool **)
+    (Exact.I.t -> Exact.I.t) -> (Exact.I.t -> Exact.I.t) -> Exact.F.t ->
+    Exact.I.t -> bool **)
 
 let log_by up down q0 y =
-  if Exact.leq_z Exact.zero_z y
+  if Exact.I.leq Exact.I.zero y
   then (&&)
-         (Exact.leq_z
-           (Exact.mul_z ((fun p -> p) (Exact.twice Exact.one_z)) y) fixed)
+         (Exact.I.leq
+           (Exact.I.mul ((fun p -> p) (Exact.twice Exact.I.one)) y) fixed)
          (Exact.leq
-           (Exact.inject
+           (Exact.F.of_bigint
              (up
-               (Exact.add_z (Exact.add_z fixed y)
-                 (Exact.add_z
-                   (Exact.shift_z
-                     (Exact.mul_z ((fun p -> p) (Exact.twice Exact.one_z))
-                       (Exact.mul_z y y)) bits) ((fun p -> p) Exact.one_z)))))
-           (Exact.mul q0 (Exact.inject fixed)))
-  else Exact.leq (Exact.inject fixed)
-         (Exact.mul q0 (Exact.inject (down (Exact.sub_z fixed y))))
+               (Exact.I.add (Exact.I.add fixed y)
+                 (Exact.I.add
+                   (Exact.shift
+                     (Exact.I.mul ((fun p -> p) (Exact.twice Exact.I.one))
+                       (Exact.I.mul y y)) bits) ((fun p -> p) Exact.I.one)))))
+           (Exact.F.mul q0 (Exact.F.of_bigint fixed)))
+  else Exact.leq (Exact.F.of_bigint fixed)
+         (Exact.F.mul q0 (Exact.F.of_bigint (down (Exact.I.sub fixed y))))
 
-(** val log_ok : Exact.q -> Exact.z -> bool **)
+(** val log_ok : Exact.F.t -> Exact.I.t -> bool **)
 
 let log_ok =
   log_by
-    (squared ((fun p -> p) Exact.one_z) (Stdlib.Int.succ (Stdlib.Int.succ
+    (squared ((fun p -> p) Exact.I.one) (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
@@ -1774,7 +1781,7 @@ let log_ok =
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ
       0)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
-    (squared Exact.zero_z (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
+    (squared Exact.I.zero (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
       (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ (Stdlib.Int.succ
@@ -1797,29 +1804,30 @@ let log_ok =
       (Stdlib.Int.succ
       0)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
 
-(** val qpow : Exact.q -> int -> Exact.q **)
+(** val qpow : Exact.F.t -> int -> Exact.F.t **)
 
 let rec qpow q0 n =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
-    (fun _ -> Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
-    (fun n' -> Exact.mul q0 (qpow q0 n'))
+    (fun _ -> Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+    (fun n' -> Exact.F.mul q0 (qpow q0 n'))
     n
 
-(** val mono_val : Exact.q list -> mono -> Exact.q **)
+(** val mono_val : Exact.F.t list -> mono -> Exact.F.t **)
 
 let rec mono_val a = function
-| [] -> Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)
+| [] -> Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)
 | p :: m' ->
   let (i, e) = p in
-  Exact.mul (qpow (nth i a (Exact.make (Exact.zero_z, Exact.one_z))) e)
+  Exact.F.mul (qpow (nth i a (Exact.make (Exact.I.zero, Exact.I.one))) e)
     (mono_val a m')
 
-(** val poly_val : Exact.q list -> poly -> Exact.q **)
+(** val poly_val : Exact.F.t list -> poly -> Exact.F.t **)
 
 let rec poly_val a = function
-| [] -> Exact.make (Exact.zero_z, Exact.one_z)
+| [] -> Exact.make (Exact.I.zero, Exact.I.one)
 | p0 :: p' ->
-  let (c, m) = p0 in Exact.add (Exact.mul c (mono_val a m)) (poly_val a p')
+  let (c, m) = p0 in
+  Exact.F.add (Exact.F.mul c (mono_val a m)) (poly_val a p')
 
 (** val is_number : poly -> bool **)
 
@@ -1830,14 +1838,15 @@ let rec is_number = function
                       | [] -> is_number p'
                       | _ :: _ -> false)
 
-(** val sumz : (int -> Exact.z option) -> int -> Exact.z -> Exact.z option **)
+(** val sumz :
+    (int -> Exact.I.t option) -> int -> Exact.I.t -> Exact.I.t option **)
 
 let rec sumz f n acc =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
     (fun _ -> Some acc)
     (fun n' ->
     match f n' with
-    | Some y -> sumz f n' (Exact.add_z acc y)
+    | Some y -> sumz f n' (Exact.I.add acc y)
     | None -> None)
     n
 
@@ -1851,7 +1860,7 @@ let earlier b mt b' e =
 let rec all_sum m = function
 | [] -> []
 | e :: l' ->
-  plus (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+  plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
     (m.polys e.expr) (all_sum m l')
 
 (** val model_ok : model -> int -> bool **)
@@ -1861,29 +1870,29 @@ let model_ok m e =
     foralli (fun _ c ->
       (&&)
         (zero
-          (plus (Exact.make ((Exact.neg_z Exact.one_z), Exact.one_z))
-            (constant (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
+          (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+            (constant (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)))
             (all_sum m c.outcomes)))
         (forallb (fun e0 -> (fun (n : int) m -> n < m) e0.expr e) c.outcomes))
       0 (m.table s))
 
-(** val plug_ok : model -> int -> Exact.q list -> bool **)
+(** val plug_ok : model -> int -> Exact.F.t list -> bool **)
 
 let plug_ok m e a =
   below e (fun e0 ->
-    Exact.leq (Exact.make (Exact.zero_z, Exact.one_z))
+    Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
       (poly_val a (m.polys e0)))
 
-(** val prior_ok : Exact.q -> (int * Exact.q) list -> bool **)
+(** val prior_ok : Exact.F.t -> (int * Exact.F.t) list -> bool **)
 
 let rec prior_ok left = function
-| [] -> Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) left
+| [] -> Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) left
 | p :: l' ->
   let (_, w) = p in
-  (&&) (Exact.leq (Exact.make (Exact.zero_z, Exact.one_z)) w)
-    (prior_ok (Exact.sub left w) l')
+  (&&) (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) w)
+    (prior_ok (Exact.F.sub left w) l')
 
-(** val times_of : int -> (int * Exact.q) list -> int list -> int **)
+(** val times_of : int -> (int * Exact.F.t) list -> int list -> int **)
 
 let rec times_of b l sh =
   match l with
@@ -1894,7 +1903,7 @@ let rec times_of b l sh =
      | [] -> 0
      | n :: sh' -> add (if (<=) p b then n else 0) (times_of b l' sh'))
 
-(** val together : (int * Exact.q) list -> int list -> int **)
+(** val together : (int * Exact.F.t) list -> int list -> int **)
 
 let rec together l sh =
   match l with
@@ -1903,63 +1912,63 @@ let rec together l sh =
                 | [] -> 0
                 | n :: sh' -> add n (together l' sh'))
 
-(** val logs : cert -> int -> Exact.q -> Exact.z option **)
+(** val logs : cert -> int -> Exact.F.t -> Exact.I.t option **)
 
 let logs c k q0 =
   if (=) k 0
-  then Some Exact.zero_z
+  then Some Exact.I.zero
   else let y = c.lg q0 in
-       if log_ok q0 y then Some (Exact.mul_z (Exact.of_int k) y) else None
+       if log_ok q0 y then Some (Exact.I.mul (Exact.I.of_int k) y) else None
 
 (** val prices :
-    cert -> int -> (int * Exact.q) list -> int list -> Exact.z option **)
+    cert -> int -> (int * Exact.F.t) list -> int list -> Exact.I.t option **)
 
 let rec prices c all l sh =
   match l with
-  | [] -> Some Exact.zero_z
+  | [] -> Some Exact.I.zero
   | p :: l' ->
     let (_, w) = p in
     (match sh with
-     | [] -> Some Exact.zero_z
+     | [] -> Some Exact.I.zero
      | n :: sh' ->
        (match logs c n
-                (Exact.mul w (Exact.mul (qnat all) (Exact.inv (qnat n)))) with
+                (Exact.F.mul w (Exact.F.mul (qnat all) (Exact.inv (qnat n)))) with
         | Some y ->
           (match prices c all l' sh' with
-           | Some z0 -> Some (Exact.add_z y z0)
+           | Some z0 -> Some (Exact.I.add y z0)
            | None -> None)
         | None -> None))
 
 (** val score :
-    model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
-    Exact.q list) -> cert -> (int -> int -> int) -> int -> Exact.z option **)
+    model -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+    Exact.F.t list) -> cert -> (int -> int -> int) -> int -> Exact.I.t option **)
 
 let score m e prior predict c mt b =
   let t = times_of b prior c.shares in
   if (=) t 0
-  then Some Exact.zero_z
+  then Some Exact.I.zero
   else let a = predict b (earlier b mt) in
        if plug_ok m e a
-       then option_map (Exact.mul_z (Exact.of_int t))
+       then option_map (Exact.I.mul (Exact.I.of_int t))
               (sumz (fun e0 ->
                 if is_number (m.polys e0)
-                then Some Exact.zero_z
+                then Some Exact.I.zero
                 else logs c (mt b e0) (poly_val a (m.polys e0))) e
-                Exact.zero_z)
+                Exact.I.zero)
        else None
 
-(** val weigh : (int -> int -> int) -> int -> int list -> int -> Exact.z **)
+(** val weigh : (int -> int -> int) -> int -> int list -> int -> Exact.I.t **)
 
 let rec weigh mt b tm e =
   match tm with
-  | [] -> Exact.zero_z
+  | [] -> Exact.I.zero
   | t :: tm' ->
-    Exact.add_z (Exact.mul_z (Exact.of_int t) (Exact.of_int (mt b e)))
+    Exact.I.add (Exact.I.mul (Exact.I.of_int t) (Exact.I.of_int (mt b e)))
       (weigh mt (Stdlib.Int.succ b) tm' e)
 
 (** val heavy :
-    model -> (int -> int -> int) -> int list -> int -> (int * Exact.z) list
-    -> (int * Exact.z) list **)
+    model -> (int -> int -> int) -> int list -> int -> (int * Exact.I.t) list
+    -> (int * Exact.I.t) list **)
 
 let rec heavy m mt tm n acc =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
@@ -1969,28 +1978,28 @@ let rec heavy m mt tm n acc =
       (if is_number (m.polys e)
        then acc
        else let k = weigh mt 0 tm e in
-            if Exact.leq_z k Exact.zero_z then acc else (e, k) :: acc))
+            if Exact.I.leq k Exact.I.zero then acc else (e, k) :: acc))
     n
 
 (** val likely :
-    model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
-    Exact.q list) -> cert -> int -> (int -> int -> int) -> Exact.q ->
-    (Exact.z * (int * Exact.z) list) option **)
+    model -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+    Exact.F.t list) -> cert -> int -> (int -> int -> int) -> Exact.F.t ->
+    (Exact.I.t * (int * Exact.I.t) list) option **)
 
 let likely m e prior predict c b mt delta =
   let all = together prior c.shares in
   if (=) all 0
-  then Some (Exact.zero_z, [])
+  then Some (Exact.I.zero, [])
   else if (&&)
-            (prior_ok (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+            (prior_ok (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
               prior) (model_ok m e)
        then (match logs c all delta with
              | Some x0 ->
                (match prices c all prior c.shares with
                 | Some y ->
-                  (match sumz (score m e prior predict c mt) b Exact.zero_z with
+                  (match sumz (score m e prior predict c mt) b Exact.I.zero with
                    | Some z0 ->
-                     Some ((Exact.add_z x0 (Exact.add_z y z0)),
+                     Some ((Exact.I.add x0 (Exact.I.add y z0)),
                        (heavy m mt
                          (map (fun b0 -> times_of b0 prior c.shares)
                            (seq 0 b)) e []))
@@ -2000,23 +2009,23 @@ let likely m e prior predict c b mt delta =
        else None
 
 (** val room :
-    cert -> (int * Exact.z) list -> (int -> Exact.q) -> Exact.z -> Exact.z
-    option **)
+    cert -> (int * Exact.I.t) list -> (int -> Exact.F.t) -> Exact.I.t ->
+    Exact.I.t option **)
 
 let rec room c ws t acc =
   match ws with
   | [] -> Some acc
   | p :: ws' ->
     let (e, k) = p in
-    let q0 = Exact.mul (t e) (Exact.inv (Exact.inject k)) in
+    let q0 = Exact.F.mul (t e) (Exact.inv (Exact.F.of_bigint k)) in
     let y = c.lg q0 in
     if log_ok q0 y
     then room c ws' t
-           (Exact.add_z acc (Exact.mul_z k (Exact.add_z y unit_log)))
+           (Exact.I.add acc (Exact.I.mul k (Exact.I.add y unit_log)))
     else None
 
 (** val tilted :
-    model -> (int * Exact.z) list -> (int -> Exact.q) -> poly -> poly **)
+    model -> (int * Exact.I.t) list -> (int -> Exact.F.t) -> poly -> poly **)
 
 let rec tilted m ws t p =
   match ws with
@@ -2024,28 +2033,29 @@ let rec tilted m ws t p =
   | p0 :: ws' -> let (e, _) = p0 in tilted m ws' t (plus (t e) (m.polys e) p)
 
 (** val tangent :
-    model -> cert -> (Exact.z * (int * Exact.z) list) -> (int -> Exact.q) ->
-    Exact.q -> poly option **)
+    model -> cert -> (Exact.I.t * (int * Exact.I.t) list) -> (int ->
+    Exact.F.t) -> Exact.F.t -> poly option **)
 
 let tangent m c known t r =
   match room c (snd known) t (fst known) with
   | Some y ->
-    if Exact.leq (Exact.mul r (Exact.inject unit_log)) (Exact.inject y)
-    then Some (tilted m (snd known) t (constant (Exact.neg r)))
+    if Exact.leq (Exact.F.mul r (Exact.F.of_bigint unit_log))
+         (Exact.F.of_bigint y)
+    then Some (tilted m (snd known) t (constant (Exact.F.neg r)))
     else None
   | None -> None
 
 (** val accept :
-    model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q
-    -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) -> Exact.q
-    list) -> int -> (int -> int -> int) -> Exact.q -> cert -> bool **)
+    model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.F.t
+    -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+    Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> bool **)
 
 let accept m n evs cnt d1 e prior predict b mt d2 c =
   (&&)
     ((&&)
       ((&&)
-        ((&&) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.level)
-          (Exact.leq (Exact.mul (qnat n) c.level) d1))
+        ((&&) (qltb (Exact.make (Exact.I.zero, Exact.I.one)) c.level)
+          (Exact.leq (Exact.F.mul (qnat n) c.level) d1))
         (below n (fun g -> event_ok m (evs g))))
       (below n (event_proved evs c cnt)))
     (match likely m e prior predict c b mt d2 with
@@ -2053,7 +2063,7 @@ let accept m n evs cnt d1 e prior predict b mt d2 c =
      | None -> false)
 
 (** val ratios :
-    Exact.q -> int -> int -> Exact.q -> Exact.q list -> Exact.q option **)
+    Exact.F.t -> int -> int -> Exact.F.t -> Exact.F.t list -> Exact.F.t option **)
 
 let rec ratios p k m u us =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
@@ -2061,53 +2071,54 @@ let rec ratios p k m u us =
     (fun m' ->
     match us with
     | [] ->
-      let r = Exact.mul (qnat m) p in
+      let r = Exact.F.mul (qnat m) p in
       let d =
-        Exact.sub
-          (Exact.mul (qnat (Stdlib.Int.succ k))
-            (Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
-              p)) r
+        Exact.F.sub
+          (Exact.F.mul (qnat (Stdlib.Int.succ k))
+            (Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one),
+              Exact.I.one)) p)) r
       in
-      if qltb (Exact.make (Exact.zero_z, Exact.one_z)) d
-      then Some (Exact.add u (Exact.mul (Exact.mul u r) (Exact.inv d)))
+      if qltb (Exact.make (Exact.I.zero, Exact.I.one)) d
+      then Some (Exact.F.add u (Exact.F.mul (Exact.F.mul u r) (Exact.inv d)))
       else None
     | v :: us' ->
-      if Exact.leq (Exact.mul (Exact.mul u (qnat m)) p)
-           (Exact.mul (Exact.mul v (qnat (Stdlib.Int.succ k)))
-             (Exact.sub (Exact.make (((fun p -> p) Exact.one_z),
-               Exact.one_z)) p))
-      then option_map (Exact.add u) (ratios p (Stdlib.Int.succ k) m' v us')
+      if Exact.leq (Exact.F.mul (Exact.F.mul u (qnat m)) p)
+           (Exact.F.mul (Exact.F.mul v (qnat (Stdlib.Int.succ k)))
+             (Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one),
+               Exact.I.one)) p))
+      then option_map (Exact.F.add u) (ratios p (Stdlib.Int.succ k) m' v us')
       else None)
     m
 
 (** val tail_holds :
-    Exact.q -> Exact.q -> Exact.z -> Exact.z -> Exact.q list -> int -> int ->
-    bool **)
+    Exact.F.t -> Exact.F.t -> Exact.I.t -> Exact.I.t -> Exact.F.t list -> int
+    -> int -> bool **)
 
 let tail_holds alpha p a b us k m =
-  (||) (Exact.leq p (Exact.make (Exact.zero_z, Exact.one_z)))
+  (||) (Exact.leq p (Exact.make (Exact.I.zero, Exact.I.one)))
     ((&&)
       ((&&)
-        ((&&) (qltb p (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z)))
-          (Exact.less_z Exact.zero_z b))
-        (Exact.equal (Exact.inject a) (Exact.mul p (Exact.inject b))))
-      (match ratios p k m (Exact.make (((fun p -> p) Exact.one_z),
-               Exact.one_z)) us with
+        ((&&) (qltb p (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)))
+          (Exact.I.lt Exact.I.zero b))
+        (Exact.equal (Exact.F.of_bigint a)
+          (Exact.F.mul p (Exact.F.of_bigint b))))
+      (match ratios p k m (Exact.make (((fun p -> p) Exact.I.one),
+               Exact.I.one)) us with
        | Some s ->
          Exact.leq
-           (Exact.mul s
-             (Exact.inject
-               (Exact.mul_z (factorial (add k m))
-                 (Exact.mul_z (power a k) (power (Exact.sub_z b a) m)))))
-           (Exact.mul alpha
-             (Exact.inject
-               (Exact.mul_z (Exact.mul_z (factorial k) (factorial m))
+           (Exact.F.mul s
+             (Exact.F.of_bigint
+               (Exact.I.mul (factorial (add k m))
+                 (Exact.I.mul (power a k) (power (Exact.I.sub b a) m)))))
+           (Exact.F.mul alpha
+             (Exact.F.of_bigint
+               (Exact.I.mul (Exact.I.mul (factorial k) (factorial m))
                  (power b (add k m)))))
        | None -> false))
 
 (** val event_fixed :
-    (int -> event) -> cert -> (int -> Exact.q list * Exact.q list) -> (int ->
-    int -> int -> int) -> int -> bool **)
+    (int -> event) -> cert -> (int -> Exact.F.t list * Exact.F.t list) ->
+    (int -> int -> int -> int) -> int -> bool **)
 
 let event_fixed evs c us cnt g =
   let l = (evs g).trials in
@@ -2115,7 +2126,7 @@ let event_fixed evs c us cnt g =
   let m = tally false cnt l in
   let p = c.elow g in
   let q0 =
-    Exact.sub (Exact.make (((fun p -> p) Exact.one_z), Exact.one_z))
+    Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
       (c.ehigh g)
   in
   let (a, b) = c.parts p in
@@ -2124,17 +2135,22 @@ let event_fixed evs c us cnt g =
     (tail_holds c.level q0 a' b' (snd (us g)) m k)
 
 (** val accept_fixed :
-    model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q
-    -> cert -> (int -> Exact.q list * Exact.q list) -> bool **)
+    model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.F.t
+    -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+    Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert ->
+    (int -> Exact.F.t list * Exact.F.t list) -> bool **)
 
-let accept_fixed m n evs cnt delta c us =
+let accept_fixed m n evs cnt d1 e prior predict b mt d2 c us =
   (&&)
     ((&&)
       ((&&)
-        ((&&) (qltb (Exact.make (Exact.zero_z, Exact.one_z)) c.level)
+        ((&&) (qltb (Exact.make (Exact.I.zero, Exact.I.one)) c.level)
           (Exact.leq
-            (Exact.mul
-              (Exact.mul (Exact.make (((fun p -> p) (Exact.twice
-                Exact.one_z)), Exact.one_z)) (qnat n)) c.level) delta))
+            (Exact.F.mul
+              (Exact.F.mul (Exact.make (((fun p -> p) (Exact.twice
+                Exact.I.one)), Exact.I.one)) (qnat n)) c.level) d1))
         (below n (fun g -> event_ok m (evs g))))
-      (below n (event_fixed evs c us cnt))) (proved m n evs no_cut c)
+      (below n (event_fixed evs c us cnt)))
+    (match likely m e prior predict c b mt d2 with
+     | Some known -> proved m n evs (tangent m c known) c
+     | None -> false)

@@ -30,25 +30,25 @@ module Nat :
 
 module Pos :
  sig
-  val succ : Exact.z -> Exact.z
+  val succ : Exact.I.t -> Exact.I.t
 
-  val add : Exact.z -> Exact.z -> Exact.z
+  val add : Exact.I.t -> Exact.I.t -> Exact.I.t
 
-  val add_carry : Exact.z -> Exact.z -> Exact.z
+  val add_carry : Exact.I.t -> Exact.I.t -> Exact.I.t
 
-  val pred_double : Exact.z -> Exact.z
+  val pred_double : Exact.I.t -> Exact.I.t
 
-  val iter : ('a1 -> 'a1) -> 'a1 -> Exact.z -> 'a1
+  val iter : ('a1 -> 'a1) -> 'a1 -> Exact.I.t -> 'a1
 
-  val div2 : Exact.z -> Exact.z
+  val div2 : Exact.I.t -> Exact.I.t
 
-  val div2_up : Exact.z -> Exact.z
+  val div2_up : Exact.I.t -> Exact.I.t
 
-  val compare_cont : comparison -> Exact.z -> Exact.z -> comparison
+  val compare_cont : comparison -> Exact.I.t -> Exact.I.t -> comparison
 
-  val compare : Exact.z -> Exact.z -> comparison
+  val compare : Exact.I.t -> Exact.I.t -> comparison
 
-  val of_succ_nat : int -> Exact.z
+  val of_succ_nat : int -> Exact.I.t
  end
 
 val nth : int -> 'a1 list -> 'a1 -> 'a1
@@ -65,34 +65,34 @@ val seq : int -> int -> int list
 
 module Z :
  sig
-  val double : Exact.z -> Exact.z
+  val double : Exact.I.t -> Exact.I.t
 
-  val succ_double : Exact.z -> Exact.z
+  val succ_double : Exact.I.t -> Exact.I.t
 
-  val pred_double : Exact.z -> Exact.z
+  val pred_double : Exact.I.t -> Exact.I.t
 
-  val pos_sub : Exact.z -> Exact.z -> Exact.z
+  val pos_sub : Exact.I.t -> Exact.I.t -> Exact.I.t
 
-  val pow_pos : Exact.z -> Exact.z -> Exact.z
+  val pow_pos : Exact.I.t -> Exact.I.t -> Exact.I.t
 
-  val compare : Exact.z -> Exact.z -> comparison
+  val compare : Exact.I.t -> Exact.I.t -> comparison
 
-  val div2 : Exact.z -> Exact.z
+  val div2 : Exact.I.t -> Exact.I.t
 
-  val shiftl : Exact.z -> Exact.z -> Exact.z
+  val shiftl : Exact.I.t -> Exact.I.t -> Exact.I.t
  end
 
-type edge = { next : int; lo : Exact.q; hi : Exact.q }
+type edge = { next : int; lo : Exact.F.t; hi : Exact.F.t }
 
-type choice = { reward : Exact.q; edges : edge list }
+type choice = { reward : Exact.F.t; edges : edge list }
 
 type game = { size : int; choices_of : (int -> int -> choice list);
-              ends : (int -> int -> Exact.q option); discount : Exact.q }
+              ends : (int -> int -> Exact.F.t option); discount : Exact.F.t }
 
 type rule =
 | Any
 | Only of int
-| Mix of Exact.q list
+| Mix of Exact.F.t list
 
 type kind =
 | Until
@@ -105,10 +105,10 @@ type kind =
 
 type problem = { states : int; initial : int; rows : (int -> choice list);
                  kind_of : kind; target : (int -> bool);
-                 allowed : (int -> bool); terminal : (int -> Exact.q);
-                 first : int; last : int option; factor : Exact.q }
+                 allowed : (int -> bool); terminal : (int -> Exact.F.t);
+                 first : int; last : int option; factor : Exact.F.t }
 
-val ends_of : problem -> int -> int -> Exact.q option
+val ends_of : problem -> int -> int -> Exact.F.t option
 
 val game_of : problem -> game
 
@@ -119,7 +119,7 @@ type question = { agent_max : bool; nature_is : bool option;
 
 val pol_of : problem -> question -> int -> int -> rule
 
-val less : Exact.q option -> Exact.q option
+val less : Exact.F.t option -> Exact.F.t option
 
 val below : int -> (int -> bool) -> bool
 
@@ -127,24 +127,25 @@ val foralli : (int -> 'a1 -> bool) -> int -> 'a1 list -> bool
 
 val existsi : (int -> 'a1 -> bool) -> int -> 'a1 list -> bool
 
-val qsum : ('a1 -> Exact.q) -> 'a1 list -> Exact.q
+val qsum : ('a1 -> Exact.F.t) -> 'a1 list -> Exact.F.t
 
 val mixed :
-  (int -> choice -> Exact.q) -> Exact.q list -> int -> choice list -> Exact.q
+  (int -> choice -> Exact.F.t) -> Exact.F.t list -> int -> choice list ->
+  Exact.F.t
 
-val qltb : Exact.q -> Exact.q -> bool
+val qltb : Exact.F.t -> Exact.F.t -> bool
 
-val low_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q
+val low_term : (int -> Exact.F.t) -> Exact.F.t -> edge -> Exact.F.t
 
-val high_term : (int -> Exact.q) -> Exact.q -> edge -> Exact.q
+val high_term : (int -> Exact.F.t) -> Exact.F.t -> edge -> Exact.F.t
 
 type support =
-| Box of Exact.q
-| Mean of Exact.q
+| Box of Exact.F.t
+| Mean of Exact.F.t
 
 val backup :
-  Exact.q -> ((int -> Exact.q) -> Exact.q -> edge -> Exact.q) -> (int ->
-  Exact.q) -> support -> choice -> Exact.q
+  Exact.F.t -> ((int -> Exact.F.t) -> Exact.F.t -> edge -> Exact.F.t) -> (int
+  -> Exact.F.t) -> support -> choice -> Exact.F.t
 
 val surely : (int -> bool) -> edge list -> bool
 
@@ -155,111 +156,112 @@ val rule_some : rule -> (int -> choice -> bool) -> choice list -> bool
 val rule_all : rule -> (int -> choice -> bool) -> choice list -> bool
 
 val rule_le :
-  (Exact.q -> Exact.q -> bool) -> rule -> Exact.q -> (int -> choice ->
-  Exact.q) -> choice list -> bool
+  (Exact.F.t -> Exact.F.t -> bool) -> rule -> Exact.F.t -> (int -> choice ->
+  Exact.F.t) -> choice list -> bool
 
-val geb : Exact.q -> Exact.q -> bool
+val geb : Exact.F.t -> Exact.F.t -> bool
 
 val forever :
   rule -> (choice -> bool) -> (choice -> bool) -> (choice -> bool) -> choice
   list -> bool
 
 val over :
-  (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> int -> bool
+  (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> int ->
+  bool
 
 val closer :
-  (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
+  (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> (int ->
   int) -> int -> int -> bool
 
 val moves :
-  (int -> Exact.q option) -> (int -> Exact.q) -> (int -> bool) -> (int ->
+  (int -> Exact.F.t option) -> (int -> Exact.F.t) -> (int -> bool) -> (int ->
   int) -> int -> choice -> bool
 
-val unending : (int -> Exact.q option) -> (int -> bool) -> int -> bool
+val unending : (int -> Exact.F.t option) -> (int -> bool) -> int -> bool
 
 val lower_layer :
-  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
+  (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> int -> int ->
   bool
 
 val same_layer :
-  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> int -> int ->
+  (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> int -> int ->
   bool
 
 val nearer :
-  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int) ->
-  int -> int -> bool
+  (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> (int -> int)
+  -> int -> int -> bool
 
 val earns_forever :
-  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> (int -> int) ->
-  rule -> int -> choice list -> bool
+  (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> (int -> int)
+  -> rule -> int -> choice list -> bool
 
 val sum_low_at :
-  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int) -> (int -> int) -> (int -> int -> support) -> int -> bool
+  game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> bool)
+  -> (int -> int) -> (int -> int) -> (int -> int -> support) -> int -> bool
 
 val finite_edges : (int -> bool) -> choice -> bool
 
 val sum_high_at :
-  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int -> support) -> int -> bool
+  game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> bool)
+  -> (int -> int -> support) -> int -> bool
 
 val misses :
-  (int -> Exact.q option) -> (int -> bool) -> (int -> int) -> rule -> int ->
-  choice list -> bool
+  (int -> Exact.F.t option) -> (int -> bool) -> (int -> int) -> rule -> int
+  -> choice list -> bool
 
 val reach_low_at :
-  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int) -> (int -> int -> support) -> int -> bool
+  game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> bool)
+  -> (int -> int) -> (int -> int -> support) -> int -> bool
 
-val near_end : (int -> Exact.q option) -> (int -> int) -> int -> int -> bool
+val near_end : (int -> Exact.F.t option) -> (int -> int) -> int -> int -> bool
 
 val reach_high_at :
-  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> bool) ->
-  (int -> int) -> (int -> int -> support) -> int -> bool
+  game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> bool)
+  -> (int -> int) -> (int -> int -> support) -> int -> bool
 
 val disc_low_at :
-  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
+  game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> int ->
   support) -> int -> bool
 
 val disc_high_at :
-  game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int -> int ->
+  game -> int -> (int -> int -> rule) -> (int -> Exact.F.t) -> (int -> int ->
   support) -> int -> bool
 
 val unpaid : choice -> choice
 
 val average_at :
-  (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
-  Exact.q) -> game -> int -> (int -> int -> rule) -> (int -> Exact.q) -> (int
-  -> Exact.q) -> (int -> int -> support) -> (int -> int -> Exact.q) -> int ->
-  bool
+  (Exact.F.t -> Exact.F.t -> bool) -> ((int -> Exact.F.t) -> Exact.F.t ->
+  edge -> Exact.F.t) -> game -> int -> (int -> int -> rule) -> (int ->
+  Exact.F.t) -> (int -> Exact.F.t) -> (int -> int -> support) -> (int -> int
+  -> Exact.F.t) -> int -> bool
 
-type hints = { x : (int -> int -> Exact.q); endless : (int -> bool);
+type hints = { x : (int -> int -> Exact.F.t); endless : (int -> bool);
                rank : (int -> int); layer : (int -> int);
                lam : (int -> int -> int -> support);
                witness : (int -> int -> int);
-               pin : (int -> int -> int -> Exact.q list);
-               bias : (int -> Exact.q); lam' : (int -> int -> Exact.q) }
+               pin : (int -> int -> int -> Exact.F.t list);
+               bias : (int -> Exact.F.t); lam' : (int -> int -> Exact.F.t) }
 
 val mapi : (int -> 'a1 -> 'a2) -> int -> 'a1 list -> 'a2 list
 
-val pin_edges : edge list -> Exact.q list -> edge list
+val pin_edges : edge list -> Exact.F.t list -> edge list
 
-val pinned : problem -> (int -> int -> int -> Exact.q list) -> game
+val pinned : problem -> (int -> int -> int -> Exact.F.t list) -> game
 
-val is_pin : edge list -> Exact.q list -> bool
+val is_pin : edge list -> Exact.F.t list -> bool
 
 val whenever : problem -> (int -> int -> bool) -> bool
 
-val pins : problem -> (int -> int -> int -> Exact.q list) -> bool
+val pins : problem -> (int -> int -> int -> Exact.F.t list) -> bool
 
 val step_at :
-  (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
-  Exact.q) -> game -> (int -> int -> rule) -> (int -> Exact.q) -> (int ->
-  Exact.q) -> (int -> int -> support) -> int -> int -> bool
+  (Exact.F.t -> Exact.F.t -> bool) -> ((int -> Exact.F.t) -> Exact.F.t ->
+  edge -> Exact.F.t) -> game -> (int -> int -> rule) -> (int -> Exact.F.t) ->
+  (int -> Exact.F.t) -> (int -> int -> support) -> int -> int -> bool
 
 val steps :
-  (Exact.q -> Exact.q -> bool) -> ((int -> Exact.q) -> Exact.q -> edge ->
-  Exact.q) -> game -> (int -> int -> rule) -> hints -> int -> bool
+  (Exact.F.t -> Exact.F.t -> bool) -> ((int -> Exact.F.t) -> Exact.F.t ->
+  edge -> Exact.F.t) -> game -> (int -> int -> rule) -> hints -> int -> bool
 
 val base_low : problem -> game -> (int -> int -> rule) -> hints -> int -> bool
 
@@ -298,23 +300,23 @@ val never_negative : problem -> bool
 
 val is_probability : problem -> bool
 
-val shows_low : problem -> question -> hints -> Exact.q option -> bool
+val shows_low : problem -> question -> hints -> Exact.F.t option -> bool
 
-val shows_high : problem -> question -> hints -> Exact.q -> bool
+val shows_high : problem -> question -> hints -> Exact.F.t -> bool
 
 val shows :
-  problem -> question -> bool -> Exact.q option -> Exact.q option -> hints ->
-  hints -> bool
+  problem -> question -> bool -> Exact.F.t option -> Exact.F.t option ->
+  hints -> hints -> bool
 
 val alone : hints -> hints
 
 val prove :
-  problem -> question -> bool -> Exact.q option -> Exact.q option -> hints ->
-  hints -> bool
+  problem -> question -> bool -> Exact.F.t option -> Exact.F.t option ->
+  hints -> hints -> bool
 
 type mono = (int * int) list
 
-type poly = (Exact.q * mono) list
+type poly = (Exact.F.t * mono) list
 
 val mono_cmp : mono -> mono -> comparison
 
@@ -322,15 +324,15 @@ val mono_times : int -> int -> mono -> mono
 
 val mono_mul : mono -> mono -> mono
 
-val insert : Exact.q -> mono -> poly -> poly
+val insert : Exact.F.t -> mono -> poly -> poly
 
-val plus : Exact.q -> poly -> poly -> poly
+val plus : Exact.F.t -> poly -> poly -> poly
 
-val times_term : Exact.q -> mono -> poly -> poly -> poly
+val times_term : Exact.F.t -> mono -> poly -> poly -> poly
 
 val times : poly -> poly -> poly
 
-val constant : Exact.q -> poly
+val constant : Exact.F.t -> poly
 
 val tidy : poly -> poly
 
@@ -340,29 +342,30 @@ val zero : poly -> bool
 
 type ledge = { goes : int; expr : int }
 
-type lchoice = { gains : Exact.q; outcomes : ledge list }
+type lchoice = { gains : Exact.F.t; outcomes : ledge list }
 
 type model = { shape : problem; table : (int -> lchoice list);
                polys : (int -> poly); domain : poly list;
-               least : (int -> Exact.q) }
+               least : (int -> Exact.F.t) }
 
-val boxed : model -> (int -> int -> int -> Exact.q * Exact.q) -> problem
+val boxed : model -> (int -> int -> int -> Exact.F.t * Exact.F.t) -> problem
 
 val label : model -> (int * int) -> int -> int option
 
-val product : (int -> Exact.z) -> int -> int -> Exact.z
+val product : (int -> Exact.I.t) -> int -> int -> Exact.I.t
 
-val tree : int -> (int -> Exact.z) -> int -> int -> Exact.z
+val tree : int -> (int -> Exact.I.t) -> int -> int -> Exact.I.t
 
-val odds : int -> Exact.z
+val odds : int -> Exact.I.t
 
-val factorial : int -> Exact.z
+val factorial : int -> Exact.I.t
 
-val power : Exact.z -> int -> Exact.z
+val power : Exact.I.t -> int -> Exact.I.t
 
-val qnat : int -> Exact.q
+val qnat : int -> Exact.F.t
 
-val end_holds : Exact.q -> Exact.q -> Exact.z -> Exact.z -> int -> int -> bool
+val end_holds :
+  Exact.F.t -> Exact.F.t -> Exact.I.t -> Exact.I.t -> int -> int -> bool
 
 type trial = { t_state : int; t_choice : int; hits : bool list }
 
@@ -378,23 +381,24 @@ type reference =
 
 type made =
 | Prod of reference * reference
-| Comb of (Exact.q * reference) list * Exact.q
+| Comb of (Exact.F.t * reference) list * Exact.F.t
 | Square of poly
-| Cut of (int -> Exact.q) * Exact.q
+| Cut of (int -> Exact.F.t) * Exact.F.t
 
-type bound = { of_expr : int; blo : Exact.q; bhi : Exact.q;
-               why_lo : (Exact.q * reference) list;
-               why_hi : (Exact.q * reference) list }
+type bound = { of_expr : int; blo : Exact.F.t; bhi : Exact.F.t;
+               why_lo : (Exact.F.t * reference) list;
+               why_hi : (Exact.F.t * reference) list }
 
-type cert = { ask : question; compl : bool; lower : Exact.q option;
-              upper : Exact.q option; low : hints; high : hints;
-              elow : (int -> Exact.q); ehigh : (int -> Exact.q);
-              parts : (Exact.q -> Exact.z * Exact.z); level : Exact.q;
-              shares : int list; lg : (Exact.q -> Exact.z);
-              facts : made list; bounds : int; bound_at : (int -> bound);
+type cert = { ask : question; compl : bool; lower : Exact.F.t option;
+              upper : Exact.F.t option; low : hints; high : hints;
+              elow : (int -> Exact.F.t); ehigh : (int -> Exact.F.t);
+              parts : (Exact.F.t -> Exact.I.t * Exact.I.t);
+              level : Exact.F.t; shares : int list;
+              lg : (Exact.F.t -> Exact.I.t); facts : made list; bounds : 
+              int; bound_at : (int -> bound);
               slot : (int -> int -> int -> int);
-              why_low : (int -> int -> int -> (Exact.q * reference) list);
-              why_high : (int -> int -> int -> (Exact.q * reference) list) }
+              why_low : (int -> int -> int -> (Exact.F.t * reference) list);
+              why_high : (int -> int -> int -> (Exact.F.t * reference) list) }
 
 val sum_where : model -> bool -> bool list -> ledge list -> poly
 
@@ -421,67 +425,68 @@ val fact :
 
 val without :
   model -> int -> (int -> event) -> cert -> poly list ->
-  (Exact.q * reference) list -> poly -> poly option
+  (Exact.F.t * reference) list -> poly -> poly option
 
 val follows :
   model -> int -> (int -> event) -> cert -> poly list ->
-  (Exact.q * reference) list -> poly -> bool
+  (Exact.F.t * reference) list -> poly -> bool
 
 val make :
-  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> cert -> poly list -> made -> poly option
 
 val makes :
-  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> cert -> poly list -> made list -> poly list option
 
 val bound_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
 
-val sides : cert -> int -> int -> int -> Exact.q * Exact.q
+val sides : cert -> int -> int -> int -> Exact.F.t * Exact.F.t
 
-val weighed : model -> (int -> Exact.q) -> ledge list -> poly
+val weighed : model -> (int -> Exact.F.t) -> ledge list -> poly
 
 val means_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bool -> hints ->
-  (int -> int -> int -> (Exact.q * reference) list) -> bool
+  (int -> int -> int -> (Exact.F.t * reference) list) -> bool
 
 val sets_ok :
-  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> cert -> bool
 
 val nobody : question -> bool
 
 val proved :
-  model -> int -> (int -> event) -> ((int -> Exact.q) -> Exact.q -> poly
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> cert -> bool
 
-val no_cut : (int -> Exact.q) -> Exact.q -> poly option
+val no_cut : (int -> Exact.F.t) -> Exact.F.t -> poly option
 
 val accept_domain : model -> cert -> bool
 
-val unit_log : Exact.z
+val unit_log : Exact.I.t
 
-val bits : Exact.z
+val bits : Exact.I.t
 
-val fixed : Exact.z
+val fixed : Exact.I.t
 
-val squared : Exact.z -> int -> Exact.z -> Exact.z
+val squared : Exact.I.t -> int -> Exact.I.t -> Exact.I.t
 
 val log_by :
-  (Exact.z -> Exact.z) -> (Exact.z -> Exact.z) -> Exact.q -> Exact.z -> bool
+  (Exact.I.t -> Exact.I.t) -> (Exact.I.t -> Exact.I.t) -> Exact.F.t ->
+  Exact.I.t -> bool
 
-val log_ok : Exact.q -> Exact.z -> bool
+val log_ok : Exact.F.t -> Exact.I.t -> bool
 
-val qpow : Exact.q -> int -> Exact.q
+val qpow : Exact.F.t -> int -> Exact.F.t
 
-val mono_val : Exact.q list -> mono -> Exact.q
+val mono_val : Exact.F.t list -> mono -> Exact.F.t
 
-val poly_val : Exact.q list -> poly -> Exact.q
+val poly_val : Exact.F.t list -> poly -> Exact.F.t
 
 val is_number : poly -> bool
 
-val sumz : (int -> Exact.z option) -> int -> Exact.z -> Exact.z option
+val sumz : (int -> Exact.I.t option) -> int -> Exact.I.t -> Exact.I.t option
 
 val earlier : int -> (int -> int -> int) -> int -> int -> int
 
@@ -489,59 +494,63 @@ val all_sum : model -> ledge list -> poly
 
 val model_ok : model -> int -> bool
 
-val plug_ok : model -> int -> Exact.q list -> bool
+val plug_ok : model -> int -> Exact.F.t list -> bool
 
-val prior_ok : Exact.q -> (int * Exact.q) list -> bool
+val prior_ok : Exact.F.t -> (int * Exact.F.t) list -> bool
 
-val times_of : int -> (int * Exact.q) list -> int list -> int
+val times_of : int -> (int * Exact.F.t) list -> int list -> int
 
-val together : (int * Exact.q) list -> int list -> int
+val together : (int * Exact.F.t) list -> int list -> int
 
-val logs : cert -> int -> Exact.q -> Exact.z option
+val logs : cert -> int -> Exact.F.t -> Exact.I.t option
 
-val prices : cert -> int -> (int * Exact.q) list -> int list -> Exact.z option
+val prices :
+  cert -> int -> (int * Exact.F.t) list -> int list -> Exact.I.t option
 
 val score :
-  model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
-  Exact.q list) -> cert -> (int -> int -> int) -> int -> Exact.z option
+  model -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+  Exact.F.t list) -> cert -> (int -> int -> int) -> int -> Exact.I.t option
 
-val weigh : (int -> int -> int) -> int -> int list -> int -> Exact.z
+val weigh : (int -> int -> int) -> int -> int list -> int -> Exact.I.t
 
 val heavy :
-  model -> (int -> int -> int) -> int list -> int -> (int * Exact.z) list ->
-  (int * Exact.z) list
+  model -> (int -> int -> int) -> int list -> int -> (int * Exact.I.t) list
+  -> (int * Exact.I.t) list
 
 val likely :
-  model -> int -> (int * Exact.q) list -> (int -> (int -> int -> int) ->
-  Exact.q list) -> cert -> int -> (int -> int -> int) -> Exact.q ->
-  (Exact.z * (int * Exact.z) list) option
+  model -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+  Exact.F.t list) -> cert -> int -> (int -> int -> int) -> Exact.F.t ->
+  (Exact.I.t * (int * Exact.I.t) list) option
 
 val room :
-  cert -> (int * Exact.z) list -> (int -> Exact.q) -> Exact.z -> Exact.z
-  option
+  cert -> (int * Exact.I.t) list -> (int -> Exact.F.t) -> Exact.I.t ->
+  Exact.I.t option
 
-val tilted : model -> (int * Exact.z) list -> (int -> Exact.q) -> poly -> poly
+val tilted :
+  model -> (int * Exact.I.t) list -> (int -> Exact.F.t) -> poly -> poly
 
 val tangent :
-  model -> cert -> (Exact.z * (int * Exact.z) list) -> (int -> Exact.q) ->
-  Exact.q -> poly option
+  model -> cert -> (Exact.I.t * (int * Exact.I.t) list) -> (int -> Exact.F.t)
+  -> Exact.F.t -> poly option
 
 val accept :
-  model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q ->
-  int -> (int * Exact.q) list -> (int -> (int -> int -> int) -> Exact.q list)
-  -> int -> (int -> int -> int) -> Exact.q -> cert -> bool
+  model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.F.t
+  -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+  Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> bool
 
 val ratios :
-  Exact.q -> int -> int -> Exact.q -> Exact.q list -> Exact.q option
+  Exact.F.t -> int -> int -> Exact.F.t -> Exact.F.t list -> Exact.F.t option
 
 val tail_holds :
-  Exact.q -> Exact.q -> Exact.z -> Exact.z -> Exact.q list -> int -> int ->
-  bool
+  Exact.F.t -> Exact.F.t -> Exact.I.t -> Exact.I.t -> Exact.F.t list -> int
+  -> int -> bool
 
 val event_fixed :
-  (int -> event) -> cert -> (int -> Exact.q list * Exact.q list) -> (int ->
-  int -> int -> int) -> int -> bool
+  (int -> event) -> cert -> (int -> Exact.F.t list * Exact.F.t list) -> (int
+  -> int -> int -> int) -> int -> bool
 
 val accept_fixed :
-  model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.q ->
-  cert -> (int -> Exact.q list * Exact.q list) -> bool
+  model -> int -> (int -> event) -> (int -> int -> int -> int) -> Exact.F.t
+  -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
+  Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> (int
+  -> Exact.F.t list * Exact.F.t list) -> bool

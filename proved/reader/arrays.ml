@@ -11,8 +11,7 @@ let running get length =
   fun i -> sums.{i}
 
 let long content i =
-  let wide = String.get_int64_le content (8 * i) in
-  let n = Int64.to_int wide in
+  let wide = String.get_int64_le content (8 * i) in let n = Int64.to_int wide in
   if Int64.of_int n = wide then n else raise Not_found
 
 let table recipe content =
@@ -35,17 +34,12 @@ let table recipe content =
 
 let rational text = match String.split_on_char '/' text with
   | [ above ] -> Q.of_bigint (Z.of_string above)
-  | [ above; below ] ->
-    let below = Z.of_string below in
-    if Z.sign below <= 0 then raise Not_found;
-    Q.make (Z.of_string above) below
+  | [ above; below ] when Z.sign (Z.of_string below) > 0 -> Q.make (Z.of_string above) (Z.of_string below)
   | _ -> raise Not_found
 
 (* Terms "c*i^e*j^f" with spaces between them: c times parameter i to the power e times … *)
 let polynomial line : (Q.t * (int * int) list) list =
-  let factor text = match String.split_on_char '^' text with
-    | [ i; e ] -> int_of_string i, int_of_string e
-    | _ -> raise Not_found in
+  let factor text = match String.split_on_char '^' text with [ i; e ] -> int_of_string i, int_of_string e | _ -> raise Not_found in
   let term text = match String.split_on_char '*' text with
     | coefficient :: factors -> rational coefficient, List.map factor factors
     | [] -> raise Not_found in

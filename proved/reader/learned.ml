@@ -147,7 +147,7 @@ let logarithm = let known = Hashtbl.create 1000 in
 (* Shares of pilots; and what tangents of the likelihood rest on: a point gives slopes t, and the least that Σ t·f can be. *)
 let evidence (hints : Problem.learned) (data : Problem.data option) model (expressions, pilots, predict, batches, met, delta) =
   match data with
-  | Some data when data.method_ = "likelihood" ->
+  | Some data when List.mem "likelihood" data.methods ->
     let sizes = List.init (data.batch_start.size - 1) (fun b ->
       List.fold_left (fun total i -> total + data.batch_count.get i) 0
         (List.init (data.batch_start.get (b + 1) - data.batch_start.get b) (fun i -> data.batch_start.get b + i))) in

@@ -124,7 +124,7 @@ let interior s middle =
   end
 
 (* What predicts batch b, from what was met in batches before it. *)
-let of_space (space : Region.space) polynomials =
+let of_space (space : Region.space) polynomials prior =
   let free = List.length space.free and constraints = List.length space.domain.constraints in
   let forms = Array.map (fun p -> let linear, constant, _ = Region.affine space p in Array.map Q.to_float linear, Q.to_float constant) polynomials in
   let rows = List.concat (List.init (space.parameters + constraints) (fun i ->
@@ -134,13 +134,20 @@ let of_space (space : Region.space) polynomials =
     let own = Array.sub r.linear 0 free in
     if Array.exists (fun a -> Q.sign a <> 0) own then Some (Array.map Q.to_float own, Q.to_float r.bound) else None) rows in
   let unknown = List.filter (fun e -> not (Poly.is_number polynomials.(e))) (List.init (Array.length polynomials) Fun.id) in
-  let pick f = Array.of_list (List.map (fun e -> f forms.(e)) unknown) in
+  (* a prior counts a parameter p and 1 − p as seen so often *)
+  let seeds = List.concat_map (fun (i, happened, did_not) ->
+    if i >= float_of_int space.parameters then Refusal.unproved "a prior of a parameter that there is not";
+    let linear, constant, _ = Region.affine space (Poly.parameter (int_of_float i)) in
+    let linear = Array.map Q.to_float linear and constant = Q.to_float constant in
+    [ (linear, constant), happened; (Array.map Float.neg linear, 1.0 -. constant), did_not ]) prior in
+  let strength = Array.of_list (List.map snd seeds) in
+  let pick f = Array.of_list (List.map (fun e -> f forms.(e)) unknown @ List.map (fun (form, _) -> f form) seeds) in
   let s = { products = space.products; linear = pick fst; constant = pick snd;
     faces = Array.of_list (List.map fst rows); bounds = Array.of_list (List.map snd rows) } in
   let unknown = Array.of_list unknown in
   let ends = Region.start_box space in
   let middle = Array.init free (fun k -> Q.to_float (Q.add ends.low.(k) ends.high.(k)) /. 2.0) in
-  let centre = lazy (maximise s (interior s middle) (Array.make (Array.length unknown) 0.0)) in
+  let centre = lazy (maximise s (interior s middle) (Array.make (Array.length unknown + Array.length strength) 0.0)) in
   let known = Hashtbl.create 50 in
   fun batch met ->
     let weight = Array.map (fun e ->
@@ -149,7 +156,7 @@ let of_space (space : Region.space) polynomials =
     match Hashtbl.find_opt known weight with
     | Some found -> found
     | None ->
-      let t = maximise s (Lazy.force centre) weight in
+      let t = maximise s (Lazy.force centre) (Array.append weight strength) in
       let place = Hashtbl.create 10 in
       List.iteri (fun k i -> Hashtbl.replace place i (Q.of_float t.(k))) space.free;
       let value i = match Hashtbl.find_opt space.solved i with
@@ -159,10 +166,16 @@ let of_space (space : Region.space) polynomials =
       let found = List.init space.parameters value in
       Hashtbl.replace known weight found; found
 
-let of_model domain (expression : int Arrays.vector) polynomials =
+let of_model domain (expression : int Arrays.vector) polynomials prior =
   let polynomials = Array.map (fun p -> Poly.of_terms (List.map (fun (c, m) -> m, c) p)) polynomials in
   let used = List.sort_uniq compare (List.init expression.size expression.get) in
-  of_space (Region.space (Region.with_fixed domain) (List.map (fun e -> polynomials.(e)) used)) polynomials
+  of_space (Region.space (Region.with_fixed domain) (List.map (fun e -> polynomials.(e)) used)) polynomials prior
+
+(* What the likelihood has of delta beside intervals of so many events. *)
+let share domain events =
+  let domain = Region.with_fixed domain in
+  let free = List.length domain.Problem.lower - Hashtbl.length (Region.solve domain) in
+  if events < 2 * free then Q.of_ints 1 10 else if events < 8 * free then Q.of_ints 1 2 else Q.of_ints 9 10
 
 (* ---------- Logarithms: a whole number of 2^-112 that is not above ---------- *)
 

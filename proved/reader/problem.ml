@@ -15,7 +15,7 @@ type objective = { kind : string; agent : string; nature : string; complement : 
 
 type domain = { lower : Q.t list; upper : Q.t list; constraints : (Q.t list * Q.t * bool) list }
 
-type data = { delta : float; method_ : string; shared_by : string; design : string; repeats : bool; censored : bool;
+type data = { delta : float; methods : string list; intervals : bool; shared_by : string; design : string; repeats : bool; censored : bool;
               stated : int list; batch_start : int vector; batch_transition : int vector; batch_count : int vector }
 
 type law =
@@ -124,16 +124,21 @@ let read_data json arrays transitions =
   let own = node json "problem.data." arrays
     [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "costs" ] in
   List.iter (fun (name, words) -> if Hashtbl.mem arrays ("problem.data." ^ name) then not_covered words)
-    [ "prior", "priors of parameters"; "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
-  (match field own "method" with
-   | Json.Text w when String.contains w '+' -> not_covered ("the method " ^ plain w)
-   | _ -> ());
-  let method_ = word own "method"
-    [ "clopper-pearson"; "hoeffding"; "beta-binomial"; "weissman"; "likelihood"; "slab"; "ellipsoid" ] in
+    [ "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
+  let intervals = [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
+  let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) [ "likelihood"; "slab"; "slab of the best" ]) intervals in
+  let method_ = word own "method" (intervals @ [ "weissman"; "likelihood"; "slab"; "ellipsoid" ] @ joint) in
+  let methods = String.split_on_char '+' method_ in
   let delta = share own "delta" in
   let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in
-  let intervals = List.mem method_ [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
+  let intervals = List.mem (List.hd methods) intervals in
   require (intervals || shared_by = "events") "the method shares its confidence in one way only";
+  if List.length methods > 1 && shared_by = "transitions" then not_covered "a region beside intervals of transitions";
+  Option.iter (fun (rows, columns, get) ->
+    require (columns = 3 && method_ = "likelihood") "priors are of parameters, and of a likelihood";
+    for i = 0 to rows - 1 do
+      require (Float.is_integer (get i 0) && (i = 0 || get (i - 1) 0 < get i 0)) "priors are of parameters, in their order"
+    done) (matrix (real_entries ~least:0.0 ~most:1e9) own "prior");
   ignore (truth own "anytime", optional whole own "episodes", optional whole own "planned");
   if field own "costs" <> Json.Null then not_covered "costs that were seen";
   let batch_start = given own "batch_start" (integers own "batch_start") in
@@ -153,7 +158,7 @@ let read_data json arrays transitions =
   let stated = match integers own "stated" ~most:5 with
     | None -> [] | Some v -> List.init v.size v.get in
   require (List.sort_uniq compare stated = stated) "what is stated of the data does not rise";
-  { delta; method_; shared_by; design = word own "design" [ "generative-fixed"; "trajectories"; "adaptive" ];
+  { delta; methods; intervals; shared_by; design = word own "design" [ "generative-fixed"; "trajectories"; "adaptive" ];
     repeats = truth own "repeats"; censored = truth own "censored"; stated; batch_start; batch_transition; batch_count }
 
 let read_law own json arrays (graph : graph) (objective : objective) =
@@ -285,14 +290,13 @@ let read_learned json arrays data =
   Option.iter (fun (v : int vector) ->
     let total = List.fold_left (+) 0 (List.init v.size v.get) in
     require (total > 0 && total <= 4096) "shares of pilots that are none, or too many") pilot_share;
-  let intervals = match data with
-    | Some d -> List.mem d.method_ [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] | None -> false in
+  let intervals = match data with Some d -> d.intervals | None -> false in
   let ends = match lower, upper with
     | Some a, Some b -> require (a.size = b.size) "intervals without one of their ends"; Some (a, b)
     | None, None -> None
     | _ -> malformed "intervals without one of their ends" in
   demand ((ends <> None) = intervals) "intervals do not fit the method";
-  let ordered = match data with Some d -> List.mem d.method_ [ "likelihood"; "slab" ] | None -> false in
+  let ordered = match data with Some d -> List.exists (fun m -> List.mem m d.methods) [ "likelihood"; "slab"; "slab of the best" ] | None -> false in
   demand (pilot_share = None || ordered) "shares of pilots where there are none";
   { ends; pilot_share; region = (match field own "region" with Json.Null -> None | json -> Some (read_region json arrays)) }
 

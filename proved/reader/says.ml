@@ -22,13 +22,11 @@ let exact x = if Float.abs x <= max_float then Q.of_float x else raise Not_found
 let ends x = if x = infinity then None else Some (exact x)
 
 let there file name = Hashtbl.mem file.tables name
-let ints file name = match Hashtbl.find file.tables name with
-  | { entries = Ints get; length; _ } -> { size = length; get } | _ -> raise Not_found
-let floats file name = match Hashtbl.find file.tables name with
-  | { entries = Floats get; length; _ } -> { size = length; get } | _ -> raise Not_found
-let truths file name = match Hashtbl.find file.tables name with
-  | { entries = Truths get; length; _ } -> { size = length; get } | _ -> raise Not_found
-let lines file name = match Hashtbl.find file.tables name with
+let table file name = Hashtbl.find file.tables name
+let ints file name = match table file name with { entries = Ints get; length; _ } -> { size = length; get } | _ -> raise Not_found
+let floats file name = match table file name with { entries = Floats get; length; _ } -> { size = length; get } | _ -> raise Not_found
+let truths file name = match table file name with { entries = Truths get; length; _ } -> { size = length; get } | _ -> raise Not_found
+let lines file name = match table file name with
   | { entries = Lines content; length; _ } -> List.filteri (fun i _ -> i < length) (String.split_on_char '\n' content)
   | _ -> raise Not_found
 
@@ -38,7 +36,7 @@ let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; 
                          "allowed"; "terminal" ];
   "problem", [ "probability"; "lower"; "upper"; "expression"; "polynomial"; "theta"; "assumed_support" ];
   "problem.domain", [ "lower"; "upper"; "coefficient"; "bound"; "is_equality" ];
-  "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated";
+  "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated"; "prior";
                     "batch_start"; "batch_transition"; "batch_count" ];
   "claims", [ "name"; "policy"; "lower"; "upper"; "choice"; "weight"; "earlier" ] ]
 let check_known file =
@@ -112,9 +110,8 @@ let shape file =
   { Checker.states = (ints file "problem.graph.choice_start").size - 1; initial = whole file "problem.graph.initial";
     rows = (fun _ -> []);
     kind_of = (match kind with
-      | "UNTIL" -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward
+      | "UNTIL" -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward | "AVERAGE" -> Checker.Average
       | "CUMULATIVE" -> Checker.Cumulative | "TOTAL" -> Checker.Total | "DISCOUNTED" -> Checker.Discounted
-      | "AVERAGE" -> Checker.Average
       | kind -> not_covered kind);
     target = marked "target" false; allowed = marked "allowed" true;
     terminal = (if there file (own "terminal")
@@ -194,8 +191,12 @@ let model file =
 
 let has_data file = not (missing file "problem.data")
 let delta file = exact (real file "problem.data.delta")
-let is_likelihood file = text file "problem.data.method" = "likelihood"
-let shared_by file = if is_likelihood file then "nothing" else text file "problem.data.shared_by"
+(* Intervals of events, a likelihood region, or both. *)
+let methods file = String.split_on_char '+' (text file "problem.data.method")
+let shared_by file = if methods file = [ "likelihood" ] then "nothing" else text file "problem.data.shared_by"
+(* A parameter's number, and how often it counts as seen to happen and not to happen: stated beforehand. *)
+let prior file = if not (there file "problem.data.prior") then []
+  else let v = floats file "problem.data.prior" in List.init (v.size / 3) (fun i -> v.get (3 * i), v.get (3 * i + 1), v.get (3 * i + 2))
 
 (* What was seen: batch, transition, how often. *)
 let batches file = max 1 ((ints file "problem.data.batch_start").size - 1)
@@ -223,7 +224,8 @@ let plan file =
   let design = text file (own "design") in
   let planned = own (if design = "adaptive" then "planned" else "episodes") in
   each_seen file (fun b _ n -> sizes.(b) <- sizes.(b) + n);
-  if design = "generative-fixed" then Sizes (Array.to_list sizes)
+  if prior file <> [] then Open
+  else if design = "generative-fixed" then Sizes (Array.to_list sizes)
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
   else Episodes (whole file (own "episodes"), whole file planned, batches file)
 
@@ -233,9 +235,13 @@ let is_fixed file =
   let stated = if there file (own "stated") then let v = ints file (own "stated") in List.init v.size v.get else [] in
   demand (not (truth file (own "censored")) && not (List.mem 1 stated) && not (List.mem 2 stated))
     "the data were not collected as the guarantee needs: it would be nominal";
-  match text file (own "method") with
-  | "beta-binomial" | "likelihood" -> false
-  | "clopper-pearson" ->
-    if text file (own "design") <> "generative-fixed" then not_covered "Clopper and Pearson without a fixed plan";
+  let design = text file (own "design") and clopper = List.hd (methods file) = "clopper-pearson" in
+  demand (not (truth file (own "anytime") && (clopper || design = "generative-fixed"))) "they were looked at while they came: it would be nominal";
+  match methods file with
+  | [ "likelihood" ] | [ "beta-binomial" ] | [ "beta-binomial"; "likelihood" ] -> false
+  | [ "clopper-pearson" ] | [ "clopper-pearson"; "likelihood" ] ->
+    (* a trajectory is a run that tries no choice twice *)
+    let once = design = "trajectories" && not (truth file (own "repeats")) && shared_by file = "transitions" in
+    if not (once || design = "generative-fixed") then not_covered "Clopper and Pearson without a fixed plan";
     true
-  | other -> not_covered ("the method " ^ other)
+  | _ -> not_covered ("the method " ^ text file (own "method"))

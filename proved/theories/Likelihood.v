@@ -241,12 +241,11 @@ Proof.
 Qed.
 
 Section Fair.
-Variables (cs : list (nat * nat)) (design : seen -> nat * nat -> R).
-Hypothesis X : experiment (nat * nat) nat cs (results M) design (law M theta).
-Lemma fortune_fair p h c : In c cs -> rsum (fun o => law M theta c o * fortune p ((c, o) :: h)) (results M c) <= fortune p h.
+Variable c : nat * nat.
+Hypothesis L1 : rsum (law M theta c) (results M c) = 1.
+Lemma fortune_fair p h : rsum (fun o => law M theta c o * fortune p ((c, o) :: h)) (results M c) <= fortune p h.
 Proof.
-  intros Hc. pose proof (law_one _ _ _ _ _ _ X c Hc) as L1. simpl.
-  rewrite (rsum_ext _ (fun o => fortune p h * (law M theta c o * (if (number h <? p)%nat then 1 else factor_of h c o)))) by (intros; lra).
+  simpl. rewrite (rsum_ext _ (fun o => fortune p h * (law M theta c o * (if (number h <? p)%nat then 1 else factor_of h c o)))) by (intros; lra).
   rewrite rsum_scal. pose proof (fortune_pos p h) as F0.
   assert (K : rsum (fun o => law M theta c o * (if (number h <? p)%nat then 1 else factor_of h c o)) (results M c) <= 1).
   { assert (One : rsum (fun o => law M theta c o * 1) (results M c) <= 1)
@@ -256,23 +255,23 @@ Proof.
     pose proof (says_pos (plug h) c o B1 B2) as S. pose proof (law_pos_all c o) as [L|L]; [right; field; lra|rewrite <- L; lra]. }
   nra.
 Qed.
-Lemma mixed_fair l h c : In c cs -> (forall p w, In (p, w) l -> 0 <= Q2R w) ->
+Lemma mixed_fair l h : (forall p w, In (p, w) l -> 0 <= Q2R w) ->
   rsum (fun o => law M theta c o * mixed l ((c, o) :: h)) (results M c) <= mixed l h.
 Proof.
-  intros Hc. induction l as [|[p w] l IH]; intros H.
+  induction l as [|[p w] l IH]; intros H.
   - simpl. rewrite rsum_zero; [lra|]. intros; lra.
   - cbn [mixed]. rewrite (rsum_ext _ (fun o => Q2R w * (law M theta c o * fortune p ((c, o) :: h)) +
       law M theta c o * mixed l ((c, o) :: h))) by (intros; lra).
-    rewrite rsum_add, rsum_scal. pose proof (fortune_fair p h c Hc) as F. specialize (IH ltac:(intros; eapply H; right; eauto)).
+    rewrite rsum_add, rsum_scal. pose proof (fortune_fair p h) as F. specialize (IH ltac:(intros; eapply H; right; eauto)).
     pose proof (H p w (or_introl eq_refl)). nra.
 Qed.
-Lemma riches_fair h c : In c cs -> rsum (fun o => law M theta c o * riches ((c, o) :: h)) (results M c) <= riches h.
+Lemma riches_fair h : rsum (fun o => law M theta c o * riches ((c, o) :: h)) (results M c) <= riches h.
 Proof.
-  intros Hc. pose proof (law_one _ _ _ _ _ _ X c Hc) as L1. unfold riches. destruct (prior_ok 1 prior) eqn:P.
+  unfold riches. destruct (prior_ok 1 prior) eqn:P.
   2: { rewrite (rsum_ext _ (law M theta c)) by (intros; lra). lra. }
   destruct (prior_sound _ _ P) as [W0 W1]. rewrite Q2R_1 in W0. destruct (alive h) eqn:A.
   - rewrite (rsum_ext _ (fun o => (1 - weight_of prior) * law M theta c o + law M theta c o * mixed prior ((c, o) :: h))).
-    + rewrite rsum_add, rsum_scal, L1. pose proof (mixed_fair prior h c Hc W1). lra.
+    + rewrite rsum_add, rsum_scal, L1. pose proof (mixed_fair prior h W1). lra.
     + intros o _. cbn [alive]. rewrite A, andb_true_r. destruct (Rlt_dec 0 (law M theta c o)) as [|N]; [lra|].
       pose proof (law_pos_all c o). replace (law M theta c o) with 0 by lra. lra.
   - rewrite (rsum_ext _ (fun o => / d * law M theta c o)); [rewrite rsum_scal, L1; lra|].

@@ -32,22 +32,18 @@ Open Scope R_scope.
 (* The value of a play: after [last] steps; or the limit; or that of the average of the first k steps. A reward until a target is
    infinite if the target may be missed. *)
 Definition low_means (p : problem) (f m : nat -> R) (b : option Q) : Prop :=
-  match last p with
-  | Some k => match b with Some b => Q2R b <= f k | None => False end
-  | None => match kind_of p with
-            | Reach_reward => vanishes m -> at_least f b
-            | Average => at_least (fun k => f k / INR k) b
-            | _ => at_least f b
-            end
+  match last p, kind_of p with
+  | Some k, _ => match b with Some b => Q2R b <= f k | None => False end
+  | None, Reach_reward => vanishes m -> at_least f b
+  | None, Average => at_least (fun k => f k / INR k) b
+  | None, _ => at_least f b
   end.
 Definition high_means (p : problem) (f m : nat -> R) (b : Q) : Prop :=
-  match last p with
-  | Some k => f k <= Q2R b
-  | None => match kind_of p with
-            | Reach_reward => vanishes m /\ at_most f b
-            | Average => at_most (fun k => f k / INR k) b
-            | _ => at_most f b
-            end
+  match last p, kind_of p with
+  | Some k, _ => f k <= Q2R b
+  | None, Reach_reward => vanishes m /\ at_most f b
+  | None, Average => at_most (fun k => f k / INR k) b
+  | None, _ => at_most f b
   end.
 Definition worth_low (p : problem) (b : option Q) (P : play) : Prop :=
   low_means p (fun k => value (game_of p) P k [] (initial p)) (fun k => missed (game_of p) P k [] (initial p)) b.

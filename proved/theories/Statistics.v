@@ -327,7 +327,7 @@ Proof.
     destruct (Rlt_dec 0 (Q2R d2)) as [DP|DP].
     - apply (ville _ _ _ _ _ _ X (riches M theta E prior predict number (Q2R d2)) (Q2R d2)); [exact D2| | | |].
       + intros h. now apply riches_pos.
-      + intros h c Hc. now apply (riches_fair M theta E prior predict number (Q2R d2) T cs design X).
+      + intros h c Hc. now apply (riches_fair M theta E prior predict number (Q2R d2) T c), (law_one _ _ _ _ _ _ X c Hc).
       + intros h Hh. now apply Rich.
       + apply riches_0.
     - eapply Rle_trans; [apply Never|exact D2]. intros h H. unfold rest in H. apply andb_prop in H. destruct H as [Hw HA].

@@ -181,16 +181,18 @@ class Data:
 
         * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
           trajectories that meet an event at most once each (never a choice twice, and events that pool no
-          choices): whether one meets it is decided before its outcome is drawn.
+          choices): whether one meets it is decided before its outcome is drawn. Not of data that were
+          looked at while they came, and could have been stopped.
         * PLANNED (likelihood whose pilot follows a plan, also as the guard of a slab), ANY (beta-binomial,
           ellipsoid, likelihood otherwise).
 
         Rows that were left out by their outcomes (censored data) satisfy none of them.
         """
         once = self.design == "trajectories" and not self.repeats and self.shared_by == "transitions"
-        holds, assumed = self.design == "generative-fixed" or once, FIXED
+        holds, assumed = not self.anytime and (self.design == "generative-fixed" or once), FIXED
         if not METHODS[self.method].fixed:
-            holds, assumed = not planned or self.design != "adaptive", PLANNED if planned else ANY
+            ahead = self.design != "adaptive" and not self.anytime
+            holds, assumed = ahead or not planned, PLANNED if planned else ANY
         listed: list[Assumption] = []
         if not holds:
             words = "NOMINAL: the data were not collected as the method needs; nothing is guaranteed"

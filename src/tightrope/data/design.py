@@ -131,6 +131,8 @@ class SamplingDesign:
 
     def fixed_visits(self, tied: bool) -> bool:
         """Whether fixed-design intervals hold: for events of one choice each, or `tied` over choices."""
+        if self.anytime:
+            return False
         if self.kind is SamplingKind.GENERATIVE_FIXED:
             return True
         return self.kind is SamplingKind.TRAJECTORIES and not self.repeats and not tied

@@ -207,7 +207,7 @@ def edited(path: list[Any], value: Any) -> Any:
 
 
 MISTAKES: list[tuple[list[Any], Any, str]] = [
-    (["type"], "pta", "type: models of type pta are not supported: only dtmc, mdp and ctmc are"),
+    (["type"], "pta", "type: models of type pta are not supported: only dtmc, mdp, ctmc and ma are"),
     (["functions"], [], "'functions' is not understood here"),
     (["variables", 0, "type"], "clock", "variables[0].type: the type clock is not supported"),
     (["variables", 0, "type"], "real", "variables[0]: variable 'n' cannot be real"),

@@ -241,7 +241,7 @@ PROPERTIES = [
     ('¦S=? [ "goal" ]', "long-run averages are not supported here"),
     ('¦S>=0.5 [ "goal" ]', "long-run averages are not supported here"),
     ("R=? [ ¦S ]", "long-run averages are not supported here"),
-    ("¦T=? [ F x=1 ]", "expected times T are not supported"),
+    ("¦T [ F x=1 ]", "an expected time is written"),
     ("S>=2 [ ¦F x=1 ]", "F … stands in parentheses here"),
     ("R=? [ ¦I=3 ]", "instantaneous rewards I=k are not supported here"),
     ("R=? [   ¦I ]", "an instantaneous reward is written I=k, directly behind the bracket"),

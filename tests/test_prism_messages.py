@@ -227,7 +227,7 @@ MODELS = [
     ),
     (
         "dtmc\nmodule m s:[0..1]; ",
-        ["m.prism:2:19: the text ends too early", "hint: expected '[', 'endmodule' or a name"],
+        ["m.prism:2:19: the text ends too early", "hint: expected '<', '[', 'endmodule' or a name"],
     ),
     (
         ("dtmc\nmodule m\n s:[0..2] init 0;\n [] s=0 -> [0.1,0.2 : (s'=1) + 0.5 : (s'=2);\nendmodule\n"),
@@ -253,8 +253,8 @@ MODELS = [
         "ctmdp\nmodule m s:[0..1]; endmodule",
         [
             (
-                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only DTMCs, MDPs, POMDPs "
-                "and CTMCs (keywords dtmc, mdp, pomdp and ctmc) are"
+                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only dtmc, mdp, pomdp, ctmc, ma "
+                "and pta are"
             )
         ],
     ),

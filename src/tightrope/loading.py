@@ -59,7 +59,7 @@ def load(
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
 
     A file in continuous time (of type `ctmc`) is a `ParametricCTMC`, whose parameters lie in [0, 1000] where
-    nothing is said, a DRN file of a Markov automaton a `MarkovAutomaton`; everything else is a model in
+    nothing is said, one of a Markov automaton (`ma`) a `MarkovAutomaton`; everything else is a model in
     discrete time.
 
     What the user should know though the model stands (deadlocks, say) comes as a warning.
@@ -77,8 +77,7 @@ def load(
     if is_continuous(request.source):
         return read_continuous(request, progress, _warn).model
     if is_markov_automaton(request.source):
-        path, form = _existing(request.source)
-        return _read_automaton(replace(request, untimed=True), path, form)
+        return read_automaton(request, progress, _warn)
     return read_model(request, progress, _warn).model
 
 
@@ -115,6 +114,8 @@ class ReadModel:
     benchmark: Instance | None = None
     is_partial: bool = False
     """Whether only the states that a question needs were built."""
+    automaton: MarkovAutomaton | None = None
+    """The Markov automaton whose MDP of jumps the model is."""
 
 
 def read_model(
@@ -130,7 +131,8 @@ def read_model(
     options = request.options(progress, warn)
     form.check(path, options)
     if form.is_automaton(path):
-        return ReadModel(_read_automaton(request, path, form).untimed)
+        automaton = _read_automaton(request, path, form, options)
+        return ReadModel(automaton.untimed, automaton=automaton)
     model, is_partial = form.build(path, options)
     return ReadModel(model, is_partial=is_partial)
 
@@ -141,16 +143,25 @@ def is_markov_automaton(source: str) -> bool:
     return form is not None and form.is_automaton(path)
 
 
-def _read_automaton(request: ModelRequest, path: Path, form: ModelFormat) -> MarkovAutomaton:
+def read_automaton(
+    request: ModelRequest, progress: Progress | None = None, warn: Warn | None = None
+) -> MarkovAutomaton:
+    """Build the Markov automaton that is asked for."""
+    path, form = _existing(request.source)
+    options = request.options(progress, warn)
+    form.check(path, options)
+    return _read_automaton(replace(request, untimed=True), path, form, options)
+
+
+def _read_automaton(
+    request: ModelRequest, path: Path, form: ModelFormat, options: FileOptions
+) -> MarkovAutomaton:
     if not request.untimed:
-        raise InputError(
-            f"{path.name} is a Markov automaton: only 'check' and tr.solve take it, for questions that do "
-            "not speak of time",
-        )
+        raise InputError(f"{path.name} is a Markov automaton: only 'check' and tr.solve take it")
     for argument, given in (("params", request.params), ("domain", request.domain)):
         if given is not None:
             raise InputError(f"`{argument}` does not go with {path.name}: Markov automata have no parameters")
-    automaton: MarkovAutomaton = form.read_automaton(path)
+    automaton: MarkovAutomaton = form.read_automaton(path, options)
     return automaton
 
 

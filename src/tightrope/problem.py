@@ -30,7 +30,7 @@ from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.properties.query import Query, TruthValue, parse_query
 from tightrope.prism.properties.resolve import PropertyOptions
-from tightrope.prism.properties.shape import refuse_time
+from tightrope.prism.properties.shape import speaks_of_time
 
 Model = ParametricMDP | IntervalMDP | MDP
 """Any model in discrete time: with parameters, with intervals, or with plain numbers on its transitions."""
@@ -309,9 +309,10 @@ def _query(
     if isinstance(model, MarkovAutomaton):
         if discount is not None:
             raise InputError("`discount` does not go with Markov automata: steps mean nothing there")
-        query = parse_query(property, model.untimed.structure, options)
-        refuse_time(query.syntax)
-        return query
+        query = parse_query(property, model.untimed.structure, replace(options, is_timed=True))
+        if speaks_of_time(query.syntax):
+            return query
+        return parse_query(property, model.untimed.structure, options)
     return parse_query(property, model.structure, options)
 
 

@@ -64,7 +64,7 @@ from tightrope.numerics.jit import interpreting, stop_interpreting
 from tightrope.numerics.text import text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query
-from tightrope.prism.properties.shape import refuse_time
+from tightrope.prism.properties.shape import speaks_of_time
 from tightrope.problem import Problem, require_discrete
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
@@ -73,7 +73,7 @@ from tightrope.verdict import Worth
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions
     from tightrope.logic.model_checking import Answer
-    from tightrope.model.continuous import CTMC
+    from tightrope.model.continuous import CTMC, MarkovAutomaton
 
 
 class DomainSets(Enum):
@@ -187,8 +187,8 @@ def check(request: CheckRequest) -> None:
             refuse("--certificate with --sets")
     if untimed:
         refuse_options(request, "certificate discount", "it does not go with Markov automata")
-        for file in properties.files:
-            refuse_time(file)
+        if any(speaks_of_time(file) for file in properties.files):
+            refuse_options(request, f"{NOT_TIMED} sets")
     everything = request.build_all or any((request.sets, *files.named))
     boundary = None if everything or request.policy else properties.boundary(constants)
     const, param, domain = properties.model_constants(constants), request.param, request.domain
@@ -228,7 +228,7 @@ def check(request: CheckRequest) -> None:
         over_domain(request, loaded, queries[0], files)
         return
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
-    subject, point = _subject(loaded, at)
+    subject, point = _subject(loaded, at, queries[0].options.is_timed)
     if files.certificate is not None:
         _refuse_uncertified(loaded, queries[0], policy)
     how = request.solve_options()
@@ -375,7 +375,7 @@ def _certify(
 
 def _answer(
     request: CheckRequest,
-    subject: MDP | IntervalMDP | CTMC,
+    subject: MDP | IntervalMDP | CTMC | MarkovAutomaton,
     query: Query,
     policy: Policy | None,
     how: SolveOptions,
@@ -445,8 +445,8 @@ def _refuse_uncertified(loaded: LoadedModel | TimedModel, query: Query, policy: 
 
 
 def _subject(
-    loaded: LoadedModel | TimedModel, at: str | None
-) -> tuple[MDP | IntervalMDP | CTMC, Sequence[Fraction] | None]:
+    loaded: LoadedModel | TimedModel, at: str | None, is_timed: bool
+) -> tuple[MDP | IntervalMDP | CTMC | MarkovAutomaton, Sequence[Fraction] | None]:
     """What is solved, and the point it is at (None for models without expressions)."""
     model = loaded.model
     if not isinstance(model, MDP | IntervalMDP):
@@ -454,6 +454,8 @@ def _subject(
         return model.instantiate(point), point
     if at is not None:
         raise InputError("--at goes with parametric models, this one has no parameters")
+    if is_timed and loaded.automaton is not None:
+        return loaded.automaton, None
     return model, None
 
 

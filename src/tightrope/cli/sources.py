@@ -32,7 +32,7 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
-from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -44,6 +44,7 @@ from tightrope.prism.properties.boundary import BoundaryOf
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query, read_query
 from tightrope.prism.properties.resolve import PropertyOptions
+from tightrope.prism.properties.shape import speaks_of_time
 from tightrope.problem import Model, Problem
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Loaded(Generic[M]):
     benchmark: Instance | None = None
     is_partial: bool = False
     """Whether only the states that a question needs were built."""
+    automaton: MarkovAutomaton | None = None
+    """The Markov automaton whose MDP of jumps the model is."""
 
     def point(self, at: str | None) -> tuple[Fraction, ...]:
         """The point that `--at` gives; without it, a benchmark's true one."""
@@ -119,7 +122,8 @@ def load_model(
         )
     if read.model.structure.transitions >= MANY_TRANSITIONS:
         give_back_memory()
-    return LoadedModel(source, read.model, time.perf_counter() - begin, read.benchmark, read.is_partial)
+    seconds = time.perf_counter() - begin
+    return LoadedModel(source, read.model, seconds, read.benchmark, read.is_partial, read.automaton)
 
 
 def give_back_memory() -> None:
@@ -318,7 +322,8 @@ class PropertyTexts:
         options = PropertyOptions(
             constants=constants,
             is_interval=isinstance(model, IntervalMDP),
-            is_timed=isinstance(model, ParametricCTMC),
+            is_timed=isinstance(model, ParametricCTMC)
+            or (loaded.automaton is not None and any(speaks_of_time(file) for file in files)),
             discount=discount,
             terminal_reward=terminal_reward,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
 _CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
+_AUTOMATON = re.compile(r"\bma(?=\s+(module|const|formula|global|label|rewards|init|system)\b)")
 
 
 class PrismLanguage(ModelFormat):
@@ -36,14 +37,26 @@ class PrismLanguage(ModelFormat):
         return read.model, read.is_partial
 
     def is_continuous(self, path: Path) -> bool:
-        with reading(path) as file:
-            text = _ASIDE.sub(" ", file.read())
-        return _CONTINUOUS.search(text) is not None
+        return _CONTINUOUS.search(_plain_text(path)) is not None
+
+    def is_automaton(self, path: Path) -> bool:
+        return _AUTOMATON.search(_plain_text(path)) is not None
+
+    def read_automaton(self, path: Path, options: FileOptions) -> Any:
+        from tightrope.prism.load import build_automaton, read_program
+
+        return build_automaton(read_program(path, options.constants), **options.words)
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         from tightrope.prism.load import build_rates, read_program
 
         return build_rates(read_program(path, options.constants), **options.words)
+
+
+def _plain_text(path: Path) -> str:
+    """A PRISM file without comments and quoted names."""
+    with reading(path) as file:
+        return _ASIDE.sub(" ", file.read())
 
 
 class Jani(ModelFormat):
@@ -59,9 +72,19 @@ class Jani(ModelFormat):
         return read_jani(path, options.constants, **options.words)
 
     def is_continuous(self, path: Path) -> bool:
-        from tightrope.io.jani.read import is_jani_ctmc
+        from tightrope.io.jani.read import is_jani_of
 
-        return is_jani_ctmc(path)
+        return is_jani_of("ctmc", path)
+
+    def is_automaton(self, path: Path) -> bool:
+        from tightrope.io.jani.read import is_jani_of
+
+        return is_jani_of("ma", path)
+
+    def read_automaton(self, path: Path, options: FileOptions) -> Any:
+        from tightrope.io.jani.read import read_jani_automaton
+
+        return read_jani_automaton(path, options.constants, **options.words)
 
     def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
         from tightrope.io.jani.read import read_jani_rates
@@ -106,7 +129,7 @@ class Drn(ModelFormat):
 
         return PrismRates(read_rates_drn(path, options.box, options.domain))
 
-    def read_automaton(self, path: Path) -> Any:
+    def read_automaton(self, path: Path, options: FileOptions) -> Any:
         from tightrope.io.drn.read import read_automaton_drn
 
         return read_automaton_drn(path)

@@ -117,7 +117,7 @@ class ModelFormat(ABC):
         """The chain in continuous time in a file."""
         raise InputError(f"{path.name}: {self.name} files hold no chains in continuous time")
 
-    def read_automaton(self, path: Path) -> Any:
+    def read_automaton(self, path: Path, options: FileOptions) -> Any:
         """The Markov automaton in a file."""
         raise InputError(f"{path.name}: {self.name} files hold no Markov automata")
 

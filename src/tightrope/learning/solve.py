@@ -171,8 +171,9 @@ def solve(
         translator=ltl_translator,
         controller=controller,
     )
-    untimed = plain.untimed if isinstance(plain, MarkovAutomaton) else plain
-    answer = check_query(query, untimed, options, assume_support, policy=given)
+    if isinstance(plain, MarkovAutomaton) and not query.options.is_timed:
+        plain = plain.untimed
+    answer = check_query(query, plain, options, assume_support, policy=given)
     for reading in answer.readings:
         warnings.warn(reading, ReadingWarning, stacklevel=2)
     return answer

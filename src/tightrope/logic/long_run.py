@@ -18,6 +18,12 @@ On interval models nature must not be able to cut a transition. Then components 
 picks, the value v of stopping is constant on each, and choices that keep to a component have p·v = v for
 every pick: nature may answer h there and v elsewhere, and no policy does better against both.
 
+Of a Markov automaton the average is earned per unit of time: the best quotient g of r, earned per step, by
+τ ≥ 0, the time it takes. Let φ(x) be the best average of r − x·τ within [low, high], and every average of τ
+at least t > 0 and at most T. Who attains low earns x + low/τ̄ per unit of time, and nobody earns more than
+x + high/τ̄, τ̄ within [t, T]: each x gives bounds on g, and where φ is 0 they meet. φ is convex and piecewise
+linear, so secants find that x.
+
 The bias of a Markov chain, by linear systems: where long-run averages begin to be looked for.
 
 In a chain that reaches all its states, average g and bias h solve h = r − g + P·h with h(0) = 0, one sparse
@@ -117,6 +123,7 @@ def worst_distributions(part: IntervalMDP, values: FloatArray, nature: Direction
 
 MOST_ROUNDS = 100_000
 _CHECK_EVERY = 16
+_MOST_TRIALS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +171,71 @@ def bound_average(
     wide = float((gains.high - gains.low).max(initial=0.0)) > precision * max(1.0, largest)
     missed = "the averages of an end component were not found closely enough" if wide else None
     return BoundedValue(value, gains.rounds + reached.iterations, missed)
+
+
+def bound_quotient_average(
+    model: MDP, earned: FloatArray, spent: FloatArray, directions: Directions, precision: float, solve: Solve
+) -> BoundedValue:
+    """Bounds on the best long-run average of a reward per unit of time; no end component takes no time."""
+    if directions[0] is Direction.MIN:
+        turned = bound_quotient_average(model, -earned, spent, opposite(directions), precision, solve)
+        return BoundedValue(turned.bounds.negated(), turned.iterations, turned.missed)
+    components = maximal_end_components(Support.of(model))
+    low, high = np.empty(components.count), np.empty(components.count)
+    rounds = 0
+    for number in range(components.count):
+        members = np.flatnonzero(components.component == number)
+        chosen, _ = ranges(model.structure.choice_start, members)
+        chosen = chosen[components.internal[chosen]]
+        part = part_of(model, members, components.internal)
+        low[number], high[number], more = _quotient(part, earned[chosen], spent[chosen], precision, solve)
+        rounds += more
+    gains = Gains(components, low, high, np.zeros(model.structure.states), rounds)
+    quotient = ComponentQuotient.of(model, components)
+    reached = reached_averages(quotient, gains, Direction.MAX, solve)
+    value, largest = reached.bounds(quotient.node), float(np.abs([low, high]).max(initial=0.0))
+    wide = float((high - low).max(initial=0.0)) > precision * max(1.0, largest)
+    missed = "the averages of an end component were not found closely enough" if wide else None
+    bounds = StateBounds(value.lower, value.upper, largest)
+    return BoundedValue(bounds, rounds + reached.iterations, missed)
+
+
+def _quotient(
+    part: MDP | IntervalMDP, earned: FloatArray, spent: FloatArray, precision: float, solve: Solve
+) -> tuple[float, float, int]:
+    """Bounds on the best quotient inside one end component, given whole."""
+    longest = float(spent.max())
+    _, most, _, rounds = _gain(part, -spent, Direction.MAX, precision * 1e-3, solve)
+    shortest = -most * (1 - 2.0**-50)
+    if shortest <= 0:  # mixing is so slow that nothing is known of the time that passes
+        return -np.inf, np.inf, rounds
+    low, high = -np.inf, np.inf
+    known: list[tuple[float, float]] = []
+    trial = 0.0
+    for _ in range(_MOST_TRIALS):
+        reward = earned - trial * spent
+        size = float((np.abs(earned) + abs(trial) * spent).max())
+        fine = precision * shortest / max(1.0, size) * max(1.0, abs(trial)) / 8
+        least, most, _, more = _gain(part, reward, Direction.MAX, fine, solve)
+        rounds += more
+        slack = 4 * size * 2.0**-52
+        least, most = least - slack, most + slack
+        low = max(low, down(trial + down(least / (longest if least > 0 else shortest))))
+        high = min(high, up(trial + up(most / (shortest if most > 0 else longest))))
+        if high - low <= precision * max(1.0, abs(trial)):
+            break
+        known.append((trial, (least + most) / 2))
+        trial = _next_trial(known, low, high)
+    return low, high, rounds
+
+
+def _next_trial(known: list[tuple[float, float]], low: float, high: float) -> float:
+    """Where the line through the last two points is 0, or the middle where that is outside."""
+    if len(known) > 1:
+        (x, a), (y, b) = known[-2:]
+        if a != b and low <= (crossing := y - b * (y - x) / (b - a)) <= high:
+            return crossing
+    return low + (high - low) / 2
 
 
 def gains_of(

@@ -14,7 +14,7 @@ from tightrope.logic.solving import under
 from tightrope.logic.timed import TimedEvaluation
 from tightrope.logic.uncertain import UncertainEvaluation
 from tightrope.logic.values import StateBounds, StateTruth
-from tightrope.model.continuous import CTMC, IntervalCTMC
+from tightrope.model.continuous import CTMC, IntervalCTMC, MarkovAutomaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import Structure
@@ -138,7 +138,7 @@ class Answer(Record):
 
 def check_query(
     query: Query,
-    model: MDP | IntervalMDP | CTMC | IntervalCTMC,
+    model: MDP | IntervalMDP | CTMC | IntervalCTMC | MarkovAutomaton,
     effort: SolveOptions,
     assume_support: float | None = None,
     everywhere: bool = True,
@@ -149,7 +149,11 @@ def check_query(
     `uncertain`: the model is one within the intervals, and bounds hold wherever it lies; `policy`: of the
     chain that this one leaves."""
     if policy is not None:
-        if not policy.is_deterministic or policy.steps is not None or isinstance(model, CTMC | IntervalCTMC):
+        if (
+            not policy.is_deterministic
+            or policy.steps is not None
+            or isinstance(model, CTMC | IntervalCTMC | MarkovAutomaton)
+        ):
             raise InputError(
                 f"{query.text} is asked of policies that take one choice per state", hint="leave `policy` out"
             )
@@ -161,7 +165,7 @@ def check_query(
 
 def _answer(
     query: Query,
-    model: MDP | IntervalMDP | CTMC | IntervalCTMC,
+    model: MDP | IntervalMDP | CTMC | IntervalCTMC | MarkovAutomaton,
     effort: SolveOptions,
     assume_support: float | None,
     everywhere: bool,
@@ -172,7 +176,7 @@ def _answer(
     assert formula is not None
     finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
     evaluation: Evaluation
-    if isinstance(model, CTMC | IntervalCTMC):
+    if isinstance(model, CTMC | IntervalCTMC | MarkovAutomaton):
         evaluation = TimedEvaluation(model, query, finer)
     else:
         kind = UncertainEvaluation if uncertain else Evaluation

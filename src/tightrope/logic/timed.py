@@ -9,24 +9,29 @@ chain. With b the target, a the states on the way and times t1 < t2:
 * P(a U>=t1 b): the same with the unbounded until.
 
 Whether an interval of time is open or closed makes no difference unless it begins at 0.
+
+Markov automata are answered in the same way, with optimal choices (`continuous.decisions`): what does not
+speak of time on the MDP of jumps, averages as the best quotient of what is earned by the time that passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import monotonic
 
 import numpy as np
 
+from tightrope.continuous.decisions import EventHorizon, expect_optimally, refuse_zeno
 from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
 from tightrope.continuous.transient import Pair, TimeHorizon, earn_until, expect_at
 from tightrope.errors import InputError
 from tightrope.logic.evaluate import Evaluation
+from tightrope.logic.long_run import bound_quotient_average
 from tightrope.logic.operators import Operators, OperatorTask
 from tightrope.logic.values import StateBounds
-from tightrope.model.continuous import CTMC, IntervalCTMC
+from tightrope.model.continuous import CTMC, IntervalCTMC, MarkovAutomaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -53,12 +58,9 @@ from tightrope.prism.properties.resolve import (
     reward_structure_of,
     threshold_of,
 )
-from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
+from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, parts_of, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import SolveOptions, width
-
-_TAILS = (1e-10, 1e-50, 1e-150)
-"""Of the precision: what is left out of Poisson sums at first, and where values are too small for that."""
 
 
 @dataclass(frozen=True)
@@ -75,30 +77,40 @@ class TimedEvaluation(Evaluation):
 
     def __init__(
         self,
-        chain: CTMC | IntervalCTMC,
+        chain: CTMC | IntervalCTMC | MarkovAutomaton,
         query: Query,
         effort: SolveOptions,
     ):
         self.chain = chain
         if query.options.discount is not None:
             raise Complaint("discounts per step do not go with continuous time", None)
-        model = embed(chain) if isinstance(chain, CTMC) else embed_robustly(chain, True)
-        super().__init__(model, query, effort)
+        super().__init__(_jumps(chain), query, effort)
 
     def _make_operators(self) -> Operators:
-        return TimedOperators(self.chain, self.query, self.effort, self._formulas, self._decide_states)
+        kind = AutomatonOperators if isinstance(self.chain, MarkovAutomaton) else TimedOperators
+        return kind(self.chain, self.query, self.effort, self._formulas, self._decide_states)
 
     def _quantile(self, quantile: Quantile) -> StateBounds:
         row = CAPABILITIES[QueryKind.QUANTILE]
         raise Complaint(f"{row.subject} not supported in continuous time", quantile.position)
 
 
+def _jumps(chain: CTMC | IntervalCTMC | MarkovAutomaton, highest_rewards: bool = True) -> MDP | IntervalMDP:
+    """The model in discrete time that answers what does not speak of time."""
+    if isinstance(chain, MarkovAutomaton):
+        return chain.untimed
+    return embed(chain) if isinstance(chain, CTMC) else embed_robustly(chain, highest_rewards)
+
+
 class TimedOperators(Operators):
     """Operators that may speak of time."""
 
+    efforts: Sequence[float] = (1e-10, 1e-50, 1e-150)
+    """Of the precision: what is left out of Poisson sums, first and where values are too small for that."""
+
     def __init__(
         self,
-        chain: CTMC | IntervalCTMC,
+        chain: CTMC | IntervalCTMC | MarkovAutomaton,
         query: Query,
         effort: SolveOptions,
         formulas: StateFormulas,
@@ -106,12 +118,17 @@ class TimedOperators(Operators):
     ):
         self.chain = chain
         self._deadline = monotonic() + effort.seconds
-        super().__init__(self._embed(True), query, effort, formulas, nested)
+        super().__init__(_jumps(chain), query, effort, formulas, nested)
 
-    def _embed(self, highest_rewards: bool) -> MDP | IntervalMDP:
-        if isinstance(self.chain, CTMC):
-            return embed(self.chain)
-        return embed_robustly(self.chain, highest_rewards)
+    def _maximises(self, operator: ValueOperator) -> bool:
+        """Whether the largest value is wanted, of all rates within intervals or over all choices."""
+        agent, nature, reading = read_directions(operator, self.file, self.structure, self.options)
+        if reading is not None:
+            self.tell(reading.warning)
+        return (agent if isinstance(self.chain, MarkovAutomaton) else nature) is Direction.MAX
+
+    def _horizon(self, time: Fraction, maximise: bool, precision: float, effort: float) -> TimeHorizon:
+        return TimeHorizon(time, precision * effort, maximise, self._deadline)
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
@@ -120,7 +137,7 @@ class TimedOperators(Operators):
         _refuse(operator, isinstance(self.chain, IntervalCTMC))
         if isinstance(self.chain, IntervalCTMC) and operator.is_reward:
             _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
-            self.model = self._embed(nature is Direction.MAX)
+            self.model = _jumps(self.chain, nature is Direction.MAX)
             self.structure = self.model.structure
         path = operator.path
         if isinstance(path, RewardFormula):
@@ -146,12 +163,11 @@ class TimedOperators(Operators):
         if path.operator is PathOperator.WEAK_UNTIL and (bound.begin > 0 or bound.after_start):
             raise Complaint("W with a lower bound on its time is not supported", path.position)
         complement = problem.complement != negated
-        _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
-        maximise = (nature is Direction.MAX) != complement
+        maximise = self._maximises(operator) != complement
         later = self._solve_unbounded(problem, maximise, precision) if bound.end is None else None
 
-        def bounded(tail: float) -> tuple[Pair, int]:
-            how = TimeHorizon(bound.begin, tail, maximise, self._deadline)
+        def bounded(effort: float) -> tuple[Pair, int]:
+            how = self._horizon(bound.begin, maximise, precision, effort)
             return until(self.chain, problem, bound, how, later)
 
         low, high = self._refine(operator, bounded, precision, complement)
@@ -175,8 +191,8 @@ class TimedOperators(Operators):
     ) -> Pair:
         """Bounds as close as was asked, by leaving out less of the Poisson sums where that is needed."""
         pair: Pair | None = None
-        for tail in _TAILS:
-            result, steps = compute(precision * tail)
+        for effort in self.efforts:
+            result, steps = compute(effort)
             self.iterations += steps
             low, high = (
                 result if pair is None else (np.maximum(pair[0], result[0]), np.minimum(pair[1], result[1]))
@@ -191,11 +207,12 @@ class TimedOperators(Operators):
             at = list(self.structure.initial_states)
             if float(width(low[at], high[at], self.effort.relative).max()) <= precision:
                 return low, high
-        self.missed.append(
-            f"{self.file.text_of(operator)}: rounding in uniformisation left its bounds wider than asked. "
-            "Try a coarser precision."
-        )
+            if monotonic() > self._deadline:
+                break
+        self.missed.append(f"{self.file.text_of(operator)}: {self.why_wide}. Try a coarser precision.")
         return low, high
+
+    why_wide = "rounding in uniformisation left its bounds wider than asked"
 
     # --- rewards ---------------------------------------------------------------------------
 
@@ -208,18 +225,20 @@ class TimedOperators(Operators):
         maximise = nature is Direction.MAX
         name = _reward_name(operator, self)
         is_moment = path.operator is RewardOperator.INSTANTANEOUS
+        chain = self.chain
+        assert not isinstance(chain, MarkovAutomaton)
         earned = self._moment_rewards(name) if is_moment else self._find_earnings(name, maximise)
         floor = min(0.0, float(earned.min()))
         shifted = earned if floor == 0.0 else up(earned - floor)
         everything, nothing = np.ones(len(earned), np.bool_), np.zeros(len(earned))
 
-        def computed(tail: float) -> tuple[Pair, int]:
-            horizon = TimeHorizon(time, tail, maximise, self._deadline)
+        def computed(effort: float) -> tuple[Pair, int]:
+            horizon = self._horizon(time, maximise, precision, effort)
             if is_moment:
-                (low, high), steps = expect_at(self.chain, everything, nothing, shifted, horizon)
+                (low, high), steps = expect_at(chain, everything, nothing, shifted, horizon)
                 moved = floor
             else:
-                (low, high), steps = earn_until(self.chain, shifted, horizon)
+                (low, high), steps = earn_until(chain, shifted, horizon)
                 moved = float(Fraction(floor) * time)
             if floor != 0.0:
                 slack = 4 * abs(moved) * 2.0**-52
@@ -236,6 +255,7 @@ class TimedOperators(Operators):
         """What states earn per unit of time, transitions included."""
         if isinstance(self.chain, CTMC):
             return self.chain.earned[name]
+        assert isinstance(self.chain, IntervalCTMC)
         return self.chain.earned[name][1 if highest else 0]
 
     def _moment_rewards(self, name: str) -> FloatArray:
@@ -246,6 +266,7 @@ class TimedOperators(Operators):
 
     def _long_run(self, task: OperatorTask) -> StateBounds:
         operator, (_, nature) = task.operator, task.directions
+        assert not isinstance(self.chain, MarkovAutomaton)
         chain: MDP | IntervalMDP
         if isinstance(self.chain, CTMC):
             chain = uniform_chain(self.chain)
@@ -255,8 +276,52 @@ class TimedOperators(Operators):
         return self._average(task, chain, reward, (nature, nature))
 
 
+class AutomatonOperators(TimedOperators):
+    """Those of Markov automata: the efforts are numbers of events, as many times as are needed at least."""
+
+    efforts = tuple(4.0**k for k in range(10))
+    why_wide = "who counts events and who knows their number beforehand are still apart"
+
+    def bounds(
+        self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
+    ) -> tuple[StateBounds, Fraction | None]:
+        """See `Operators`."""
+        path = operator.path
+        following = [node for node in parts_of(operator) if isinstance(node, PathFormula)]
+        if (node := next((n for n in following if n.operator is PathOperator.NEXT), None)) is not None:
+            raise Complaint("X: of a Markov automaton single steps are not looked at", node.position)
+        if isinstance(path, RewardFormula) and path.bound is not None:
+            raise Complaint(
+                "rewards up to or at a time are not answered of a Markov automaton",
+                operator.position,
+                "ask for R [ F a ], for a long-run average R [ S ], or for P [ F<=t a ]",
+            )
+        return super().bounds(operator, precision, starts, is_whole)
+
+    def _horizon(self, time: Fraction, maximise: bool, precision: float, effort: float) -> TimeHorizon:
+        return EventHorizon(time, precision * 1e-4, maximise, self._deadline, int(effort))
+
+    def _long_run(self, task: OperatorTask) -> StateBounds:
+        assert isinstance(self.chain, MarkovAutomaton)
+        refuse_zeno(self.chain)
+        operator, model, spent = task.operator, self.chain.untimed, self.chain.spent
+        if operator.is_reward:
+            earned = reward_structure_of(operator, model.structure).per_choice(model.structure)
+        else:
+            path = operator.path
+            assert isinstance(path, RewardFormula) and path.target is not None
+            earned = np.where(self._formulas.states(path.target)[model.structure.choice_state], spent, 0.0)
+        solve = self._solver(task.precision / 4)
+        bounds = self._noted(
+            task, bound_quotient_average(model, earned, spent, task.directions, task.precision, solve)
+        )
+        if operator.is_reward:
+            return bounds
+        return StateBounds(np.maximum(bounds.lower, 0.0), np.minimum(bounds.upper, 1.0), bounds.unit)
+
+
 def until(
-    chain: CTMC | IntervalCTMC,
+    chain: CTMC | IntervalCTMC | MarkovAutomaton,
     problem: Objective,
     bound: TimeBound,
     before: TimeHorizon,
@@ -264,6 +329,14 @@ def until(
 ) -> tuple[Pair, int]:
     """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later` are those of the unbounded until where
     there is no t2."""
+
+    def expected(
+        active: BoolArray, worth: FloatArray, values: FloatArray, horizon: TimeHorizon
+    ) -> tuple[Pair, int]:
+        if isinstance(chain, MarkovAutomaton):
+            return expect_optimally(chain, active, worth, values, horizon)
+        return expect_at(chain, active, worth, values, horizon)
+
     assert problem.target is not None
     allowed = np.ones(chain.states, np.bool_) if problem.allowed is None else problem.allowed
     steps = 0
@@ -271,13 +344,13 @@ def until(
         worth = problem.target.astype(np.float64)
         window = replace(before, time=bound.end - bound.begin)
         active = allowed & ~problem.target
-        later, steps = expect_at(chain, active, worth, np.zeros(chain.states), window)
+        later, steps = expected(active, worth, np.zeros(chain.states), window)
     assert later is not None
     if bound.begin == 0 and not bound.after_start:
         return later, steps
     nothing = np.zeros(chain.states)
-    (low, _), first = expect_at(chain, allowed, nothing, np.maximum(later[0], 0.0), before)
-    (_, high), second = expect_at(chain, allowed, nothing, later[1], before)
+    (low, _), first = expected(allowed, nothing, np.maximum(later[0], 0.0), before)
+    (_, high), second = expected(allowed, nothing, later[1], before)
     return (low, high), steps + first + second
 
 

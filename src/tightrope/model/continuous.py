@@ -37,11 +37,11 @@ from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
-from tightrope.model.numbers import Number, double
+from tightrope.model.numbers import Number, double, doubles
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.ranges import prove_ranges, ranges_over_box
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured, frozen_array
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
 
@@ -309,6 +309,20 @@ class MarkovAutomaton(Structured):
                 hint="give it the exit rate 0, and leave out its Markovian transitions",
             )
 
+    @staticmethod
+    def of_rates(structure: Structure, number: RationalArray, waiting: BoolArray) -> MarkovAutomaton:
+        """From the number of every transition: a rate in states that are `waiting`, else a probability."""
+        owner = structure.transition_choice
+        rated = waiting[structure.choice_state[owner]]
+        total = number.segment_sums(structure.transition_start[:-1])
+        ones = RationalArray.constant(1, structure.choices)
+        rate = RationalArray.where(waiting[structure.choice_state], total, ones)
+        exits = np.zeros(structure.states)
+        choice = structure.choice_start[:-1][waiting]
+        exits[waiting] = doubles(total.take(choice), "an exit rate")
+        share = RationalArray.where(rated, number / rate.take(owner.astype(np.int64)), number)
+        return MarkovAutomaton(structure, doubles(share, "a probability"), exits)
+
     @property
     def is_markovian(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which states wait."""
@@ -319,6 +333,13 @@ class MarkovAutomaton(Structured):
         return [("waiting", f"{waiting:,} of {self.states:,} states"), *self.structure._facts_()]
 
     @cached_property
+    def spent(self) -> FloatArray:
+        """How long every choice takes on average."""
+        duration = np.array([double(1 / Fraction(r)) if r else 0.0 for r in self.exit_rate.tolist()])
+        spent: FloatArray = duration[self.structure.choice_state]
+        return spent
+
+    @cached_property
     def untimed(self) -> MDP:
         """The MDP of jumps, with rewards per visit and the durations of visits as "time"."""
         structure = self.structure
@@ -327,8 +348,7 @@ class MarkovAutomaton(Structured):
             name: RewardStructure(choice=self._per_visit(reward, duration))
             for name, reward in structure.rewards.items()
         }
-        spent = np.array([double(each) for each in duration])[structure.choice_state]
-        rewards.setdefault(TIME, RewardStructure(choice=spent))
+        rewards.setdefault(TIME, RewardStructure(choice=self.spent))
         return MDP(replace(structure, rewards=rewards), self.probability)
 
     def _per_visit(self, reward: RewardStructure, duration: list[Fraction]) -> FloatArray:

@@ -17,7 +17,7 @@ from typing import TypedDict, TypeVar, Unpack
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.model.continuous import LARGEST_RATE, ParametricCTMC, rate_box
+from tightrope.model.continuous import LARGEST_RATE, MarkovAutomaton, ParametricCTMC, rate_box
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -26,7 +26,13 @@ from tightrope.numerics.text import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import evaluate
-from tightrope.prism.explore.search import Progress, Warn, explore_rates, explore_until
+from tightrope.prism.explore.search import (
+    Progress,
+    Warn,
+    explore_automaton,
+    explore_rates,
+    explore_until,
+)
 from tightrope.prism.parse.parser import parse_model
 from tightrope.prism.parse.syntax import Expression, ModelType, SourceText
 from tightrope.prism.properties.boundary import Boundary
@@ -162,6 +168,21 @@ def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
     if (warn := words.get("warn")) is not None:
         _warn_of_ranges(parameters, warn)
     return PrismRates(*_explore(explore_rates, program, parameters, words))
+
+
+def build_automaton(program: Program, **words: Unpack[BuildWords]) -> MarkovAutomaton:
+    """Explore a Markov automaton (`ma`)."""
+    if program.type is not ModelType.MA:
+        raise InputError("this is no Markov automaton: its type is not ma", Location(program.file))
+    if program.free or program.is_interval:
+        raise InputError("a Markov automaton with intervals or free rows is not read", Location(program.file))
+    if program.parameters:
+        raise InputError(
+            f"constant '{program.parameters[0]}' has no value, and Markov automata have no parameters",
+            Location(program.file),
+            hint=f"--const {program.parameters[0]}=1",
+        )
+    return explore_automaton(program, words.get("progress"), words.get("warn"))
 
 
 def _explore(

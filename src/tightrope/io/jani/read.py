@@ -41,13 +41,14 @@ from tightrope.io.jani.nodes import (
     read_variables,
 )
 from tightrope.io.text import LONGEST, exact_number, shorten
+from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
-from tightrope.prism.load import BuildWords, PrismRates, build_model, build_rates
+from tightrope.prism.load import BuildWords, PrismRates, build_automaton, build_model, build_rates
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.property_syntax import PropertyFile, spell
 from tightrope.prism.parse.syntax import Complaint
@@ -72,21 +73,21 @@ class JaniAutomaton:
 
 
 def read_automaton(
-    node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool = False
+    node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], type_: str
 ) -> JaniAutomaton:
     """An automaton under the name of its instance; `transients` are the global ones."""
     node.members(("name", "variables", "restrict-initial", "locations", "initial-locations", "edges"))
     variables, own = read_variables(node.each("variables"), scope)
     known = {**transients, **{each.name: each for each in own}}
-    return _AutomatonReader(node, name, scope, known, has_rates).read(variables, own)
+    return _AutomatonReader(node, name, scope, known, type_).read(variables, own)
 
 
 class _AutomatonReader:
     def __init__(
-        self, node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], has_rates: bool
+        self, node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], type_: str
     ):
         self.node = node
-        self.has_rates = has_rates
+        self.type = type_
         self.name = name
         self.scope = scope
         self.transients = transients
@@ -141,11 +142,14 @@ class _AutomatonReader:
         self, edge: JaniNode, groups: dict[str | None, dict[Earned, str | None]]
     ) -> syntax.GuardedCommand:
         edge.members(("location", "action", "rate", "guard", "destinations", "assignments"))
-        if edge.has("rate") != self.has_rates:
+        has_rates = edge.has("rate")
+        if has_rates and self.type == "ma" and edge.has("action"):
+            edge.fail("an edge with a rate moves alone in a Markov automaton, and has no action")
+        if self.type != "ma" and has_rates != (self.type == "ctmc"):
             edge.fail(
-                "an edge of a model in continuous time needs a rate"
-                if self.has_rates
-                else "rates belong to continuous time (ctmc), and the model is of another type"
+                "rates belong to continuous time (ctmc, ma), and the model is of another type"
+                if has_rates
+                else "an edge of a model in continuous time needs a rate"
             )
         position = edge.position
         parts = []
@@ -165,7 +169,7 @@ class _AutomatonReader:
                 target = syntax.Literal(self._number(destination.at("location")), syntax.Type.INT, position)
                 assignments.append(syntax.Assignment(self.location, target, destination.position))
             weight = probability
-            if self.has_rates:
+            if has_rates:
                 weight = expression(edge.at("rate").at("exp"), self.scope)
                 if destination.has("probability"):
                     weight = syntax.Binary("*", weight, probability, position)
@@ -178,7 +182,8 @@ class _AutomatonReader:
         total = _take_expectation(earned, position)
         if total not in known:
             known[total] = action if not known else f"{action or ''}#{len(known)}"
-        return syntax.GuardedCommand(known[total], conjunction(parts, position), tuple(updates), position)
+        guard, is_markovian = conjunction(parts, position), has_rates and self.type == "ma"
+        return syntax.GuardedCommand(known[total], guard, tuple(updates), position, is_markovian)
 
     def _assignments(self, node: JaniNode) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
         """To variables, and to transient ones by name."""
@@ -358,7 +363,7 @@ class _Translator:
     def __init__(self, root: JaniNode):
         self._root = root
         self._is_chain = root.at("type").value in ("dtmc", "ctmc")
-        self._clock = "time" if root.at("type").value == "ctmc" else "step"
+        self._clock = "time" if root.at("type").value in ("ctmc", "ma") else "step"
 
     def text(self, node: JaniNode) -> str:
         """A property as a whole."""
@@ -479,12 +484,16 @@ def _names(value: Any) -> list[str]:
     return []
 
 
-_CTMC = re.compile(r'"type"\s*:\s*"ctmc"')
 _KNOWN = (
     *("jani-version", "name", "metadata", "type", "features", "actions", "constants", "variables"),
     *("restrict-initial", "properties", "automata", "system"),
 )
-_TYPES = {"dtmc": syntax.ModelType.DTMC, "mdp": syntax.ModelType.MDP, "ctmc": syntax.ModelType.CTMC}
+_TYPES = {
+    "dtmc": syntax.ModelType.DTMC,
+    "mdp": syntax.ModelType.MDP,
+    "ctmc": syntax.ModelType.CTMC,
+    "ma": syntax.ModelType.MA,
+}
 
 
 def read_jani(
@@ -507,10 +516,19 @@ def read_jani_rates(
         return build_rates(_program(_parse(file), places, str(file), constants or {}), **words)
 
 
-def is_jani_ctmc(path: str | Path) -> bool:
-    """Whether a file of JSON says that its type is ctmc; what else is wrong with it, reading it says."""
+def read_jani_automaton(
+    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
+) -> MarkovAutomaton:
+    """The Markov automaton of a JANI file."""
+    file = Path(path)
+    with _naming_paths(file) as places:
+        return build_automaton(_program(_parse(file), places, str(file), constants or {}), **words)
+
+
+def is_jani_of(kind: str, path: str | Path) -> bool:
+    """Whether a file of JSON says that it is of a type; what else is wrong with it, reading it says."""
     with reading(Path(path)) as opened:
-        return _CTMC.search(opened.read()) is not None
+        return re.search(rf'"type"\s*:\s*"{kind}"', opened.read()) is not None
 
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:
@@ -596,7 +614,7 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     root.members(_KNOWN)
     kind = root.at("type").text()
     if kind not in _TYPES:
-        root.at("type").fail(f"models of type {kind} are not supported: only dtmc, mdp and ctmc are")
+        root.at("type").fail(f"models of type {kind} are not supported: only dtmc, mdp, ctmc and ma are")
     variables, transients = read_variables(root.each("variables"), {})
     by_name = {each.name: each for each in transients}
     names = {each.name() for key in ("constants", "variables") for each in root.each(key)}
@@ -649,8 +667,8 @@ def _automata(root: JaniNode, names: set[str], transients: Mapping[str, Transien
             while scope.get(each.name(), own) in names:
                 scope[each.name()] = f"{instance}_{scope.get(each.name(), own)}"
             names.add(scope.get(each.name(), own))
-        has_rates = root.at("type").value == "ctmc"
-        automata.append(read_automaton(declared[name], instance, scope, transients, has_rates))
+        kind = root.at("type").text()
+        automata.append(read_automaton(declared[name], instance, scope, transients, kind))
     if not automata:
         root.at("system").fail("the system has no automaton")
     return automata
@@ -705,7 +723,7 @@ def _steps(root: JaniNode) -> tuple[syntax.Rewards, ...]:
     """One for every step, or per unit of time, where a property counts that."""
     position = root.position
     always = syntax.RewardItem(False, None, TRUE, syntax.Literal(1, syntax.Type.INT, position), position)
-    name = TIME if root.at("type").value == "ctmc" else STEPS
+    name = TIME if root.at("type").value in ("ctmc", "ma") else STEPS
     return (syntax.Rewards(name, (always,), position),) if counts_steps(root) else ()
 
 

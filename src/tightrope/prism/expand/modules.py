@@ -150,7 +150,7 @@ def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
 
     def command_of(command: syntax.GuardedCommand) -> syntax.GuardedCommand:
         updates = tuple(update_of(update) for update in command.updates)
-        return syntax.GuardedCommand(command.action, rewrite(command.guard), updates, command.position)
+        return replace(command, guard=rewrite(command.guard), updates=updates)
 
     return syntax.Module(
         module.name,
@@ -341,7 +341,7 @@ class CommandExpander:
         updates = tuple(self._update(update, command, module) for update in written)
         if any(mark is not None for mark in marks):
             updates = self._with_free(command, updates, marks)
-        return syntax.GuardedCommand(command.action, guard, updates, command.position)
+        return replace(command, guard=guard, updates=updates)
 
     def _free_name(self, update: syntax.CommandUpdate) -> str | None:
         """The name of a free distribution, "" for one without; None for another probability."""

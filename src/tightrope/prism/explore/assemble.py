@@ -3,11 +3,13 @@
 For every frame: choices in order of state, successors numbered, equal successors of a choice merged
 with their probabilities added, outcomes of probability 0 dropped. A state in which nothing is
 enabled gets a self-loop. In a Markov chain a state with several enabled commands takes each of them
-with the same probability, as PRISM does; in continuous time their rates stand beside each other.
+with the same probability, as PRISM does; in continuous time their rates stand beside each other, and so do
+those of Markovian commands where nothing else is possible (maximal progress: what is immediate comes first).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,6 +21,7 @@ from tightrope.numerics.jit import kernel
 from tightrope.prism.explore.commands import Alternatives, row_order
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.probabilities import ONE, ZERO, Probabilities
+from tightrope.prism.parse.syntax import Complaint
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,8 @@ class ModelRows:
 
     `stopped` are states whose commands were not looked at. `mixed_state` and `mixed_action` list the
     commands of states in which a Markov chain had to draw among several; in continuous time they list all
-    commands, with their rates in `mixed_rate`.
+    commands, with their rates in `mixed_rate`. `waiting` are the states of Markov automata whose one choice
+    has rates.
     """
 
     choice_start: OffsetArray
@@ -37,6 +41,7 @@ class ModelRows:
     action: IndexArray
     deadlock: BoolArray
     stopped: BoolArray
+    waiting: BoolArray
     mixed_state: IndexArray
     mixed_action: IndexArray
     mixed_rate: IndexArray
@@ -64,7 +69,7 @@ class Assembler:
         self.probabilities = probabilities
         self.is_chain = is_chain
         self.are_rates = are_rates
-        flags = ("deadlock", "stopped")
+        flags = ("deadlock", "stopped", "waiting")
         self._pieces = {
             each.name: Pieces(np.bool_ if each.name in flags else np.int32) for each in fields(ModelRows)
         }
@@ -80,11 +85,16 @@ class Assembler:
         parts: list[Alternatives],
         actions: list[int],
         stopped: BoolArray | None = None,
+        rated: Sequence[bool] | None = None,
     ) -> int:
         """Append the states with these keys; the number of outcomes that were looked at.
 
-        States in which nothing is enabled get a self-loop; they are deadlocks unless `stopped`."""
+        States in which nothing is enabled get a self-loop; they are deadlocks unless `stopped`. `rated` says
+        of a Markov automaton which parts are Markovian commands."""
         size = len(keys)
+        waiting: BoolArray = np.ones(size, dtype=np.bool_)
+        if rated is not None:
+            parts = _with_maximal_progress(parts, rated, waiting)
         action = np.repeat(np.array(actions, dtype=np.int32), [len(part) for part in parts])
         rows = np.concatenate([part.rows for part in parts]) if parts else np.zeros(0, dtype=np.int64)
         if self.are_rates and parts:
@@ -108,7 +118,11 @@ class Assembler:
             order, everything.rows, everything.start, everything.step, everything.probability, keys
         )
         action = action[order]
-        if self.are_rates:
+        if rated is not None:
+            start, action = _race(count, start, action, waiting)
+            count = np.where(waiting, 1, count)
+            self.append(waiting=waiting)
+        elif self.are_rates:
             start, action = self._gather(count, start, number, action)
             count = np.ones(size, dtype=np.int64)
         elif self.is_chain and len(order) > size:
@@ -189,6 +203,40 @@ class Assembler:
             n: p.offsets() if n in starts else p.joined() for n, p in self._pieces.items()
         }
         return ModelRows(**whole)
+
+
+def _with_maximal_progress(
+    parts: list[Alternatives], rated: Sequence[bool], waiting: BoolArray
+) -> list[Alternatives]:
+    """The parts less what cannot happen: rates of 0, and rates where something is immediate, which is noted
+    as not `waiting`."""
+    for part, has_rates in zip(parts, rated, strict=True):
+        if not has_rates:
+            waiting[part.rows] = False
+    possible = []
+    for part, has_rates in zip(parts, rated, strict=True):
+        if has_rates:
+            happens = np.add.reduceat(part.probability != ZERO, part.start[:-1]) > 0
+            part = part.select(waiting[part.rows] & happens)
+        possible.append(part)
+    return possible
+
+
+def _race(
+    count: OffsetArray, start: OffsetArray, action: IndexArray, waiting: BoolArray
+) -> tuple[OffsetArray, IndexArray]:
+    """One choice for every waiting state: the rates of all its commands."""
+    first = np.cumsum(count) - count
+    opens = ~np.repeat(waiting, count)
+    opens[first] = True
+    several = np.flatnonzero(~opens & (action != np.repeat(action[first], count)))
+    if len(several):
+        raise Complaint(
+            "Markovian edges that earn different things are possible in one state",
+            None,
+            "let them earn the same",
+        )
+    return np.append(start[:-1][opens], start[-1]), action[opens]
 
 
 class Pieces:

@@ -139,6 +139,7 @@ class CompiledCommand:
         self, command: GuardedCommand, space: StateSpace, guards: Compiler, probabilities: Probabilities
     ):
         self.position = command.position
+        self.has_rates = command.has_rates
         self.guard = guards.truth(command.guard)
         self._words = space.layout.words
         self.ranges = ranges_under(command.guard, space.ranges, space.number)
@@ -342,6 +343,13 @@ class Alternatives:
         start = np.arange(0, count * outcomes + 1, outcomes, dtype=np.int64)
         return cls(rows, start, step.reshape(-1, words), probability.reshape(-1))
 
+    def select(self, members: BoolArray) -> Alternatives:
+        """Some of the alternatives."""
+        width = np.diff(self.start)
+        outcomes = np.repeat(members, width)
+        start = np.concatenate([[0], np.cumsum(width[members])])
+        return Alternatives(self.rows[members], start, self.step[outcomes], self.probability[outcomes])
+
     @classmethod
     def concatenate(cls, parts: Sequence[Alternatives]) -> Alternatives:
         """All alternatives of the parts, part after part."""
@@ -499,6 +507,11 @@ class CommandGroup:
     action: int
     parts: tuple[tuple[CompiledCommand, ...], ...]
     probabilities: Probabilities
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether it is a Markovian command, which moves alone."""
+        return self.parts[0][0].has_rates
 
     def alternatives(self, frame: StateFrame, relevant: BoolArray | None = None) -> Alternatives | None:
         """What the group can do; updates are evaluated only where every module takes part.

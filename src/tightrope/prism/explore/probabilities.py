@@ -94,7 +94,7 @@ class PolynomialProbabilities(Probabilities):
             return ConstantDistribution(self, compiler, command)
         ratios = [compiler.ratio(update.probability) for update in command.updates]
         if any(isinstance(each, Ratio) for each in ratios):
-            if self.are_rates:
+            if self.are_rates or command.has_rates:
                 raise Complaint("a rate is no polynomial in the parameters but a quotient", command.position)
             return Quotients(self, command, ratios)
         terms = [each for each in ratios if not isinstance(each, Ratio)]
@@ -127,7 +127,8 @@ class ConstantDistribution(Distribution):
 
     def evaluate(self, frame: StateFrame) -> IndexArray:
         updates, known = self._command.updates, self._owner.constants
-        key = tuple(update.probability.value for update in updates if isinstance(update.probability, Literal))
+        values = (each.probability.value for each in updates if isinstance(each.probability, Literal))
+        key = (self._command.has_rates, *values)
         row = known.get(key)
         if row is None:
             terms = [self._compiler.terms(update.probability) for update in updates]
@@ -153,7 +154,7 @@ class PolynomialDistribution(Distribution):
         values = [polynomials(update, frame) for update in self._terms]
         for value, update in zip(values, self._command.updates, strict=True):
             check_held(value, frame, update.position)
-        if not self._owner.are_rates:
+        if not (self._owner.are_rates or self._command.has_rates):
             self._check_sum(reduce(add, values), frame)
         return self._deferred.entries(np.stack([self._table.add_array(value) for value in values], axis=1))
 

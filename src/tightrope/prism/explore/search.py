@@ -24,7 +24,7 @@ from typing import NoReturn
 import numpy as np
 
 from tightrope.model import numbers as door
-from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.expressions import Expressions
 from tightrope.model.free import FreeCommand, split_commands
 from tightrope.model.mdp import FactoredRows, IntervalMDP
@@ -134,6 +134,7 @@ class Search:
     stop: Boolean | None
     most: int | None
     """A limit of states."""
+    is_automaton: bool = False
 
     @staticmethod
     def of(program: Program, stop: Expression | None, probabilities: Probabilities) -> Search:
@@ -148,7 +149,8 @@ class Search:
             condition = None  # its errors belong to the property, and are reported with it
         most = _MOST_UNBOUNDED if program.has_unbounded and not is_timed else None
         assembler = Assembler(states, probabilities, is_chain, is_timed)
-        return Search(space, commands, actions, states, assembler, condition, most)
+        is_automaton = program.type is ModelType.MA
+        return Search(space, commands, actions, states, assembler, condition, most, is_automaton)
 
 
 def explore_until(
@@ -297,7 +299,7 @@ def structure_of(
         seen.labels,
         seen.rewards,
         seen.valuations,
-        declared_mdp=program.type in (ModelType.MDP, ModelType.POMDP),
+        declared_mdp=program.type in (ModelType.MDP, ModelType.POMDP, ModelType.MA),
         definitions=Definitions.of(program),
     )
 
@@ -332,7 +334,9 @@ def run_search(search: Search, progress: Progress | None) -> None:
     memory = door.most_bytes()
     reported = time.monotonic()
     while assembler.rows_done < len(states):
-        if not assembler.are_rates:  # there several commands compete in nearly every state
+        if not (
+            assembler.are_rates or search.is_automaton
+        ):  # there several commands compete in nearly every state
             deep.explore(len(states) - assembler.rows_done)
         if most is not None and len(states) > most:
             variable = next(each for each in space.variables if each.is_unbounded)
@@ -352,13 +356,14 @@ def run_search(search: Search, progress: Progress | None) -> None:
         if stopped is not None and stopped.any():
             going_on = np.flatnonzero(~stopped)
             frame = frame.select(going_on)
-        parts, actions = [], []
+        parts, actions, rated = [], [], []
         try:
             for group, relevant in relevance.groups(frame) if frame.size else ():
                 result = group.alternatives(frame, relevant)
                 if result is not None:
                     parts.append(result if going_on is None else replace(result, rows=going_on[result.rows]))
                     actions.append(group.action)
+                    rated.append(group.has_rates)
         except TooWideError:
             limit = max(1, len(keys) // 2)
             continue
@@ -369,7 +374,7 @@ def run_search(search: Search, progress: Progress | None) -> None:
                 None,
                 "a smaller instance of the model may fit",
             )
-        outcomes = assembler.add(keys, parts, actions, stopped)
+        outcomes = assembler.add(keys, parts, actions, stopped, rated if search.is_automaton else None)
         limit = max(1, min(_ROWS, _OUTCOMES * len(keys) // outcomes))
         if progress is not None and time.monotonic() - reported > _PROGRESS_SECONDS:
             progress(len(states), assembler.transitions)
@@ -482,6 +487,35 @@ def _explore_rates(
     expressions, expression = rates.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     return ParametricCTMC(structure, expression, expressions, parameters, earned), bool(rows.stopped.any())
+
+
+def explore_automaton(
+    program: Program, progress: Progress | None = None, warn: Warn | None = None
+) -> MarkovAutomaton:
+    """The Markov automaton of a program: rates stand beside each other where nothing is immediate."""
+    with SourceText(program.source, program.file).complaints():
+        return _explore_automaton(program, progress, warn)
+
+
+def _explore_automaton(program: Program, progress: Progress | None, warn: Warn | None) -> MarkovAutomaton:
+    numbers = PolynomialProbabilities(())
+    search = Search.of(program, None, numbers)
+    run_search(search, progress)
+    rows = resolved(search.assembler.finish(), numbers)
+    deadlocks = rows
+    seen = observe(program, search.space, search.states.keys, rows, search.actions)
+    rows, actions = with_shown_names(program, rows, search.actions)
+    structure = structure_of(program, seen, rows, actions)
+    expressions, expression = numbers.table.freeze(rows.probability)
+    check_table(program, structure, expressions, expression)
+    exact = expressions.exact_values(())
+    if np.less(exact.numerator, 0).any():
+        place = int(np.argmax(np.less(exact.numerator, 0)[expression]))
+        choice = structure.choice_name(int(structure.transition_choice[place]))
+        raise Complaint(f"{choice}: the number {exact[int(expression[place])]} is negative", None)
+    if warn is not None:
+        warn_of(deadlocks, search.space, search.states, warn)
+    return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)
 
 
 class _RateReward:

@@ -36,7 +36,7 @@ PROPERTY_WORDS = {
     "S": "a steady-state probability is written S=? [ states ], a long-run average R=? [ S ]",
     "LRA": "a long-run average is written R=? [ LRA ] or R=? [ S ]",
     "I": "an instantaneous reward is written I=k, directly behind the bracket",
-    "T": "expected times T are not supported: use a reward structure that gives 1 to every step",
+    "T": 'an expected time is written T=? [ F "goal" ]',
     "quantile": 'a quantile is written quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])',
     "cosafe": "the word cosafe is not known: write the path formula alone, R=? [ (F a) & (F b) ]",
     "sim": "simulation properties are not supported",
@@ -163,6 +163,7 @@ _MODEL_TYPES = {
     "nondeterministic": syntax.ModelType.MDP,
     "pomdp": syntax.ModelType.POMDP,
     "ctmc": syntax.ModelType.CTMC,
+    "ma": syntax.ModelType.MA,
     "pta": syntax.ModelType.PTA,
     "stochastic": syntax.ModelType.CTMC,
 }
@@ -255,6 +256,21 @@ class ModelBuilder(DeclarationBuilder):
         self, bracket: Token, action: Token | None, guard: Expression, *updates: syntax.CommandUpdate
     ) -> syntax.GuardedCommand:
         return syntax.GuardedCommand(action and identifier(action), guard, updates, at(bracket))
+
+    def markovian_command(
+        self,
+        bracket: Token,
+        action: Token | None,
+        _: Token,
+        guard: Expression,
+        *updates: syntax.CommandUpdate,
+    ) -> syntax.GuardedCommand:
+        """`<> guard -> rate : …`"""
+        if action is not None:
+            raise Complaint(
+                "a Markovian command moves alone, and has no action", at(action), "write  <> guard -> 2 : …;"
+            )
+        return syntax.GuardedCommand(None, guard, updates, at(bracket), has_rates=True)
 
     def certain_update(self, *parts: syntax.Assignment | Position) -> syntax.CommandUpdate:
         assignments, position = _assignments(parts)
@@ -402,6 +418,13 @@ class PropertyBuilder(DeclarationBuilder):
         return _filtered(
             _operator(operator, close, extrema or operator[1:], threshold, path, structure), braces
         )
+
+    def expected_time(
+        self, operator: Token, threshold: Threshold, path: RewardFormula, close: Token
+    ) -> Expression:
+        """`Tmin=? [ F "goal" ]`: the rewards "time"."""
+        structure = Token.new_borrow_pos("STRING", '"time"', operator)
+        return _operator(operator, close, operator[1:], threshold, path, structure)
 
     def braces(self, states: Expression, *words: Token) -> Braces:
         for word in words:

@@ -122,6 +122,14 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
         raise source.error(
             "clocks and invariants are those of timed automata", timed[0].position, "write pta for the type"
         )
+    if type_ is not syntax.ModelType.MA:
+        plain = (module for module in modules if isinstance(module, syntax.Module))
+        for command in (each for module in plain for each in module.commands if each.has_rates):
+            raise source.error(
+                "commands <> with rates are those of Markov automata",
+                command.position,
+                "write ma for the type",
+            )
     built = syntax.ModelFile(
         # PRISM takes a model without a type for an MDP.
         type=type_ or syntax.ModelType.MDP,

@@ -14,10 +14,9 @@ from tightrope.errors import InputError
 from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED, at
 from tightrope.prism.parse.syntax import Position, SourceText
 
-_DISCRETE = "only DTMCs, MDPs, POMDPs and CTMCs (keywords dtmc, mdp, pomdp and ctmc) are"
+_DISCRETE = "only dtmc, mdp, pomdp, ctmc, ma and pta are"
 _MODEL_WORDS = {
     "ctmdp": f"continuous-time MDPs (ctmdp) are not supported: {_DISCRETE}",
-    "ma": f"Markov automata (ma) are not supported: {_DISCRETE}",
     "popta": f"partially observable timed automata (popta) are not supported: {_DISCRETE}",
     "smg": f"stochastic games (smg) are not supported: {_DISCRETE}",
     "csg": f"concurrent stochastic games (csg) are not supported: {_DISCRETE}",
@@ -40,7 +39,7 @@ _TOKEN_NAMES = {
     "DECIMAL": "a number",
     "STRING": "a quoted name",
     "PRIMED": "a primed name such as x'",
-    "MODEL_TYPE": "dtmc, mdp, pomdp, ctmc or pta",
+    "MODEL_TYPE": "dtmc, mdp, pomdp, ctmc, ma or pta",
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
     "INSTANT": "I=k",
@@ -50,7 +49,19 @@ _TOKEN_NAMES = {
     "$END": "the end of the text",
 }
 _LITERALS = ("NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "FUNC")
-_OPERATORS = ("BRANCHING", "CVAR", "FILTER", "QUANTILE", "STEADY", "P_OPERATOR", "R_OPERATOR", "F", "G", "X")
+_OPERATORS = (
+    "BRANCHING",
+    "CVAR",
+    "FILTER",
+    "QUANTILE",
+    "STEADY",
+    "P_OPERATOR",
+    "R_OPERATOR",
+    "T_OPERATOR",
+    "F",
+    "G",
+    "X",
+)
 _STARTS = frozenset([*_LITERALS, *_OPERATORS, "MINUS", "NOT", "LPAR"])
 """What an expression may begin with; where a quoted name is expected alone, it is none."""
 _COMPUTING = ("PLUS", "MINUS", "TIMES", "DIVIDE", "POW", "EQ", "NE", "LT", "LE", "GT", "GE")

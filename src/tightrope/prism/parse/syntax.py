@@ -118,6 +118,7 @@ class ModelType(Enum):
     MDP = "mdp"
     POMDP = "pomdp"
     CTMC = "ctmc"
+    MA = "ma"
     PTA = "pta"
     """A timed automaton, which the parser makes an MDP (`digital_clocks`)."""
 
@@ -197,12 +198,14 @@ class CommandUpdate:
 
 @dataclass(frozen=True)
 class GuardedCommand:
-    """`[action] guard -> updates;`  `action` is None for `[]`."""
+    """`[action] guard -> updates;`  `action` is None for `[]`; `<> guard -> updates` has rates."""
 
     action: str | None
     guard: Expression
     updates: tuple[CommandUpdate, ...]
     position: Position
+    has_rates: bool = False
+    """A Markovian command of a Markov automaton."""
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,12 @@ EMBEDDED = "a chain in continuous time, with certificates,"
 _TIMELESS = (formulas.RewardOperator.REACH, formulas.RewardOperator.TOTAL, formulas.RewardOperator.CO_SAFE)
 
 
-def refuse_time(file: formulas.PropertyFile, subject: str = "a Markov automaton") -> None:
+def speaks_of_time(file: formulas.PropertyFile) -> bool:
+    """Whether some property of a file speaks of time or steps."""
+    return any(_time_in(node) is not None for each in file.properties for node in parts_of(each.formula))
+
+
+def refuse_time(file: formulas.PropertyFile, subject: str) -> None:
     """Refuse a file with a property that speaks of time or steps; `subject` is what cannot answer it."""
     for property_ in file.properties:
         for node in parts_of(property_.formula):

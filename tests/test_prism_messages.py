@@ -253,8 +253,8 @@ MODELS = [
         "ctmdp\nmodule m s:[0..1]; endmodule",
         [
             (
-                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only dtmc, mdp, pomdp, ctmc, ma "
-                "and pta are"
+                "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only dtmc, mdp, pomdp, ctmc, "
+                "ma and pta are"
             )
         ],
     ),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.learning.doctor import cost_finding
+from tightrope.cli.app import run
+from tightrope.monitoring.cost_fit import cost_finding
 from tightrope.statistics.costs import mean_evidence
 
 
@@ -70,6 +73,29 @@ def test_means_of_random_costs_are_tested_where_a_range_is_stated(
     assert cost_finding(problem, right, 0.001, (0.0, 5.0)) is None
     finding = cost_finding(problem, wrong, 0.001, (0.0, 5.0))
     assert finding is not None and finding.contexts == (0,) and math.isfinite(finding.log_e_value)
+
+
+def test_learn_says_so_too(problem: tr.Problem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words: dict[str, Any] = {"delta": 0.1, "outcomes": "none"}
+    wrong, right = write(tmp_path / "wrong.csv", (3.0, 1.0)), write(tmp_path / "right.csv", (2.0, 1.0))
+    result = tr.learn(problem, wrong, **words)
+    assert result.verdict.word.value == "nominal" and "the model says 2" in (result.wrong_costs or "")
+    assert tr.learn(problem, right, **words).verdict.word.value == "proved"
+    noisy = write(tmp_path / "noisy.csv", (3.0, 1.0), 1.0)
+    assert tr.learn(problem, noisy, **words).wrong_costs is None  # nothing is known of how far they go
+    stated = tr.learn(problem, noisy, cost_range=(0.0, 5.0), **words)
+    assert "costs 3" in (stated.wrong_costs or "") and stated.verdict.word.value == "nominal"
+    fine = write(tmp_path / "fine.csv", (2.0, 1.0), 1.0)
+    assert tr.learn(problem, fine, cost_range=(0.0, 5.0), **words).verdict.word.value == "proved"
+    problem.model.save(tmp_path / "model.drn")
+    call = ["doctor", str(tmp_path / "model.drn"), "--prop", problem.text, "--data", str(noisy), "--json"]
+    call += ["--states", "index", "--param", "p=0.1:0.9"]
+    assert run(call) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert run([*call, "--cost-range", "0,5"]) == 1
+    second = json.loads(capsys.readouterr().out)
+    assert (first["verdict"], second["verdict"]) == ("proved", "nominal")
+    assert [one["kind"] for one in second["findings"]] == ["cost"]
 
 
 def test_the_mean_of_the_e_value_is_at_most_one() -> None:

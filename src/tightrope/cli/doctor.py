@@ -21,6 +21,7 @@ from tightrope.cli.options import (
     SubjectOptions,
     option,
     parse_constants,
+    parse_cost_range,
     takes,
 )
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
@@ -131,6 +132,7 @@ class DoctorRequest(SubjectOptions):
             "WHAT",
         ),
     ] = None
+    cost_range: options.CostRange = None
     select_on: Annotated[
         float | None,
         option("--select-on", "Look for findings in this share of the log; learn from the rest.", "SHARE"),
@@ -197,7 +199,7 @@ def doctor(request: DoctorRequest) -> None:
         exposure_of(request.data, model.structure, log.options) if timed else log.read(model, files)
     )
     words: dict[str, Any] = {"region": request.region, "sets": request.sets, "threads": request.threads}
-    words["seconds"] = request.time_limit
+    words |= {"seconds": request.time_limit, "cost_range": parse_cost_range(request.cost_range)}
     with phase_progress() as progress:
         found = examine_log(
             subject,

@@ -161,7 +161,7 @@ CostRange = Annotated[
     option(
         "--cost-range",
         "Observed costs (a column 'cost') lie between these two numbers: parameters in rewards are "
-        "learned from them.",
+        "learned from them, rewards of numbers tested.",
         "LOW,HIGH",
     ),
 ]

@@ -31,7 +31,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tightrope.data.columns import COST, HABITS
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, describe
@@ -60,13 +59,14 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.monitoring.cost_fit import asked_reward, cost_finding
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
 from tightrope.monitoring.model_fit import fit_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, learnable, require_model
 from tightrope.solver.solve import solve
-from tightrope.statistics.costs import mean_evidence
+from tightrope.statistics.costs import checked_range
 from tightrope.verdict import Assumed, Kept, Word, Worth
 
 ALPHA = 0.001
@@ -157,7 +157,11 @@ class Diagnosis(Record):
         else:
             known = Worth.of((self.counts.design.order, self.counts.design.ends))
         wrong = [one.finding.text for one in self.findings if one.finding.kind == "cost"]
-        if wrong and known.word in (Word.PROVED, Word.NOMINAL):
+        if (
+            wrong
+            and known.word in (Word.PROVED, Word.NOMINAL)
+            and all(one.name != "costs" or one.holds for one in known.assumptions)
+        ):
             known = Worth.of((*known.assumptions, Assumed("costs", Kept.NO, wrong[0])))
         return _judge(self.examination, self.counts, self.model, known)
 
@@ -270,6 +274,10 @@ def doctor(
             raise InputError("`select_by` and `cluster` do not go with chains in continuous time")
         chain = RateDoctor(question, model, delta, alpha, tell, dict(options))
         return chain.examine(data, amend, select_on, seed)
+    bounds = options.get("cost_range")
+    if question is not None and bounds is not None and asked_reward(question) is not None:
+        bounds = checked_range(bounds)
+        options.pop("cost_range")  # what is known of costs whose means are numbers is for their test alone
     counts = counts_of(data, model)
     log = _rows(counts)
     if counts.model_hash != model.hash():
@@ -288,7 +296,7 @@ def doctor(
         estimate = answers.at_best_fit(question, chosen.counts(model, counts.design))
     level = 0.5 * math.log(1.0 / alpha)
     listed = [one for one in found.findings if one.weighed >= level][:MOST]
-    costs = None if question is None else cost_finding(question, chosen, alpha, options.get("cost_range"))
+    costs = None if question is None else cost_finding(question, chosen, alpha, bounds)
     listed += [] if costs is None else [costs]
     findings = [answers.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
     findings.sort(key=rank)
@@ -324,54 +332,6 @@ def _rows(counts: Counts) -> EpisodeLog:
 # --- costs ---------------------------------------------------------------------------------
 
 
-def cost_finding(
-    problem: Problem, log: EpisodeLog, alpha: float, bounds: tuple[float, float] | None
-) -> Finding | None:
-    """Whether the costs of a log are those of the reward that is asked for, where both are there.
-
-    A log in which every choice always costs the same is compared number by number. Otherwise costs are taken
-    to be random, with the model's reward as their mean given the past: that is tested where `bounds` on them
-    are stated, at a level α of its own (`tightrope.statistics.costs`), choice by choice without paying for
-    each (METHODS 13). Probabilities do not depend on costs, so that the model itself is not refuted by them.
-    """
-    reward = asked_reward(problem)
-    wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
-    name = next(
-        (one for one in log.columns if one.lower() in wanted and log.columns[one].values is not None), ""
-    )
-    if reward is None or not name:
-        return None
-    structure, values = problem.model.structure, log.columns[name].values
-    assert values is not None
-    seen = np.isfinite(values)
-    choice, cost = log.choice(structure)[seen], values[seen]
-    expected = reward.per_choice(structure)[choice]
-    apart = np.abs(cost - expected)
-    first = cost[np.unique(choice, return_index=True)[1]][np.unique(choice, return_inverse=True)[1]]
-    if (cost == first).all():
-        wrong = apart > 1e-6 * np.maximum(1.0, np.abs(expected))
-        log_e = math.inf if wrong.any() else -math.inf
-    elif bounds is None:
-        return None
-    else:
-        each = mean_evidence(cost, expected, choice.astype(np.int32), bounds)
-        logs, size = np.array(list(each.values())), structure.choices
-        few = np.logaddexp(math.log1p(-1.0 / size), logs - math.log(size)) if size > 1 else logs
-        half = np.logaddexp(0.0, logs) - math.log(2.0)
-        log_e = float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)
-        wrong = choice == list(each)[int(np.argmax(logs))]
-    if log_e < math.log(1.0 / alpha):
-        return None
-    at = int(choice[wrong][0])
-    here = choice == at
-    text = (
-        f"{structure.choice_name(at)} costs {cost[here].mean():.6g} in column '{name}' ({int(here.sum()):,} "
-        f"rows), and the model says {expected[here][0]:.6g}"
-    )
-    contexts = tuple(dict.fromkeys(choice[wrong].tolist()))
-    return Finding("cost", f"cost:{name}", text, log_e, contexts=contexts, effect=float(apart.mean()))
-
-
 def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amended:
     """The reward that is asked for as the log has it, where it has one number for every choice."""
     model = problem.model
@@ -403,15 +363,6 @@ def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amend
     question = Problem(changed, problem.query.on(changed.structure))
     claims = f"rewards are what column '{amendment.feature}' says"
     return Amended(amendment, question, rows, product, ("",), claims, structure)
-
-
-def asked_reward(problem: Problem) -> RewardStructure | None:
-    """The reward of numbers that a question is about."""
-    objective = problem.query.plain_objective
-    reward = None if objective is None else objective.reward
-    if reward is None or isinstance(reward, ParametricReward):
-        return None
-    return next((one for one in problem.model.structure.rewards.values() if one is reward), None)
 
 
 # --- selection -----------------------------------------------------------------------------

@@ -28,6 +28,8 @@ from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.model.pomdp import POMDP
+from tightrope.monitoring.cost_fit import asked_reward, cost_finding
+from tightrope.monitoring.model_fit import ALPHA, MOST_READ
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
@@ -67,7 +69,8 @@ def learn(
     * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
       closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
     * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost` of the
-      log): parameters in rewards are then learned from them, with a part of delta of their own.
+      log): parameters in rewards are then learned from them, with a part of delta of their own. Costs of a
+      reward of numbers are tested: all alike with these numbers, random ones where a range is stated.
     * `misfit=0.02`: the guarantee holds as well where the process is, at every choice and step, within total
       variation 0.02 of what was learned, with no transition beyond the model's (docs/breakdown.md).
     * `sets="untied"` also takes models of numbers alone: the numbers are not used then.
@@ -92,6 +95,9 @@ def learn(
     question = problem_of(problem)
     events = {"since": since, "window": window, "chosen_at": chosen_at}
     part = {name: value for name, value in events.items() if value is not None}
+    bounds = chosen.cost_range
+    if bounds is not None and asked_reward(question) is not None:  # for the test of costs alone
+        chosen = replace(chosen, cost_range=None)
     numeric = None
     if isinstance(question.model, ParametricMDP | MDP) and not getattr(question.model, "parameters", ()):
         if chosen.sets is not SetsKind.UNTIED:
@@ -106,9 +112,23 @@ def learn(
     reduced = reduction.apply(question)
     chain = reduction.start(reduced, data, delta, part=part, options=chosen, policy=policy, progress=progress)
     result = reduction.lift(chain, chosen)
+    if isinstance(result, LearningResult):
+        result = replace(result, wrong_costs=_wrong_costs(result, bounds))
     if numeric is not None and isinstance(result, LearningResult):
         return replace(result, notes=(NUMBERS_UNUSED, *result.notes))
     return result
+
+
+def _wrong_costs(result: LearningResult, bounds: tuple[float, float] | None) -> str | None:
+    """Words about costs of the log that are not those of the reward that was asked for; else None."""
+    counts, about = result.counts, result.problem
+    if counts is None or counts.log is None or asked_reward(about) is None:
+        return None
+    if not 0 < counts.steps <= MOST_READ:
+        return None
+    log = counts.log()
+    finding = None if log.model_hash != about.model.hash() else cost_finding(about, log, ALPHA, bounds)
+    return None if finding is None else finding.text
 
 
 def _counted_anew(data: Any, numeric: Any, model: Any) -> Any:

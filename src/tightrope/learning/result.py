@@ -312,6 +312,7 @@ class LearningResult(Result):
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
     * `refuted_costs`: words about costs that contradict what was stated of them, else None.
+    * `wrong_costs`: words about costs of the log that are not those of the reward asked for, else None.
     * `breakdown`: how far the process may be from the model, where that was asked for (`find_breakdown`).
     * `outcomes`: the value in the episodes of the log alone, or why it does not show there. Where it is that
       of a policy here, the policy's interval is the intersection; where the two exclude each other, that of
@@ -353,6 +354,7 @@ class LearningResult(Result):
     breakdown: Any = None
     outcomes: ObservedOutcomes | Unobserved | None = None
     tried: tuple[TriedSets, ...] = ()
+    wrong_costs: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -444,6 +446,8 @@ class LearningResult(Result):
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit)
+        if self.wrong_costs is not None:
+            known = (*known, Assumed("costs", Kept.NO, self.wrong_costs))
         joint = self.region is not None and self.region.kind.has_intervals
         if self.value is None or not self.decisions.bets or self.counts is None or joint:
             return known

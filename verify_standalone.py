@@ -5,11 +5,12 @@
 
 It shares no code with tightrope, needs no package, and calculates in exact rationals, logarithms being
 enclosed by rational series: for small models. It reads certificates of values, over a whole domain, and
-learned ones by intervals of events or transitions, L1 balls or a likelihood, with tied, expression or
-rectangular sets. Exit code 0 means that every claim of every file is proved, 1 that one is not, or that the
-data contradict the model, 2 that a file is no certificate, 3 that it is one which this checker does not read:
-coupled proofs, slabs, ellipsoids, quotients, costs that were seen, or more work than it does. It compares
-nothing with a model or data: what it proves is about the problem written in the file.
+learned ones by intervals of events or transitions, L1 balls, a likelihood, or intervals and a likelihood
+together, with tied, expression or rectangular sets. Exit code 0 means that every claim of every file is
+proved, 1 that one is not, or that the data contradict the model, 2 that a file is no certificate, 3 that it
+is one which this checker does not read: coupled proofs, slabs, ellipsoids, quotients, costs that were seen,
+or more work than it does. It compares nothing with a model or data: what it proves is about the problem
+written in the file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ TYPES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float64": "d", 
 MOST_WHOLE = 2**62 - 1
 MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
-METHODS = ("clopper-pearson", "hoeffding", "beta-binomial", "weissman", "likelihood", "slab", "ellipsoid")
+OF_INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
+JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", "slab", "slab of the best"))
+METHODS = (*OF_INTERVALS, "weissman", "likelihood", "slab", "ellipsoid", *JOINT)
 MOST_WORK = 2 * 10**7
 NOT_READ = 3
 CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
@@ -1088,13 +1091,17 @@ class Data:
         self.batches = [list(zip(seen[a:b], count[a:b], strict=True)) for a, b in pairwise(start)]
         rising = all(a[0] < b[0] for batch in self.batches for a, b in pairwise(batch))
         require(rising, "the transitions of a batch do not rise")
-        self.intervals = self.method in ("clopper-pearson", "hoeffding", "beta-binomial")
+        self.first, _, self.second = self.method.partition("+")
+        self.intervals, self.likely = self.first in OF_INTERVALS, self.method.endswith("likelihood")
+        require(
+            not self.second or self.shared_by != "transitions", "two statements, and ties for one only", 1
+        )
         require(self.intervals or self.shared_by == "events", f"{self.method} shares δ in one way only")
         self.stated = own.integers("stated", most=len(STATED) - 1) or []
         require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
         self._read_episodes(own)
         self._read_prior(own)
-        unread = self.method in ("slab", "ellipsoid")
+        unread = self.first in ("slab", "ellipsoid") or self.second.startswith("slab")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )
@@ -1159,7 +1166,7 @@ class Data:
         return result
 
     def assumes(self, planned: bool) -> list[str]:
-        if self.method in ("clopper-pearson", "hoeffding", "weissman"):
+        if self.first in ("clopper-pearson", "hoeffding", "weissman"):
             words = "the visits of every event were fixed in advance, independently of outcomes"
             once = self.design == "trajectories" and not self.repeats and self.shared_by == "transitions"
             holds = not self.anytime and (self.design == "generative-fixed" or once)
@@ -1169,7 +1176,7 @@ class Data:
             if planned:
                 words = "the amount of data was fixed in advance"
         lines = [f"{words} (the data say: {self.design})"]
-        if self.method == "likelihood":
+        if self.likely:
             lines.append("batches were cut without looking at outcomes")
             if self.design == "adaptive" and self.planned is not None:
                 lines.append(f"{self.planned} episodes were planned before the first one")
@@ -1304,7 +1311,7 @@ class Balls:
 class Likelihood:
     """Σ K_f·log f(θ) ≥ T at the true parameters: batches after a pilot, each predicted by those before."""
 
-    def __init__(self, about: Learned, data: Data):
+    def __init__(self, about: Learned, data: Data, delta: Fraction):
         self.about, space = about, about.space
         self.unknown = [e for e in about.used if not is_number(about.polynomials[e])]
         self.forms = {e: space.affine(about.polynomials[e]) for e in self.unknown}
@@ -1312,14 +1319,14 @@ class Likelihood:
         self.planned = number is None and data.design != "adaptive"
         chosen = about.pilot_share
         require(chosen is None or number is not None, "shares of pilots where a plan decides", 1)
-        threshold: Fraction | None = log_of(data.delta)[0]
+        threshold: Fraction | None = log_of(delta)[0]
         shares = {pilot: 1}
         if number is not None:
             # Mixed with weights 1/((j+1)(j+2)), in whole shares; everything is multiplied by their sum.
             mixed = {number: 1} if chosen is None else {j: n for j, n in enumerate(chosen) if n}
             shares, total = {10 * j: n for j, n in mixed.items()}, sum(mixed.values())
             prices = [n * log_of(Fraction(n * (j + 1) * (j + 2), total))[1] for j, n in mixed.items()]
-            threshold = total * log_of(data.delta)[0] - sum(prices)
+            threshold = total * log_of(delta)[0] - sum(prices)
         search = Search(space, [self.forms[e] for e in self.unknown], data.prior)
         so_far, self.weight = dict.fromkeys(self.unknown, 0), dict.fromkeys(self.unknown, 0)
         for place, batch in enumerate(data.batches):
@@ -1532,7 +1539,7 @@ class Learned:
         self.pilot_share = own.integers("pilot_share", most=4096)
         fits = self.pilot_share is None or 0 < sum(self.pilot_share) <= 4096
         require(fits, "shares of pilots that are none, or too many")
-        likely = data is not None and data.method == "likelihood"
+        likely = data is not None and data.likely
         require(self.pilot_share is None or likely, "shares of pilots where there are none", 1)
         wanted = data is not None and data.intervals
         require((lower is not None) == (upper is not None) == wanted, "intervals do not fit the method", 1)
@@ -1579,16 +1586,20 @@ class Learned:
         self.likelihood: Likelihood | None = None
         if data is None:
             return
-        if data.method == "likelihood":
-            self.likelihood = Likelihood(self, data)
-        elif data.method == "weissman":
+        rest = data.delta
+        if data.method == "weissman":
             self.balls = Balls(self, data.delta)
-        else:
+        elif data.intervals:
             counted = self._transitions() if self.is_untied else self._events(data.shared_by == "events")
-            level = data.delta / max(len(counted), 1)
+            events, free = len(counted), len(self.space.free)
+            tenths = 1 if events < 2 * free else 5 if events < 8 * free else 9
+            rest = data.delta * tenths / 10 if data.second else Fraction(0)
+            level = (data.delta - rest) / max(events, 1)
             for number, (k, n, low, high) in enumerate(counted):
-                fits = interval_follows(data.method, k, n, low, high, level)
-                require(fits, f"interval {number} does not follow from the counts by {data.method}", 1)
+                fits = interval_follows(data.first, k, n, low, high, level)
+                require(fits, f"interval {number} does not follow from the counts by {data.first}", 1)
+        if data.likely:
+            self.likelihood = Likelihood(self, data, rest)
 
     def _events(self, paired: bool) -> list[tuple[int, int, Fraction, Fraction]]:
         events = self.events = Events(self, paired)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tightrope as tr
+from adversary.second import UNREAD, second_verdict
 from learning_cases import case, counts_of
 from tightrope.certificate.checker import check
 from tightrope.certificate.statistics.joint import share_of
+from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
+from tightrope.coupled.result import CoupledStatus
+from tightrope.coupled.value import Tree
 from tightrope.data.design import SamplingKind
+from tightrope.learning import bet_policy, coupling
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import best_steps, step_slopes
 from tightrope.regions.joint import split
+from tightrope.regions.polytope import Polytope
 from tightrope.statistics.confidence_budget import likelihood_share
 from tightrope.statistics.outcomes import Outcomes
 
@@ -96,6 +103,35 @@ def test_the_checker_takes_no_more_than_delta() -> None:
             continue
         claimed = changes.get("delta", DELTA) > DELTA
         assert claimed or not verdict.valid or verdict.word != "proved", changes
+
+
+def test_the_second_checker_reads_intervals_and_a_likelihood(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bet_policy, "why_no_bets", lambda *about: "of a test")
+    known, counts = case(SMALL), counts_of(SMALL)
+    result = learn(known.problem, counts, delta=DELTA, region="joint", sets="expression")
+    proof = certificate_of(result, counts)
+    assert proof.problem.data is not None and proof.problem.data.method == "beta-binomial+likelihood"
+    assert check(proof).valid
+    for name, changes, code in (("honest", {}, 0), ("less", {"delta": 0.5 * DELTA}, 1)):
+        save_certificate(_stolen(proof, **changes), tmp_path / name)
+        assert second_verdict(tmp_path / name) == code
+    save_certificate(_stolen(proof, method="beta-binomial+slab"), tmp_path / "bets")
+    assert second_verdict(tmp_path / "bets") == UNREAD
+
+
+def test_a_cap_on_refining_is_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, counts = case("aircraft(5,3)"), counts_of("aircraft(5,3)")
+    whole = learn(known.problem, counts, delta=DELTA, policy=known.policy)
+    assert isinstance(whole.region, Polytope)
+    cells = coupling.count_cells(known.model, whole.region)
+    assert 100 < cells < 2000
+    assert not any("refining ended" in note for note in whole.notes)
+    monkeypatch.setattr(Tree, "refine", lambda *about: CoupledStatus.CELL_LIMIT)
+    monkeypatch.setattr(Tree, "attains", lambda *about: False)
+    less = learn(known.problem, counts, delta=DELTA, policy=known.policy)
+    assert f"coupled sets: refining ended at its limit of {cells} cells; `effort` high goes on" in less.notes
 
 
 def test_a_policy_that_was_there_before_the_data_is_bet_on() -> None:

@@ -113,6 +113,7 @@ def find_coupled_policy(
     tried: list[Candidate] = []
     worst_points: list[FloatArray] = []
     origin, policy = "robust over the rectangular sets", robust
+    cells = limits.cells
     while True:
         left = begin + limits.seconds - time.perf_counter()
         value = bound_coupled_value(
@@ -120,9 +121,10 @@ def find_coupled_policy(
             objective,
             policy,
             gap=gap,
-            limits=replace(limits, seconds=max(left, 0.0)),
+            limits=replace(limits, seconds=max(left, 0.0), cells=max(cells, 1)),
             rectangular=rectangular_solutions(sets, objective, policy, precision, kernel),
         )
+        cells -= len(value.cells)
         guarantee = value.lower if maximises else value.upper
         tried.append(Candidate(origin, policy, guarantee))
         if best is None or best_value is None or _better(guarantee, best.guarantee, maximises):
@@ -135,7 +137,7 @@ def find_coupled_policy(
         limit = min(limit, value_there) if maximises else max(limit, value_there)
         repeated = any(there == candidate.policy for candidate in tried)
         close = abs(limit - best.guarantee) <= gap * best_value.width
-        if close or left <= 0.0:
+        if close or left <= 0.0 or cells <= 0:
             break
         if repeated or len(tried) == MOST_CANDIDATES:
             limit = optimum.between(worst_points, limit)
@@ -145,16 +147,17 @@ def find_coupled_policy(
         if any(policy == candidate.policy for candidate in tried):
             continue
         left = begin + limits.seconds - time.perf_counter()
-        if left <= 0.0:
+        if left <= 0.0 or cells <= 0:
             break
         value = bound_coupled_value(
             sets,
             objective,
             policy,
             gap=gap,
-            limits=replace(limits, seconds=left),
+            limits=replace(limits, seconds=left, cells=cells),
             rectangular=rectangular_solutions(sets, objective, policy, precision, kernel),
         )
+        cells -= len(value.cells)
         guarantee = value.lower if maximises else value.upper
         tried.append(Candidate("given", policy, guarantee))
         if _better(guarantee, best.guarantee, maximises):

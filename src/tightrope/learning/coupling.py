@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind, rectangular
-from tightrope.coupled.result import CoupledValue
+from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.synthesis import CoupledSynthesis, find_coupled_policy
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.coupled.value import CoupledLimits, bound_coupled_value
@@ -26,6 +26,7 @@ from tightrope.io.results import Interval
 from tightrope.learning.options import Effort
 from tightrope.learning.result import PolicyValue
 from tightrope.model.objective import Objective
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
@@ -44,21 +45,30 @@ the status says that it stopped.
 """
 
 
-PAYS = 1.04
-"""Coupled sets are tried where they are forecast to be so many times narrower."""
+PAYS = 1.01
+"""Coupled sets are tried where they are forecast to be so many times narrower. The forecast is of first
+order; what curvature takes away comes on top."""
 
 LEAST_GAIN = 1e-3
 """They count where they narrow an interval by this share of its width."""
 
-LEAST_SECONDS, TIMES = 10.0, 3.0
-"""They may take so long, or so many times what it took to get there, whichever is more."""
+WORK = 10_000.0
+"""What refining may cost by default, in thousandths of a second of an idle core, more for large models. It is
+counted in cells, so that the answer is the same on a busy machine."""
+
+LEAST_CELLS = 16
+CELLS, TIME = CoupledStatus.CELL_LIMIT, CoupledStatus.TIME_LIMIT
 
 
 def couple_all(
-    chain: Pipeline, solved: SolvedPolicies, fit: Fit | None = None, beyond: Sequence[bool] | None = None
+    chain: Pipeline,
+    solved: SolvedPolicies,
+    fit: Fit | None = None,
+    beyond: Sequence[bool] | None = None,
+    cells: int | None = None,
 ) -> SolvedPolicies:
     """All policies over one parameter vector; `beyond` what was asked: whether the robust one, the given
-    one."""
+    one, each with so many cells at most."""
     values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
     cut = cut_along_values(solved.prepared, chain.objective, [one.policy for one in values])
     if cut is not None:
@@ -66,18 +76,22 @@ def couple_all(
         solved = chain.solve(cut, solver.options, solver.deadline, alone=alone, fit=fit)
     robust, value, synthesis, solver = solved.robust, solved.value, None, solved.solver
     if value is not None and (beyond is None or beyond[1]):
-        deadline, now = solver.deadline, time.perf_counter()
-        if beyond is not None and math.isfinite(
-            deadline
-        ):  # half of the time; the search for a policy takes all
-            solver.deadline = now + 0.5 * (deadline - now)
-        value = replace(couple(solver, value), beyond=beyond is not None)
-        solver.deadline = deadline
+        value = replace(couple(solver, value, cells), beyond=beyond is not None)
     if robust is not None and (beyond is None or beyond[0]):
         betted = None if chain.bets is None else chain.bets.policy
-        robust, synthesis = couple_robust(solver, robust, betted)
+        robust, synthesis = couple_robust(solver, robust, betted, cells)
         robust = replace(robust, beyond=beyond is not None)
     return replace(solved, robust=robust, synthesis=synthesis, value=value)
+
+
+def count_cells(model: ParametricMDP, region: Polytope) -> int:
+    """How many cells of the region refining may split off by default: by what one costs, of linear programs
+    and of the chain's equations, as measured on models of all sizes."""
+    transitions, size = model.structure.transitions, region.coordinates.size
+    of_chain = transitions * model.states / max(model.choices, 1)
+    each = 1.0 + 0.02 * size**3 * math.sqrt(len(region.system.bound)) + of_chain / 1000.0
+    most = max(WORK, 0.1 * transitions) / each
+    return int(min(max(most, LEAST_CELLS), CoupledLimits.cells))
 
 
 def refine(
@@ -100,12 +114,17 @@ def refine(
     if not any(beyond):
         why = f"sets rectangular: coupled ones would be {gained}" if known else f"sets rectangular: {gained}"
         return replace(decisions, reasons=(*decisions.reasons, why)), solved
-    limit = COUPLED_SECONDS if high else max(LEAST_SECONDS, TIMES * spent)
-    solver, deadline = solved.solver, solved.solver.deadline
-    solver.deadline = min(deadline, begin + limit)
+    solver, cells = solved.solver, None if high else count_cells(chain.model, region)
+    solver.deadline = min(solver.deadline, begin + COUPLED_SECONDS)
     solver.solves_left = max(solver.solves_left, 5)
-    coupled = couple_all(chain, solved, fit, beyond)
+    coupled = couple_all(chain, solved, fit, beyond, cells)
     seconds = time.perf_counter() - begin
+    held = [value.coupled for value in (coupled.robust, coupled.value) if value is not None]
+    if any(value is not None and value.status in (CELLS, TIME) for value in held):
+        most = f"{cells} cells" if cells is not None else f"{COUPLED_SECONDS:g} s"
+        more = "" if high else "; `effort` high goes on"
+        for one in {coupled.solver, solver}:
+            one.notes.append(f"coupled sets: refining ended at its limit of {most}{more}")
     tried = [
         (sets, f"{name} policy", value.interval, round(took, 6), why)
         for sets, one, took, why in (
@@ -167,19 +186,19 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
 
 
 def couple_robust(
-    solver: PolicySolver, rectangular: PolicyValue, betted: Policy | None = None
+    solver: PolicySolver, rectangular: PolicyValue, betted: Policy | None = None, cells: int | None = None
 ) -> tuple[PolicyValue, CoupledSynthesis | None]:
     """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
     is one that was bet on.
     """
     if solver.objective.depends_on_step:
-        return couple(solver, rectangular), None
+        return couple(solver, rectangular, cells), None
     solver.progress("solve: the robust policy over the coupled set")
     synthesis = find_coupled_policy(
         solver.sets,
         solver.objective,
         gap=solver.options.coupled_gap,
-        limits=_limits(solver),
+        limits=_limits(solver, cells),
         robust=rectangular.policy,
         more=[] if betted is None or not betted.is_deterministic else [betted],
     )
@@ -188,7 +207,7 @@ def couple_robust(
     return _narrowed(solver, rectangular, synthesis.value), synthesis
 
 
-def couple(solver: PolicySolver, rectangular: PolicyValue) -> PolicyValue:
+def couple(solver: PolicySolver, rectangular: PolicyValue, cells: int | None = None) -> PolicyValue:
     """A given policy's value over the coupled set."""
     solver.progress("solve: a policy over the coupled set")
     value = bound_coupled_value(
@@ -196,7 +215,7 @@ def couple(solver: PolicySolver, rectangular: PolicyValue) -> PolicyValue:
         solver.objective,
         rectangular.policy,
         gap=solver.options.coupled_gap,
-        limits=_limits(solver),
+        limits=_limits(solver, cells),
         rectangular=rectangular.solutions,
     )
     return _narrowed(solver, rectangular, value)
@@ -210,9 +229,10 @@ def _narrowed(solver: PolicySolver, rectangular: PolicyValue, value: CoupledValu
     return replace(rectangular, interval=Interval(lower, upper), coupled=value)
 
 
-def _limits(solver: PolicySolver) -> CoupledLimits:
+def _limits(solver: PolicySolver, cells: int | None) -> CoupledLimits:
     left = solver.deadline - time.perf_counter()
-    return CoupledLimits(seconds=max(left, 0.0) if math.isfinite(left) else COUPLED_SECONDS)
+    seconds = max(left, 0.0) if math.isfinite(left) else COUPLED_SECONDS
+    return CoupledLimits(seconds=seconds, cells=cells or CoupledLimits.cells)
 
 
 def cut_along_values(

@@ -49,7 +49,7 @@ COUPLED_GAP = 0.02
 
 class Effort(Enum):
     """How much is spent on sets that are left open: rectangular ones alone; coupled ones where a forecast
-    says that they pay, within three times the time so far or ten seconds; coupled ones in any case.
+    says that they pay, as long as about ten seconds of an idle core; coupled ones in any case.
 
     >>> [one.value for one in Effort]
     ['quick', 'normal', 'high']

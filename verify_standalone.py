@@ -8,9 +8,9 @@ enclosed by rational series: for small models. It reads certificates of values, 
 learned ones by intervals of events or transitions, L1 balls, a likelihood, or intervals and a likelihood
 together, with tied, expression or rectangular sets. Exit code 0 means that every claim of every file is
 proved, 1 that one is not, or that the data contradict the model, 2 that a file is no certificate, 3 that it
-is one which this checker does not read: coupled proofs, slabs, ellipsoids, quotients, costs that were seen,
-or more work than it does. It compares nothing with a model or data: what it proves is about the problem
-written in the file.
+is one which this checker does not read: coupled proofs, slabs, ellipsoids, quotients, costs or returns that
+were seen, or more work than it does. It compares nothing with a model or data: what it proves is about the
+problem written in the file.
 """
 
 from __future__ import annotations
@@ -1124,7 +1124,9 @@ class Data:
         self.share = Fraction(0)
         if seen is None or share is None:
             return
-        require(len(seen) == 4 and len(share) == 1 and seen[0] <= 1, "no episodes")
+        require(len(seen) == 4 and seen[0] <= 3, "no episodes")
+        require(seen[0] <= 1, "returns of episodes are not read by this checker", NOT_READ)
+        require(len(share) == 1 and own.reals("returns") is None, "no episodes")
         method, number, successes, failures = seen
         self.share = Fraction(share[0])
         require(self.share > 0 and self.share + self.delta < 1, "parts of δ that are none")

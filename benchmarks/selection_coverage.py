@@ -110,6 +110,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--logs", type=int, default=2000)
     parser.add_argument("--episodes", type=int, default=150)
+    parser.add_argument("--ways", nargs="+", choices=sorted(WAYS), default=list(WAYS))
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     logs, episodes = (1, 70) if options.smoke else (options.logs, options.episodes)
@@ -118,7 +119,7 @@ def main() -> int:
     )
     too_many = 0
     for name in SYSTEMS:
-        for way in WAYS:
+        for way in options.ways:
             begin = time.perf_counter()
             mended, missed, width = measure(name, way, logs, episodes)
             share = missed / max(mended, 1)

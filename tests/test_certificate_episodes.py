@@ -275,3 +275,90 @@ def test_a_temporal_formula_of_a_chain(path: str, tmp_path: Path) -> None:
     swapped = forged(certificate, seen=np.array([method, number, failures, successes]))
     assert both(swapped, tmp_path) == (False, False)
     assert both(claiming(certificate, lower + 1e-6, upper), tmp_path) == (False, False)
+
+
+STEPS = 'R{"steps"}=? [ C<=6 ]'
+
+
+def earning() -> tr.ParametricMDP:
+    parameters = tr.Parameters.box(p=(0.05, 0.95), q=(0.05, 0.95))
+    p, q = parameters.symbols()
+    rows = [(0, "a", {1: p, 2: 1 - p}), (1, "a", {0: q, 2: 1 - q}), (2, "", {2: 1})]
+    return tr.build_from_rows(rows, parameters, labels={"end": [2]}, state_rewards={"steps": [1.0, 0.5, 0.0]})
+
+
+def returned(is_planned: bool) -> Any:
+    """200 episodes, their number fixed in advance or not."""
+    if is_planned:
+        model = earning()
+        return tr.Simulator(model.instantiate(p=0.6, q=0.3), model_hash=model.hash()).episodes(200, seed=3)
+    rng, episodes = np.random.default_rng(3), []
+    for _ in range(200):
+        state, steps = 0, []
+        while state != 2:
+            to = (1 - state) if rng.random() < (0.6, 0.3)[state] else 2
+            steps.append((state, "a", to))
+            state = to
+        episodes.append(steps)
+    return episodes
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+@pytest.mark.parametrize("property", [STEPS, 'R{"steps"}=? [ F "end" ]'])
+def test_returns_are_proved_beside_the_model(property: str, is_planned: bool, tmp_path: Path) -> None:
+    """Both ends where returns have a limit, the lower one alone where not; the log is scored again."""
+    model, data, file = earning(), returned(is_planned), tmp_path / "a.cert"
+    result = tr.learn(model.problem(property), data, delta=0.01)
+    tr.certify(result, file)
+    verdict = tr.verify(file, model=model, property=property, data=data)
+    assert verdict.word == "proved" and "; each returns at least" in verdict.assumes[-1]
+    assert ("at most" in verdict.assumes[-1]) == (property == STEPS)
+    assert ("fixed in advance" in verdict.assumes[-1]) == is_planned
+    lower, upper = verdict.values["robust policy"]
+    assert lower == pytest.approx(result.interval.lower, rel=1e-5)
+    assert upper == pytest.approx(result.interval.upper, rel=1e-5)
+    other = returned(is_planned)[:-1] if not is_planned else planned_less()
+    with pytest.raises(tr.CannotCertify, match="other data"):
+        tr.verify(file, model=model, property=property, data=other)
+    assert second_verdict(file) == 3
+
+
+def planned_less() -> Counts:
+    model = earning()
+    return tr.Simulator(model.instantiate(p=0.6, q=0.3), model_hash=model.hash()).episodes(199, seed=3)
+
+
+def test_forged_returns_prove_nothing_more(tmp_path: Path) -> None:
+    certificate = certificate_of(tr.learn(earning().problem(STEPS), returned(True), delta=0.01))
+    data = certificate.problem.data
+    rows, (share, low, high) = data.returns, data.seen_delta
+    lower, upper = certificate.claims[0].lower, certificate.claims[0].upper
+    assert check(certificate).valid and data.seen.tolist() == [2, 200, 0, 0]
+    assert low == pytest.approx(1.0) and high == pytest.approx(4.5)
+    assert not check(claiming(certificate, lower + 1e-5, upper)).valid
+    assert not check(claiming(certificate, lower, upper - 1e-5)).valid
+    assert not check(forged(certificate, seen_delta=np.array([share / 50, low, high]))).valid
+    assert not check(forged(certificate, seen=None, seen_delta=None, returns=None)).valid
+    assert not check(forged(certificate, returns=rows[rows[:, 0] == 1])).valid
+    many = rows[rows[:, 0] == 0][-1:] * np.array([1, 1, 0]) + np.array([0, 0, 200])
+    assert check(claiming(forged(certificate, returns=many), 1.0, 4.5)).word == "contradicted"
+    cases: list[dict[str, Any]] = [
+        {"seen": np.array([1, 200, 0, 0])},
+        {"seen": np.array([3, 200, 1, 0])},
+        {"seen": np.array([4, 200, 0, 0])},
+        {"seen_delta": np.array([share])},
+        {"seen_delta": np.array([share, high, low])},
+        {"seen_delta": np.array([share, low])},
+        {"returns": rows[::-1].copy()},
+        {"returns": rows * np.array([1, 1, 0.5])},
+        {"returns": rows + np.array([0, 0, 200])},
+        {"returns": rows * np.array([1, 0, 1])},
+        {"returns": None},
+        {"anytime": True},
+    ]
+    for case in cases:
+        with pytest.raises(tr.InputError, match="this is no certificate"):
+            check(forged(certificate, **case))
+    reach = honest()
+    with pytest.raises(tr.InputError, match="rewards that are known"):
+        check(forged(reach, seen=data.seen, seen_delta=data.seen_delta, returns=rows))

@@ -105,7 +105,8 @@ class Data:
     do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
     intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
     its own counts. `stated`: what else is said of them, numbers of `STATED`. `seen`, with a part of δ beside
-    that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`). `prior`: a
+    that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`), by `returns` the
+    end (0, 1) they are away from, how far, and how many are. `prior`: a
     parameter's number, and how often it counts as seen to happen and not to happen where batches are
     predicted.
     """
@@ -126,6 +127,7 @@ class Data:
     stated: OffsetArray | None = fields.integers("statements", most=len(STATED) - 1, optional=True)
     seen: OffsetArray | None = fields.integers("episodes", most=MOST_COUNTS, optional=True)
     seen_delta: FloatArray | None = fields.reals("shares", optional=True)
+    returns: FloatArray | None = fields.reals("returns", "3", least=0.0, optional=True)
     prior: FloatArray | None = fields.reals("priors", "3", least=0.0, most=MOST_STRENGTH, optional=True)
 
     def trouble(self) -> str | None:
@@ -138,7 +140,7 @@ class Data:
             return f"there are more than {MOST_COUNTS} counts"
         if self.stated is not None and np.any(np.diff(self.stated) <= 0):
             return "what is stated of the data does not rise"
-        if self.seen is not None or self.seen_delta is not None:
+        if self.seen is not None or self.seen_delta is not None or self.returns is not None:
             from tightrope.certificate.statistics.episodes import trouble
 
             if found := trouble(self):

@@ -458,11 +458,24 @@ def to_costs(counts: Counts, assumed: CostModel) -> Costs:
 def with_episodes(
     data: evidence.Data, seen: ObservedOutcomes, problem: certified.CertifiedProblem
 ) -> evidence.Data:
-    """The data with what episodes came to, where certificates cover that: frequencies, nothing weighed."""
-    if seen.successes is None or seen.failures is None or problem.misfit is not None:
+    """The data with what episodes came to, where certificates cover that: nothing weighed."""
+    if problem.misfit is not None or seen.from_steps or seen.is_weighted:
         return data
-    if seen.from_steps:
-        return data
+    if seen.returns is not None:
+        numbers = [3 if seen.planned is None else 2, seen.episodes, 0, 0]
+        ends = [end for end in seen.ends if math.isfinite(end)]
+        rows = [
+            np.stack([np.full(len(tally.value), float(side)), tally.value, tally.count], axis=1)
+            for side, tally in enumerate(seen.returns[: len(ends)])
+        ]
+        listed = np.concatenate(rows)
+        return replace(
+            data,
+            seen=np.array(numbers, dtype=np.int64),
+            seen_delta=np.array([seen.delta, *ends]),
+            returns=listed[listed[:, 1] > 0.0],
+        )
+    assert seen.successes is not None and seen.failures is not None
     ends = [seen.successes, seen.failures]
     if seen.complement != problem.objective.complement:
         ends.reverse()
@@ -476,9 +489,12 @@ def _met(claim: Claim, problem: certified.CertifiedProblem, seen: ObservedOutcom
         return claim
     if not episodes.is_about(problem, claim):
         return claim
-    for slack in (0.0, 1e-15, 1e-12, 1e-9):
-        lower = max(claim.lower, seen.interval.lower * (1 - slack))
-        upper = min(claim.upper, 1 - (1 - seen.interval.upper) * (1 - slack))
+    least, most = (0.0, 1.0) if seen.returns is None else seen.ends
+    for slack in (0.0, 1e-15, 1e-12, 1e-9, 1e-6):
+        lower = max(claim.lower, least + (seen.interval.lower - least) * (1 - slack))
+        upper = min(claim.upper, seen.interval.upper)
+        if math.isfinite(most):
+            upper = min(claim.upper, most - (most - seen.interval.upper) * (1 - slack))
         if lower > upper:
             raise Contradiction("the values of the model and those of episodes exclude each other")
         wanted = replace(claim, lower=lower, upper=upper)

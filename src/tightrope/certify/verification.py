@@ -7,6 +7,7 @@ sets, an assumed support) are the file's; what they mean is in the verdict's own
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
@@ -323,7 +324,7 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
             return f"other data: {contradiction.message}"
     rebuilt = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
     if statement.seen is not None and statement.seen_delta is not None:
-        found = _scored(certificate, own, counts, float(statement.seen_delta[0]))
+        found = _scored(certificate, own, counts, statement.seen_delta.tolist())
         if isinstance(found, str):
             return found
         rebuilt = with_episodes(rebuilt, found, problem)
@@ -331,9 +332,10 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
     return _differs("other data", first_difference(statement, rebuilt))
 
 
-def _scored(certificate: Certificate, own: Own, counts: Counts, delta: float) -> ObservedOutcomes | str:
-    """What the user's own episodes come to, counted again, or why they do not. Of a process with choices they
-    are taken to be those of the given policy, as the certificate says that it assumes."""
+def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[float]) -> ObservedOutcomes | str:
+    """What the user's own episodes come to, counted again, or why they do not; `about` is δ, and what returns
+    lie between. Of a process with choices they are taken to be those of the given policy, as the certificate
+    says that it assumes."""
     from tightrope.certify.problem import Asked
     from tightrope.learning.outcomes import Unobserved, observe
     from tightrope.learning.products import TemporalFormulas
@@ -353,7 +355,11 @@ def _scored(certificate: Certificate, own: Own, counts: Counts, delta: float) ->
         weights = claim.weights(certificate.problem.graph.choices)
         if claim.name == "given policy" and weights is not None:
             policy = Policy(own.model, weights[: own.model.structure.choices])
-    seen = observe(problem, counts, delta, policy=policy, behaviour=policy)
+    ends = (about[1], about[2] if about[2:] else math.inf) if about[1:] else None
+    try:
+        seen = observe(problem, counts, about[0], policy=policy, behaviour=policy, return_range=ends)
+    except InputError as error:
+        return f"episodes of other data: {error.message}"
     return f"episodes of other data: {seen.reason}" if isinstance(seen, Unobserved) else seen
 
 

@@ -15,8 +15,10 @@ say what an episode returned, and what one that is not decided could still bring
 *How δ is shared out* is decided before outcomes are looked at (`share`), from the model, the property, the
 design and the number of episodes where that was fixed in advance: a number that followed from outcomes would
 not be free to choose among statements. At a few points of the domain both parts are forecast, the model's
-from the counts that are expected there, or by a formula where that takes long; the part that is narrower
-there gets nine tenths, and both the same where the points disagree. A wrong forecast costs width alone.
+from the counts that are expected there, or by a formula where that takes long; the part that is clearly
+narrower there gets nine tenths. Where neither is, two thirds are for outcomes, whose width depends more on δ
+than the model's, which pays for its parameters as well: then about a tenth of the width is the most that is
+lost, whichever turns out to be narrower. A wrong forecast costs width alone.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ class ObservedOutcomes(Record):
     * `planned` is the number of episodes that was fixed beforehand, None where any stopping is allowed.
     * `complement`: the value is 1 − what was counted.
     * `policy` says whose value it is, and how the log was collected.
-    * `from_steps`: the episodes were put together from steps of the log; no certificate holds them.
+    * `from_steps`: the episodes were put together from steps of the log, `is_weighted`: they were collected
+      by another policy; no certificate holds such.
     * `model`: the interval of the same value over the model's sets, and `contradiction` words where the two
       exclude each other. `total` is δ of both together.
     """
@@ -108,6 +111,7 @@ class ObservedOutcomes(Record):
     stated: tuple[Assumed, ...] = ()
     total: float = 0.0
     from_steps: bool = False
+    is_weighted: bool = False
 
     @property
     def text(self) -> str:
@@ -302,6 +306,7 @@ class Observation:
             returns,
             stated=self.stated,
             from_steps=self.queues is not None,
+            is_weighted=self.is_weighted,
         )
 
 
@@ -444,6 +449,10 @@ def _rules(
 MOST_OF_IT = 0.9
 """The part of δ for what is forecast to be better."""
 
+IN_DOUBT, OUTCOMES, MODEL = 2.0 / 3.0, 0.4, 0.25
+"""The part of δ for outcomes where by the forecasts neither they are e^OUTCOMES times as narrow as the model,
+nor it e^MODEL times as narrow as they."""
+
 MANY_PARAMETERS = 400
 """Beyond so many the model's part is not forecast: its sets hold one distribution at a time."""
 
@@ -466,11 +475,10 @@ def share(seen: Observation, chain: Any) -> float:
     if len(model.parameters) > MANY_PARAMETERS:
         return MOST_OF_IT
     logs = np.array(list(_forecasts(seen, chain, number)))
-    if not len(logs):
-        return 0.5
-    if abs(float(logs.sum())) < 0.5 * float(np.abs(logs).sum()):
-        return 0.5
-    return MOST_OF_IT if float(logs.mean()) > 0.0 else 1.0 - MOST_OF_IT
+    ahead = float(logs.mean()) if len(logs) else 0.0
+    if abs(ahead) < 0.5 * float(np.abs(logs).sum()) / max(len(logs), 1) or -MODEL < ahead < OUTCOMES:
+        return IN_DOUBT
+    return MOST_OF_IT if ahead > 0.0 else 1.0 - MOST_OF_IT
 
 
 def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:

@@ -6,9 +6,12 @@ state and are independent, at least k reached what is asked for and at least f c
 probability of that, before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below
 every p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or above and below those
 that the beta-binomial mixture excludes at 1/δ₂, at all n together
-(`tightrope.certificate.statistics.intervals`): an episode that is not decided counts against either end. With
-probability at least 1 − δ₁ − δ₂ that and all that rests on the counts of transitions hold together, whatever
-the two have to do with each other.
+(`tightrope.certificate.statistics.intervals`): an episode that is not decided counts against either end. Of
+rewards the returns are counted, above a number that they are never below, and below one that they are never
+above, where there is one; each end is bet on at δ₂/2, or the lower one alone at δ₂
+(`tightrope.certificate.statistics.returns`): what an episode could still bring counts against either end.
+With probability at least 1 − δ₁ − δ₂ that and all that rests on the counts of transitions hold together,
+whatever the two have to do with each other.
 
 No end of an interval is in a file: where a claim goes beyond what the model proves, its end is asked for
 here. Where the two parts exclude each other, no value is left: the data contradict the model.
@@ -16,39 +19,67 @@ here. Where the two parts exclude each other, no value is left: the data contrad
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tightrope.certificate.fields import LARGEST
 from tightrope.certificate.statistics.intervals import Intervals
-from tightrope.certificate.verdict import Assumption, Contradiction
+from tightrope.certificate.statistics.returns import exceeds
+from tightrope.certificate.verdict import Assumption, Contradiction, exactly
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data
     from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
 
-METHODS = ("clopper-pearson", "beta-binomial")
+METHODS = ("clopper-pearson", "beta-binomial", "betting on a planned number", "betting")
+REWARDS = ("REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
 
 
 def trouble(data: Data) -> str | None:
     """Why what is said of episodes cannot be."""
-    if data.seen is None or data.seen_delta is None or (len(data.seen), len(data.seen_delta)) != (4, 1):
+    if data.seen is None or data.seen_delta is None or len(data.seen) != 4 or data.seen[0] >= len(METHODS):
         return "episodes are a method, their number, successes and failures, with a part of δ"
     method, episodes, successes, failures = data.seen.tolist()
     known = episodes if data.episodes is None else data.episodes
-    if method >= len(METHODS) or successes + failures > episodes or episodes > known:
+    if successes + failures > episodes or episodes > known:
         return "more episodes, or more that are decided, than there are"
+    if found := _trouble_with_returns(data, method, episodes):
+        return found
     share = Fraction(data.seen_delta[0])
     if share <= 0 or Fraction(data.delta) + share >= 1:
         return "the parts of δ are no parts of a probability"
     planned = data.design == "trajectories" and not data.anytime
-    return None if method or planned else "a number of episodes that was not fixed in advance"
+    return None if method % 2 or planned else "a number of episodes that was not fixed in advance"
+
+
+def _trouble_with_returns(data: Data, method: int, episodes: int) -> str | None:
+    assert data.seen is not None and data.seen_delta is not None
+    ends, rows = data.seen_delta[1:], data.returns
+    if method < 2:
+        return None if rows is None and len(ends) == 0 else "returns of episodes that are counted"
+    if rows is None or len(ends) not in (1, 2) or np.any(np.diff(ends) <= 0) or data.seen[2:].any():
+        return "returns have one end or two, and no successes"
+    side, value, count = rows.T
+    one = np.diff(side) == 0
+    rising = np.all(np.diff(side) >= 0) and np.all(np.diff(value)[one] > 0) and np.all(value > 0)
+    whole = np.isin(side, np.arange(len(ends))).all() and np.all((count >= 1) & (count == np.floor(count)))
+    few = all(count[side == i].sum() <= min(episodes, 2**50) for i in range(2))
+    return None if rising and whole and few else "returns are no list of values above 0"
 
 
 def trouble_with(problem: CertifiedProblem) -> str | None:
     """Why episodes say nothing of what is asked."""
     if problem.misfit is not None:
         return "episodes are those of a chain or a given policy, and of the process that the model is of"
-    return None if problem.objective.is_probability else "episodes are counted for a probability"
+    objective, data = problem.objective, problem.data
+    if data is not None and data.returns is not None:
+        fits = objective.kind in REWARDS and objective.earned is None
+        return None if fits else "returns are those of rewards that are known"
+    return None if objective.is_probability else "episodes are counted for a probability"
 
 
 def is_about(problem: CertifiedProblem, claim: Claim) -> bool:
@@ -67,9 +98,12 @@ def trouble_of(certificate: Certificate) -> str | None:
 
 def assumption(data: Data, given: bool) -> Assumption:
     assert data.seen is not None
-    fixed = ", and their number was fixed in advance" if data.seen[0] == 0 else ""
+    fixed = ", and their number was fixed in advance" if data.seen[0] % 2 == 0 else ""
     whose = "the given policy" if given else "the chain"
     words = f"{data.seen[1]} episodes from the initial state are independent draws of {whose}{fixed}"
+    if data.returns is not None and data.seen_delta is not None:
+        least, *most = map(exactly, data.seen_delta[1:].tolist())
+        words += f"; each returns at least {least}" + "".join(f" and at most {end}" for end in most)
     return "episodes", "stated", words
 
 
@@ -79,13 +113,27 @@ def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tu
     if not is_about(problem, claim):
         return low, high
     assert data is not None and data.seen is not None and data.seen_delta is not None
+    episodes = int(data.seen[1])
+    above, below = _of_counts(problem, data) if data.returns is None else _of_returns(data)
+    if above(high) or below(low):
+        raise Contradiction(f"the value of the {claim.name} is not that of {episodes} episodes")
+    low = Fraction(claim.lower) if claim.lower > low and above(claim.lower) else low
+    return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high
+
+
+_Ends = tuple[Callable[[Any], bool], Callable[[Any], bool]]
+"""Whether the value is above, and whether it is below a number."""
+
+
+def _of_counts(problem: CertifiedProblem, data: Data) -> _Ends:
+    assert data.seen is not None and data.seen_delta is not None
     method, episodes, successes, failures = data.seen.tolist()
     if problem.objective.complement:
         successes, failures = failures, successes
     intervals = Intervals(METHODS[method], Fraction(data.seen_delta[0]))
 
     def above(end: Any) -> bool:
-        """Whether the value is above; of 0, where it happened at all."""
+        """Of 0, where it happened at all."""
         inside = 0 < end < 1 and intervals.holds(successes, episodes, Fraction(end), False)
         return inside or (end == 0 and successes > 0)
 
@@ -93,7 +141,19 @@ def improved(problem: CertifiedProblem, claim: Claim, low: Any, high: Any) -> tu
         inside = 0 < end < 1 and intervals.holds(episodes - failures, episodes, Fraction(end), True)
         return inside or (end == 1 and failures > 0)
 
-    if above(high) or below(low):
-        raise Contradiction(f"the value of the {claim.name} is not that of {episodes} episodes")
-    low = Fraction(claim.lower) if claim.lower > low and above(claim.lower) else low
-    return low, Fraction(claim.upper) if claim.upper < high and below(claim.upper) else high
+    return above, below
+
+
+def _of_returns(data: Data) -> _Ends:
+    assert data.seen is not None and data.seen_delta is not None and data.returns is not None
+    rows, (share, *ends) = data.returns, map(Fraction, data.seen_delta.tolist())
+    planned, episodes = data.seen[0] % 2 == 0, int(data.seen[1])
+
+    def holds(side: int, end: Any) -> bool:
+        if side >= len(ends) or not -LARGEST <= end <= LARGEST:
+            return False
+        m = Fraction(end) - ends[0] if side == 0 else ends[1] - Fraction(end)
+        m = Fraction(nextafter(float(m), inf))  # in few bits: what is above more is above m
+        return exceeds(rows[rows[:, 0] == side, 1:], episodes, m, share / len(ends), planned)
+
+    return (lambda end: holds(0, end)), (lambda end: holds(1, end))

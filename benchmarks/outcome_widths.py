@@ -116,7 +116,7 @@ def widths(systems: int, first: int = 0) -> bool:
             begin = time.perf_counter()
             one = system(seed)
             model, outcomes, both, share = compare(one, delta)
-            ratios.append(both / min(model, outcomes))
+            ratios.append(both / max(min(model, outcomes), 1e-12))
             print(
                 f"{delta:<6g} {one.name:58s} model {model:.4f}, outcomes {outcomes:.4f}, both {both:.4f}: "
                 f"{ratios[-1]:.3f} (share {share:.1f}, {time.perf_counter() - begin:.1f} s)",

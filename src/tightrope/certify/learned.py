@@ -463,16 +463,16 @@ def with_episodes(
         return data
     if seen.returns is not None:
         numbers = [3 if seen.planned is None else 2, seen.episodes, 0, 0]
-        ends = [end for end in seen.ends if math.isfinite(end)]
+        limits = [end for end in seen.ends if math.isfinite(end)]
         rows = [
             np.stack([np.full(len(tally.value), float(side)), tally.value, tally.count], axis=1)
-            for side, tally in enumerate(seen.returns[: len(ends)])
+            for side, tally in enumerate(seen.returns[: len(limits)])
         ]
         listed = np.concatenate(rows)
         return replace(
             data,
             seen=np.array(numbers, dtype=np.int64),
-            seen_delta=np.array([seen.delta, *ends]),
+            seen_delta=np.array([seen.delta, *limits]),
             returns=listed[listed[:, 1] > 0.0],
         )
     assert seen.successes is not None and seen.failures is not None

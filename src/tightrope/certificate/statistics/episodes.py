@@ -47,8 +47,8 @@ def trouble(data: Data) -> str | None:
     known = episodes if data.episodes is None else data.episodes
     if successes + failures > episodes or episodes > known:
         return "more episodes, or more that are decided, than there are"
-    if found := _trouble_with_returns(data, method, episodes):
-        return found
+    if wrong := _trouble_with_returns(data, method, episodes):
+        return wrong
     share = Fraction(data.seen_delta[0])
     if share <= 0 or Fraction(data.delta) + share >= 1:
         return "the parts of δ are no parts of a probability"

@@ -47,7 +47,7 @@ def exceeds(returns: FloatArray, number: int, m: Fraction, gamma: Fraction, plan
     weight = np.exp(guess - guess.max())
     share = np.floor(weight / weight.sum() * _SHARES).astype(np.int64)
     whole, total = int(share.sum()), 0
-    spend("returns", 400 * np.count_nonzero(share) * (len(count) + 2))
+    spend("returns", 400 * int(np.count_nonzero(share)) * (len(count) + 2))
     for f, part in zip(used, share.tolist(), strict=True):
         if part:
             logs = [c * _log(1 - f + f * Fraction(y) / m) for y, c in zip(value.tolist(), count, strict=True)]

@@ -446,3 +446,30 @@ def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.Captur
     assert " ".join(capsys.readouterr().err.split()) == "warning: untied sets: the time limit was reached"
     with pytest.raises(CannotCertify, match="rectangular sets: limit: the time limit was reached"):
         leave_with([stopped("untied"), stopped("rectangular", "the time limit was reached")], True)
+
+
+def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All answers hold together: each gets its share; selections name some of them."""
+    model, data, properties = tmp_path / "m.prism", tmp_path / "d.csv", tmp_path / "q.props"
+    model.write_text(
+        "mdp const double p; module m s : [0..2]; [a] s=0 -> p : (s'=1) + 1-p : (s'=2); "
+        "[b] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2); [] s>0 -> true; endmodule label \"goal\" = s=1;"
+    )
+    data.write_text("state,action,next_state,count\n0,a,1,80\n0,a,2,23\n")
+    properties.write_text(
+        '"reach": Pmax=? [ F "goal" ];\nPmin=? [ F<=3 "goal" ];\n"not": P>=0.5 [ F "goal" ];'
+    )
+    words = ["learn", str(model), "--data", str(data), "--json", "--effort", "quick"]
+    words += ["--states", "index", "--design", "fixed", "--accept-nominal", "--delta"]
+    asked = ["--prop", f"{properties}#reach,2", "-o", str(tmp_path / "out")]
+    assert run([*words, "0.04", *asked]) == 0
+    together = json.loads(capsys.readouterr().out)
+    assert [each["ledger"]["delta"] for each in together] == [0.02, 0.02]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["02", "reach"]
+    assert run([*words, "0.02", "--prop", f"{properties}#reach"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert alone["robust_policy"] == together[0]["robust_policy"]
+    assert run([*words, "0.02", "--prop", str(properties), "--certificate", str(tmp_path / "c")]) == 2
+    assert "--certificate goes with one property, not 3" in capsys.readouterr().err
+    assert run([*words, "0.02", "--prop", f"{properties}#other"]) == 2
+    assert "there is no property 'other'" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.optimize import linprog
 
 import tightrope as tr
 from tightrope.cli.app import run
+from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.product import lift_model, product_with_memory
 
@@ -340,7 +342,7 @@ def test_what_is_refused() -> None:
         ('multi(P=? [ F "a" ], P>=0.5 [ F "b" ])', "says its direction"),
         ('1 + multi(Pmax=? [ F "a" ], P>=0.5 [ F "b" ])', "stands alone"),
         ('multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ], Pmax=? [ X "b" ])', "asks for 3 values at once"),
-        ('multi(Rmax=? [ F "a" ], P>=0.5 [ F "b" ])', "rewards are total ones"),
+        ('multi(Rmax=? [ F "a" ], P>=0.5 [ F "b" ])', "rewards are total ones, or those of some steps"),
         ("multi(1, 2)", "are P and R operators"),
     ):
         with pytest.raises(tr.InputError, match=message):
@@ -357,3 +359,54 @@ def test_check_prints_points(tmp_path: Any, capsys: pytest.CaptureFixture[str]) 
     assert "a policy attains" in capsys.readouterr().out
     assert run(["check", str(file), "--prop", "multi(P>=0.4 [ F s=1 ], P>=0.5 [ F s=2 ])", "--json"]) == 0
     assert '"answer": "true"' in capsys.readouterr().out.replace('":"', '": "')
+
+
+STEPS = """mdp
+module m
+  s : [0..3];
+  [a] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+  [b] s=0 -> 0.2 : (s'=3) + 0.8 : (s'=0);
+  [c] s=1 -> 0.7 : (s'=0) + 0.3 : (s'=3);
+  [d] s=1 -> (s'=2);
+  [e] s=2 -> 0.9 : (s'=0) + 0.1 : (s'=2);
+  [f] s=3 -> true;
+endmodule
+rewards "c" s=1 : 2; [b] true : 1; s=3 : 1; endrewards
+rewards "d" [a] true : 1; s=2 : 3; endrewards
+"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        'multi(R{"c"}max=? [ C<=5 ], R{"d"}>=4 [ C<=6 ])',
+        'multi(R{"d"}max=? [ C<=5 ], P>=0.4 [ F<=4 s=3 ])',
+        'multi(R{"c"}min=? [ C<=5 ], P>=0.4 [ F<=4 s=3 ])',
+        'multi(R{"d"}max=? [ C<6 ], R{"c"}<=3 [ C<=5 ])',
+        'multi(R{"c"}>=4 [ C<=5 ], R{"d"}>=6 [ C<=6 ])',
+    ],
+)
+def test_bounds_on_steps_beside_storm(asked: str, tmp_path: Path) -> None:
+    stormpy = pytest.importorskip("stormpy")
+    file = tmp_path / "m.prism"
+    file.write_text(STEPS)
+    answer = tr.solve(tr.load(file), asked)
+    program = stormpy.parse_prism_program(str(file))
+    (formula,) = stormpy.parse_properties(asked.replace("C<6", "C<=5"), program)
+    value = stormpy.model_checking(stormpy.build_model(program, [formula]), formula)
+    if answer.bounds is None:
+        assert answer.truth in str(value)
+    else:
+        assert answer.bounds[0] - 1e-4 <= value.get_value(0) <= answer.bounds[1] + 1e-4
+
+
+def test_one_objective_of_some_steps_is_the_plain_one(tmp_path: Path) -> None:
+    file = tmp_path / "m.prism"
+    file.write_text(STEPS)
+    model = tr.load(file)
+    for steps in (0, 1, 7):
+        alone = tr.solve(model, f'R{{"c"}}max=? [ C<={steps} ]').bounds
+        among = tr.solve(model, f'multi(R{{"c"}}max=? [ C<={steps} ], P>=0 [ F s=3 ])').bounds
+        assert among[0] - 1e-9 <= alone[1] and alone[0] <= among[1] + 1e-9
+    with pytest.raises(InputError, match="a number of steps cannot be negative"):
+        tr.solve(model, 'multi(R{"c"}max=? [ C<=-1 ], P>=0 [ F s=3 ])')

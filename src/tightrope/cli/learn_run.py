@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType, structs
 
-from tightrope.atomic import atomic_write
+from tightrope.atomic import atomic_write, explain_errors
 from tightrope.cli.options import (
     parse_constants,
     refuse,
@@ -30,6 +30,7 @@ from tightrope.cli.options import (
 )
 from tightrope.cli.output import (
     PhaseProgress,
+    gathering_json,
     group,
     leave,
     memory_text,
@@ -43,6 +44,7 @@ from tightrope.cli.output import (
 )
 from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
 from tightrope.cli.sources import (
+    PROPERTY_SUFFIXES,
     LoadedModel,
     Subject,
     TimedModel,
@@ -56,7 +58,7 @@ from tightrope.cli.sources import (
     require_parameters,
 )
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import ANSWER_FILE, AnswerDocument
 from tightrope.io.coding import Real, to_plain, to_text
 from tightrope.io.output import CERTIFICATE, DRN, POLICY, OutputDirectory, OutputFile, claim, claim_file
@@ -213,7 +215,48 @@ OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
 
 def run(request: LearnRequest) -> None:
-    """Learn, write what is wanted, print the result."""
+    """Learn about every property that is asked, one after the other: all answers hold together, each at an
+    equal share of δ. The exit code is that of the worst."""
+    files = () if request.prop is None else read_properties([request.prop]).files
+    several = [(file, each) for file in files for each in file.wanted]
+    if len(several) < 2:
+        run_one(request)
+        return
+    check_delta(request.delta)
+    if request.certificate is not None:
+        raise InputError(f"--certificate goes with one property, not {len(several)}")
+    if request.output is not None and request.output.suffix:
+        raise InputError(
+            f"the answers to {len(several)} properties are written into a directory", hint="name one: -o DIR"
+        )
+    share = f"{request.delta:g}/{len(several)}"
+    warn(f"{len(several)} properties: all answers hold together, each at δ = {share}")
+    if request.output is not None:
+        with explain_errors(request.output):
+            request.output.mkdir(exist_ok=True)
+    troubles: list[str] = []
+    with gathering_json() if request.json else nullcontext():
+        for number, (file, each) in enumerate(several, start=1):
+            place = file.properties.index(each) + 1
+            text = file.file if Path(file.file).suffix in PROPERTY_SUFFIXES else file.source
+            name = each.name or f"{number:02}"
+            try:
+                run_one(
+                    replace(
+                        request,
+                        prop=f"{text}#{place}",
+                        delta=request.delta / len(several),
+                        output=None if request.output is None else request.output / name,
+                    )
+                )
+            except CannotCertify as error:
+                troubles.append(f"{each.text}: {error}")
+    if troubles:
+        raise CannotCertify("\n".join(troubles))
+
+
+def run_one(request: LearnRequest) -> None:
+    """Learn about one property, write what is wanted, print the result."""
     timed = is_continuous(request.model)
     if timed:
         refuse_options(request, NOT_TIMED)
@@ -586,7 +629,7 @@ def asks_other(prop: str | None) -> bool:
     if prop is None:
         return False
     files = read_properties([prop]).files
-    kinds = [kind_of(one.formula, file) for file in files for one in file.properties]
+    kinds = [kind_of(one.formula, file) for file in files for one in file.wanted]
     return len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL)
 
 
@@ -611,10 +654,8 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     loaded: LoadedModel | TimedModel = load(
         request.model, properties.model_constants(constants), request.param, request.domain
     )
-    queries = properties.queries(loaded, constants)
-    if len(queries) != 1:
-        raise InputError(f"learning goes with one property, not {len(queries)}")
-    problem = Problem(loaded.model, queries[0])
+    (query,) = properties.queries(loaded, constants)
+    problem = Problem(loaded.model, query)
     words: dict[str, Any] = {**request.learn_options().words}
     require_parameters(loaded)
     if timed:

@@ -33,7 +33,27 @@ def print_json(result: Struct | Mapping[str, object]) -> None:
     """One JSON object on one line of stdout: a record of `tightrope.io.documents`, or a mapping."""
     from tightrope.io.coding import to_plain
 
-    typer.echo(json.dumps(to_plain(result), allow_nan=False))
+    if _gathered is not None:
+        _gathered.append(to_plain(result))
+    else:
+        typer.echo(json.dumps(to_plain(result), allow_nan=False))
+
+
+_gathered: list[object] | None = None
+
+
+@contextmanager
+def gathering_json() -> Iterator[None]:
+    """The objects that are printed inside are printed as one list in the end."""
+    global _gathered
+    gathered: list[object] = []
+    _gathered = gathered
+    try:
+        yield
+    finally:
+        _gathered = None
+        if gathered:
+            typer.echo(json.dumps(gathered, allow_nan=False))
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:

@@ -328,7 +328,7 @@ class PropertyTexts:
             terminal_reward=terminal_reward,
         )
         structure = model.structure
-        queries = [read_query(one, file, structure, options) for file in files for one in file.properties]
+        queries = [read_query(one, file, structure, options) for file in files for one in file.wanted]
         if not queries:
             raise InputError("there is no property to check", Location(files[0].file))
         return queries
@@ -358,7 +358,8 @@ def is_jani(source: str) -> bool:
 def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
     """Parse every `--prop`: a property file by its name, anything else as a property."""
     files = []
-    for text in texts or ():
+    for given in texts or ():
+        text, names = _split_names(given)
         path = Path(text)
         if path.suffix in PROPERTY_SUFFIXES:
             try:
@@ -367,10 +368,30 @@ def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
                 raise InputError(f"cannot be read: {error.strerror}", Location(text)) from None
             except UnicodeDecodeError:
                 raise InputError("this is not a text file in UTF-8", Location(text)) from None
-            files.append(parse_properties(source, text))
+            file = parse_properties(source, text)
         else:
-            files.append(parse_properties(text, "--prop"))
+            file = parse_properties(text, "--prop")
+        files.append(file if names is None else _choose(file, names))
     return PropertyTexts(tuple(files))
+
+
+def _split_names(text: str) -> tuple[str, list[str] | None]:
+    """`goals.props#reach,3`: the file, or the text, and the properties of it that are wanted."""
+    before, mark, names = text.rpartition("#")
+    return (before, [name.strip() for name in names.split(",")]) if mark else (text, None)
+
+
+def _choose(file: PropertyFile, names: Sequence[str]) -> PropertyFile:
+    places = {each.name: i for i, each in enumerate(file.properties) if each.name is not None}
+    numbers = {str(i): i - 1 for i in range(1, len(file.properties) + 1)}
+    chosen = []
+    for name in names:
+        place = places.get(name, numbers.get(name))
+        if place is None:
+            listed = ", ".join(each.name or str(i) for i, each in enumerate(file.properties, start=1))
+            raise InputError(f"there is no property '{name}'", Location(file.file), f"there are: {listed}")
+        chosen.append(place)
+    return replace(file, chosen=tuple(chosen))
 
 
 @dataclass(frozen=True)
@@ -433,7 +454,10 @@ def load_subject(
         warn(NUMBERS_UNUSED)
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if len(queries) != 1:
-        raise InputError(f"learning goes with one property, not {len(queries)}")
+        raise InputError(
+            f"one property is wanted here, not {len(queries)}",
+            hint="name one: --prop goals.props#NAME, or its number; 'learn' takes all",
+        )
     query, product = queries[0], None
     if pomdp is not None and not query.is_plain:
         raise InputError(

@@ -21,6 +21,9 @@ satisfies all that its memory has settled, and of the formulas about what happen
 largest sets that can be satisfied together almost surely. The model that is solved has one state for each
 such component, with all ways out of it and a choice to stop for every such set.
 
+Rewards of the first k steps (`C<=k`) are those of choices while a counter beside the automata is below k; no
+play earns them for ever. Bounds on steps inside paths are part of the automata.
+
 Maximised rewards are sums of gains until a play stops, minimised ones sums of costs. Both together are
 added with their signs, which has a meaning where nothing can be earned or paid for ever; otherwise it is
 refused. Where only gains are asked for, one that can be earned for ever is worth ∞ to every mixture in which
@@ -51,7 +54,7 @@ from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
-from tightrope.model.product import Letters, beside, product_of
+from tightrope.model.product import Automaton, Letters, beside, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
@@ -63,7 +66,7 @@ from tightrope.prism.parse.property_syntax import (
     RewardOperator,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import Complaint, position_of
+from tightrope.prism.parse.syntax import Complaint, Type, position_of
 from tightrope.prism.properties.resolve import reward_structure_of, threshold_of
 from tightrope.prism.properties.shape import check_is_path, has_operators
 from tightrope.prism.properties.state_formulas import StateFormulas
@@ -71,6 +74,7 @@ from tightrope.solver.solution import Solution
 
 MOST_WEIGHTS = 200
 MOST_OF_CURVE = 40
+MOST_STEPS = 10_000
 MARGIN = 1e-9
 SHARE = Fraction(1, 1 << 40)
 """How often a mixture draws policies that earn an objective for ever, where one can be."""
@@ -89,6 +93,8 @@ class SingleObjective:
     reward: FloatArray | None = None
     threshold: Fraction | None = None
     is_strict: bool = False
+    steps: int | None = None
+    """The reward is that of so many steps."""
 
     @property
     def is_cost(self) -> bool:
@@ -227,8 +233,14 @@ def _read(
     wish = SingleObjective(file.text_of(part), is_maximised, is_strict=part.comparison in ("<", ">"))
     path = part.path
     if isinstance(path, RewardFormula):
-        if not part.is_reward or path.operator is not RewardOperator.TOTAL:
-            raise Complaint("in multi(…) rewards are total ones", path.position, 'write R{"name"}max=? [ C ]')
+        if not part.is_reward or path.operator not in (RewardOperator.TOTAL, RewardOperator.CUMULATIVE):
+            raise Complaint(
+                "in multi(…) rewards are total ones, or those of some steps",
+                path.position,
+                'write R{"name"}max=? [ C ] or [ C<=k ]',
+            )
+        if path.bound is not None:
+            wish = replace(wish, steps=_step_number(path, formulas))
         reward = reward_structure_of(part, structure).per_choice(structure)
         if (reward < 0).any():
             raise Complaint("in multi(…) rewards are not negative", part.position)
@@ -242,6 +254,18 @@ def _read(
     return replace(wish, formula=formula if is_maximised else negation, threshold=turned)
 
 
+def _step_number(path: RewardFormula, formulas: StateFormulas) -> int:
+    assert path.bound is not None
+    steps = formulas.number(path.bound, Type.INT, "a number of steps") - path.bound_strict
+    if steps < 0:
+        raise Complaint("a number of steps cannot be negative", position_of(path.bound))
+    if steps > MOST_STEPS:
+        raise Complaint(
+            f"in multi(…) rewards are those of up to {MOST_STEPS:,} steps", position_of(path.bound)
+        )
+    return int(steps)
+
+
 def _earned_for_ever(
     model: MDP | IntervalMDP, wishes: Sequence[SingleObjective], solve: Solve, start: int
 ) -> dict[int, Policy]:
@@ -252,7 +276,11 @@ def _earned_for_ever(
     components = maximal_end_components(Support.of(model))
     endless = {}
     for number, wish in enumerate(wishes):
-        if wish.reward is None or not (components.internal & (wish.reward > 0)).any():
+        if (
+            wish.reward is None
+            or wish.steps is not None
+            or not (components.internal & (wish.reward > 0)).any()
+        ):
             continue
         total = Objective(
             ObjectiveKind.TOTAL, Direction.MAX, Direction.MIN, reward=RewardStructure(choice=wish.reward)
@@ -560,7 +588,12 @@ class WeightedObjectives:
         self.letters = Letters.of(atoms, model.states)
         formulas = [wish.formula for wish in wishes if wish.formula is not None]
         parts = [progression(formula, self.letters.bits) for formula in formulas]
-        self.automaton, states = beside([part[0] for part in parts], self.letters.bits)
+        longest = max((wish.steps or 0 for wish in wishes), default=0)
+        counter = Automaton(
+            np.minimum(np.arange(longest + 1) + 1, longest)[:, None].repeat(len(self.letters.bits), 1)
+        )
+        self.automaton, states = beside([*(part[0] for part in parts), counter], self.letters.bits)
+        self._counted = np.array([state[-1] for state in states])
         self.product = product_of(Support.of(model), self.letters, self.automaton, np.array([start]))
         lefts = [[left[state[i]] for state in states] for i, (_, left) in enumerate(parts)]
         free = np.ones(self.product.structure.choices, np.bool_)
@@ -627,8 +660,16 @@ class WeightedObjectives:
     @cached_property
     def _running(self) -> list[FloatArray]:
         """The rewards of choices of the product; zero for probabilities."""
-        nothing = np.zeros(self.product.structure.choices)
-        return [nothing if w.reward is None else w.reward[self.product.choice] for w in self.wishes]
+        product, result = self.product, []
+        for wish in self.wishes:
+            earned = np.zeros(product.structure.choices)
+            if wish.reward is not None:
+                earned = wish.reward[product.choice]
+            if wish.steps is not None:
+                begun = self._counted[product.memory[product.structure.choice_state]]
+                earned = np.where(begun < wish.steps, earned, 0.0)
+            result.append(earned)
+        return result
 
     @cached_property
     def _parts(self) -> list[FloatArray]:

@@ -157,6 +157,13 @@ class PropertyFile:
     properties: tuple[Property, ...]
     source: str
     file: str
+    chosen: tuple[int, ...] | None = None
+    """The places of those that are wanted, where not all are."""
+
+    @property
+    def wanted(self) -> tuple[Property, ...]:
+        """The properties that are wanted; others may be referred to."""
+        return self.properties if self.chosen is None else tuple(self.properties[i] for i in self.chosen)
 
     def text_of(self, operator: ValueOperator) -> str:
         """An operator as it is written in the file."""

@@ -53,9 +53,7 @@ class BoundaryOf:
         if program.is_interval and program.type is not ModelType.DTMC:
             return None  # a property reads differently where no choice is left
         try:
-            result = [
-                _boundary(p, file, program, self.constants) for file in self.files for p in file.properties
-            ]
+            result = [_boundary(p, file, program, self.constants) for file in self.files for p in file.wanted]
         except (Complaint, InputError, _NotLocalError):
             return None
         known = [expression for expression in result if expression is not None]

@@ -161,12 +161,12 @@ _TIMELESS = (formulas.RewardOperator.REACH, formulas.RewardOperator.TOTAL, formu
 
 def speaks_of_time(file: formulas.PropertyFile) -> bool:
     """Whether some property of a file speaks of time or steps."""
-    return any(_time_in(node) is not None for each in file.properties for node in parts_of(each.formula))
+    return any(_time_in(node) is not None for each in file.wanted for node in parts_of(each.formula))
 
 
 def refuse_time(file: formulas.PropertyFile, subject: str) -> None:
     """Refuse a file with a property that speaks of time or steps; `subject` is what cannot answer it."""
-    for property_ in file.properties:
+    for property_ in file.wanted:
         for node in parts_of(property_.formula):
             if (what := _time_in(node)) is not None:
                 raise SourceText(file.source, file.file).error(

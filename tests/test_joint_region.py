@@ -25,7 +25,7 @@ from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import best_steps, step_slopes
-from tightrope.regions.joint import split
+from tightrope.regions.joint import JOINT, split
 from tightrope.regions.polytope import Polytope
 from tightrope.statistics.confidence_budget import likelihood_share
 from tightrope.statistics.outcomes import Outcomes
@@ -168,3 +168,32 @@ def test_slopes_of_bounded_steps_are_those_of_differences() -> None:
     slopes = step_slopes(question, choices, probability)
     assert slopes is not None
     assert slopes[1][0] == pytest.approx(1.0) and slopes[1][1] == pytest.approx(0.0)
+
+
+def test_the_default_of_many_coordinates_is_joint() -> None:
+    """Over expression sets, too, the default keeps near the better of what can be chosen."""
+    parameters = tr.Parameters.box(**{f"p{i}": ("0.02", "0.3") for i in range(9)})
+    free = parameters.symbols()
+    rows: list[Any] = [
+        (
+            i,
+            "",
+            {4: free[3 * i], 5: free[3 * i + 1], 0: free[3 * i + 2], i + 1: 1 - sum(free[3 * i : 3 * i + 3])},
+        )
+        for i in range(1, 3)
+    ]
+    rows.append((0, "", {4: free[0], 5: free[1], 2: free[2], 1: 1 - free[0] - free[1] - free[2]}))
+    model = tr.build_from_rows(
+        [*rows, *((s, "", {s: 1}) for s in (3, 4, 5))], parameters, labels={"end": [3]}
+    )
+    truth = model.instantiate([Fraction(10 + i, 100) for i in range(9)])
+    counts = tr.Simulator(truth, model_hash=model.hash()).episodes(500, seed=1)
+    problem = model.problem('Pmax=? [ F "end" ]')
+    result = learn(problem, counts, delta=DELTA, outcomes="none")
+    assert (result.decisions.region, result.decisions.sets.value) == (JOINT, "expression")
+    single = [
+        learn(problem, counts, delta=DELTA, outcomes="none", region=region).interval.width
+        for region in ("polytope", "likelihood")
+    ]
+    assert result.interval.width <= 1.03 * min(single) < 0.95 * max(single)
+    assert check(certificate_of(result, counts)).valid

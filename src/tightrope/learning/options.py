@@ -401,7 +401,7 @@ def decide(
         _refuse_region(sets, region)
         region = None
     elif region is None:
-        joint = refines and options.sets is None and sets is SetsKind.RECTANGULAR
+        joint = refines and options.sets is None and sets in (SetsKind.RECTANGULAR, SetsKind.EXPRESSION)
         if sets is not SetsKind.COUPLED and not joint:
             rectangular = sets is SetsKind.RECTANGULAR
             no_bets = "over rectangular sets it may lose width" if rectangular else "it is for coupled sets"

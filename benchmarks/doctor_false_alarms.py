@@ -60,6 +60,7 @@ def main() -> int:
     parser.add_argument("--logs", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--looks", type=int, default=1)
+    parser.add_argument("--only", action="append", help="a kind")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/doctor_false_alarms.jsonl"))
     given = parser.parse_args()
     cases = {
@@ -74,6 +75,8 @@ def main() -> int:
     failed = False
     with given.output.open("a", encoding="utf-8") as file:
         for name, (model, draw) in cases.items():
+            if given.only and name not in given.only:
+                continue
             alarms, largest = 0, -np.inf
             logs = 2 if given.smoke else given.logs
             for number in range(logs):

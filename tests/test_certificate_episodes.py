@@ -362,3 +362,18 @@ def test_forged_returns_prove_nothing_more(tmp_path: Path) -> None:
     reach = honest()
     with pytest.raises(tr.InputError, match="rewards that are known"):
         check(forged(reach, seen=data.seen, seen_delta=data.seen_delta, returns=rows))
+
+
+def test_a_model_of_numbers_is_compared_without_them(tmp_path: Path) -> None:
+    """What `learn --sets untied` made of it; other numbers are the same model then, another graph is not."""
+    rows: list[Any] = [(0, "a", {1: 0.5, 2: 0.5}), (1, "a", {3: "1/3", 0: "2/3"})]
+    ends: list[Any] = [(2, "", {2: 1}), (3, "", {3: 1})]
+    model = tr.build_from_rows([*rows, *ends], labels={"goal": [3]})
+    data = tr.Simulator(model.instantiate(), model_hash=model.hash()).episodes(300, seed=1)
+    tr.certify(tr.learn(model.problem(REACH), data, delta=0.05, sets="untied"), tmp_path / "a.cert")
+    for own in (model, model.instantiate()):
+        verdict = tr.verify(tmp_path / "a.cert", model=own, property=REACH, data=data)
+        assert verdict.word == "proved" and verdict.not_tied == ("policy",)
+    other = tr.build_from_rows([(0, "a", {1: 0.5, 3: 0.5}), rows[1], *ends], labels={"goal": [3]})
+    with pytest.raises(tr.CannotCertify, match="another model"):
+        tr.verify(tmp_path / "a.cert", model=other, property=REACH)

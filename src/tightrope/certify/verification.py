@@ -74,7 +74,8 @@ def verify(
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
     these.
 
-    A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about.
+    A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about; a model
+    of numbers, where the certificate is about unknown probabilities, for the same without its numbers.
     `data` are counts, or a log as `read_data` takes it. `policy` and `baseline` are those of a difference:
     the first's value less the second's. `misfit`: the claims have to hold as well where the
     process is within so much, in total variation, of the model at every choice. `ltl_translator` is the
@@ -119,6 +120,8 @@ def verify(
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
+    if loaded.problem.domain is not None and loaded.problem.domain.lower:
+        model, data = without_numbers(model, data)
     own = _own(model, property, at, data, policy, ltl_translator)
     own = replace(own, misfit=misfit, baseline=baseline)
     bound, trouble = compare(loaded, own)
@@ -206,6 +209,18 @@ def confidence_text(delta: float) -> str:
     """1 − δ, which is never 1."""
     short = f"{1 - delta:.9g}"
     return f"1 - {delta:g}" if short == "1" else short
+
+
+def without_numbers(model: Any, data: Any) -> tuple[Any, Any]:
+    """A model of numbers alone as `learn` takes it: the numbers are not used, and the counts are of that."""
+    from tightrope.learning.learn import counted_anew
+    from tightrope.model.mdp import MDP
+    from tightrope.model.parametric_mdp import ParametricMDP
+
+    if not isinstance(model, MDP | ParametricMDP) or (isinstance(model, ParametricMDP) and model.parameters):
+        return model, data
+    free = ParametricMDP.without_numbers(model)
+    return free, counted_anew(data, model, free)
 
 
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:

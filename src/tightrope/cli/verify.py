@@ -292,7 +292,9 @@ def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: Prov
 
 def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProblem) -> Own:
     """All that is compared with the problem of a certificate."""
+    from tightrope.certify.verification import without_numbers
     from tightrope.cli.sources import LogRequest
+    from tightrope.learning.learn import counted_anew
     from tightrope.loading import is_continuous
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
@@ -308,6 +310,8 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
     timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
     loaded, objective, limit = _load(request, model_name, timed)
     model, theta, counts = loaded.model, None, None
+    if problem.domain is not None and problem.domain.lower:
+        model, _ = without_numbers(model, None)
     if isinstance(model, ParametricMDP) and at_point:
         theta = loaded.point(request.at)
     elif request.at is not None and not timed:
@@ -315,7 +319,7 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
     if log is not None:
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {model_name} is none")
-        counts = log.read(model, files).counts
+        counts = counted_anew(log.read(loaded.model, files).counts, loaded.model, model)
     given, usual = (
         None if file is None else Policy(model, file) for file in (request.policy, request.baseline)
     )

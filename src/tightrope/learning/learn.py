@@ -107,7 +107,7 @@ def learn(
             )
         numeric = question.model
         question = Problem(ParametricMDP.without_numbers(numeric), question.query)
-        data = _counted_anew(data, numeric, question.model)
+        data = counted_anew(data, numeric, question.model)
     reduction = reduction_of(question)
     reduced = reduction.apply(question)
     chain = reduction.start(reduced, data, delta, part=part, options=chosen, policy=policy, progress=progress)
@@ -131,10 +131,10 @@ def _wrong_costs(result: LearningResult, bounds: tuple[float, float] | None) -> 
     return None if finding is None else finding.text
 
 
-def _counted_anew(data: Any, numeric: Any, model: Any) -> Any:
+def counted_anew(data: Any, numeric: Any, model: Any) -> Any:
     """Counts of a model of numbers as those of the model without them, which has the same transitions."""
     if isinstance(data, Reading):
-        return replace(data, counts=_counted_anew(data.counts, numeric, model))
+        return replace(data, counts=counted_anew(data.counts, numeric, model))
     if not isinstance(data, Counts) or data.model_hash != numeric.hash():
         return data
     log = data.log

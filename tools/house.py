@@ -67,7 +67,7 @@ REACHED = {
     "files under 60 lines": 46,
     "modules with exactly one importer": 61,
     "most modules in one folder": 29,
-    "lines": 118_610,
+    "lines": 118_622,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

@@ -830,7 +830,7 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
         if kind == "count":
             named, _, limit = rest.rpartition(":")
             most = _limit(limit, feature)
-        members = _states_named(structure, named)
+        members = states_named(structure, named)
         words = (lambda m: "seen" if m else "unseen") if kind == "seen" else (lambda m: f"n{m}")
         return Memory(0, lambda m, t: min(m + bool(members[state[t]]), most), words)
     if kind in ("since-entry", "since-start"):
@@ -856,7 +856,7 @@ def _limit(text: str, feature: str) -> int:
     return int(text)
 
 
-def _states_named(structure: Structure, name: str) -> BoolArray:
+def states_named(structure: Structure, name: str) -> BoolArray:
     """The states that a label, a state's name or its number says."""
     if name in structure.labels:
         return structure.labels[name]

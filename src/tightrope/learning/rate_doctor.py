@@ -5,7 +5,7 @@ time since the state was entered or since the episode began, on the clock, on th
 of the log (`since-entry`, `since-start`, `clock`, `prev`, `column:NAME`), and are constant while the feature
 has one value; times have the values "up to e₁", "from e₁ to e₂", …, three or as many as are named
 (`since-entry:6`). `untie`: transitions that share an unknown
-rate have one each.
+rate have one each. `phase=N`: sojourns in phases (`tightrope.learning.phases`).
 
 A state in which the feature has a value is a state of its own, and so are its transitions. A stretch of time
 is cut where the value changes, which ends the observation of one of these states at a stopping time: with
@@ -45,9 +45,20 @@ from tightrope.learning.amendments import (
     Diagnosed,
     e_value_of,
     rank,
+    states_named,
 )
 from tightrope.learning.learn import learn
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.phases import (
+    PhasedRates,
+    choose_phases,
+    examine_phases,
+    exposure_from,
+    learn_phases,
+    refuse_rewards,
+    take,
+    with_phases,
+)
 from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
 from tightrope.learning.selection import SELECTION, UNKNOWN, UNPAID, divide, pick, with_selection
 from tightrope.logic.timed import RateBounds, bound_over_rates
@@ -91,7 +102,7 @@ class SplitRates:
 class AmendedRates(Record):
     """The answer where rates are not constant, what it was learned from, and what choosing it has cost."""
 
-    amended: SplitRates
+    amended: SplitRates | PhasedRates
     selection: Assumed
     examination: Examination
     result: RateResult | None
@@ -208,7 +219,7 @@ class RateDoctor:
             )
         chosen, learned, selection = _divide(exposure.pieces(), select_on, seed)
         self.tell("examine")
-        on = _exposure(model.structure, chosen, exposure)
+        on = exposure_from(model.structure, chosen, exposure)
         fit = examine_rates(model, on, alpha=self.alpha)
         result = estimate = None
         if question is not None:
@@ -225,9 +236,7 @@ class RateDoctor:
             else:
                 change = Amendment.of(amend) if isinstance(amend, str) else amend
                 selection = UNKNOWN if selection.kept is Kept.NO else selection
-            made = split_rates(model, learned, change, exposure, _edges(model, chosen, change))
-            tested = examine_rates(made.model, made.exposure, alpha=self.alpha)
-            answer = AmendedRates(made, selection, tested, _learn(question, made, tested, self.delta))
+            answer = AmendedRates(*self._follow(change, chosen, learned, exposure, selection))
         return RateDiagnosis(model, fit, tuple(findings), result, estimate, answer)
 
     def _diagnose(
@@ -242,11 +251,12 @@ class RateDoctor:
         made, why = None, ""
         several = [f"{feature}:{one}" for one in BINS] if feature in TIMES else [feature]
         places = (finding.contexts, None) if finding.contexts else (None,)
-        for change in [Amendment(kind, one, choices) for choices in places for one in several]:
+        changes = [Amendment(kind, one, choices) for choices in places for one in several]
+        if feature == "since-entry":
+            changes += [Amendment("phase", "fit", choices) for choices in places]
+        for change in changes:
             try:
-                split = split_rates(self.model, pieces, change, exposure, _edges(self.model, pieces, change))
-                again = examine_rates(split.model, split.exposure, alpha=self.alpha)
-                result = _learn(self.question, split, again, self.delta)
+                _, _, again, result = self._follow(change, pieces, pieces, exposure, UNPAID)
             except (InputError, CannotCertify) as error:
                 why = str(error).partition("\n")[0]
                 continue
@@ -259,6 +269,28 @@ class RateDoctor:
                 break
         return made or Diagnosed(finding, why=why)
 
+    def _follow(
+        self, change: Amendment, chosen: Pieces, learned: Pieces, like: Exposure, selection: Assumed
+    ) -> tuple[SplitRates | PhasedRates, Assumed, Examination, RateResult | None]:
+        """The amended chain, its test and its answer."""
+        model, question, delta = self.model, self.question, self.delta
+        if change.kind == "phase":
+            name = change.feature.partition(":")[2]
+            named = states_named(model.structure, name) if name else np.ones(model.states, np.bool_)
+            phases = choose_phases(model, chosen, change, named)
+            phased = with_phases(model, learned, change, like, phases)
+            tested = examine_phases(phased, self.alpha)
+            return phased, selection, tested, learn_phases(question, phased, tested, delta)
+        if change.kind not in ("rates", "untie"):
+            raise InputError(
+                f"`{change.text}` amends models in discrete time",
+                hint="of chains in continuous time rates=…, phase=N or untie; rates=column:NAME has a chain "
+                "for each value of a column",
+            )
+        split = split_rates(model, learned, change, like, _edges(model, chosen, change))
+        tested = examine_rates(split.model, split.exposure, alpha=self.alpha)
+        return split, selection, tested, _learn(question, split, tested, delta)
+
 
 def _divide(pieces: Pieces, share: float | None, seed: int) -> tuple[Pieces, Pieces, Assumed]:
     """The part to choose on, the part to learn from, and what is said about it."""
@@ -266,38 +298,8 @@ def _divide(pieces: Pieces, share: float | None, seed: int) -> tuple[Pieces, Pie
         return pieces, pieces, UNPAID
     picked, selection = divide(int(pieces.episode[-1]) + 1, share, seed, "episodes")
     rows: BoolArray = picked[pieces.episode]
-    parts = [_take(pieces, np.flatnonzero(side)) for side in (rows, ~rows)]
+    parts = [take(pieces, np.flatnonzero(side)) for side in (rows, ~rows)]
     return parts[0], parts[1], selection
-
-
-def _take(pieces: Pieces, rows: OffsetArray) -> Pieces:
-    """Some stretches of time; episodes are numbered anew."""
-    return Pieces(
-        pieces.state[rows],
-        pieces.duration[rows],
-        pieces.transition[rows],
-        np.unique(pieces.episode[rows], return_inverse=True)[1].astype(np.int64),
-        pieces.since_entry[rows],
-        pieces.since_start[rows],
-        pieces.before[rows],
-        None if pieces.clock is None else pieces.clock[rows],
-        {name: column.select(rows) for name, column in pieces.columns.items()},
-    )
-
-
-def _exposure(structure: Structure, pieces: Pieces, like: Exposure) -> Exposure:
-    ended = pieces.transition[pieces.transition >= 0]
-    return replace(
-        like,
-        jumps=np.bincount(ended, minlength=structure.transitions).astype(np.int64),
-        waited=np.bincount(pieces.state, weights=pieces.duration, minlength=structure.states).astype(
-            np.float64
-        ),
-        rows=len(pieces.state),
-        episodes=int(pieces.episode[-1]) + 1,
-        censored=0,
-        pieces=lambda: pieces,
-    )
 
 
 # --- amended chains ------------------------------------------------------------------------
@@ -308,10 +310,9 @@ def split_rates(
 ) -> SplitRates:
     """The states of the model, those in question once per value of the feature, and the log for them."""
     structure, size = model.structure, model.states
-    if any(not reward.expressions.is_constant.all() for reward in model.earned.values()):
-        raise InputError(f"`{change.text}`: rewards that depend on rates cannot be amended yet")
     split = np.zeros(size, np.bool_)
     split[list(range(size) if change.choices is None else change.choices)] = True
+    refuse_rewards(model, np.flatnonzero(split).tolist(), change)
     pieces, code, values = _values(structure, pieces, change, edges)
     possible = np.ones((size, values), np.bool_)
     if change.feature == "prev":
@@ -355,7 +356,7 @@ def split_rates(
     return SplitRates(
         change,
         chain,
-        _exposure(built, moved, like),
+        exposure_from(built, moved, like),
         behind,
         value[source],
         stays and bool(split.all()),
@@ -412,7 +413,7 @@ def _cut(pieces: Pieces, since: FloatArray, edges: FloatArray) -> tuple[Pieces, 
     begin = np.where(part == 0, since[rows], np.r_[-math.inf, edges][code])
     end = np.minimum(until[rows], ends[code])
     passed, is_last = begin - since[rows], code == high[rows]
-    whole = _take(pieces, rows)
+    whole = take(pieces, rows)
     return replace(
         whole,
         duration=np.where(is_last, until[rows], end) - begin,

@@ -63,7 +63,7 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 401,
+    "files": 402,
     "files under 60 lines": 46,
     "modules with exactly one importer": 61,
     "most modules in one folder": 29,

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -92,6 +93,9 @@ class Shape:
     reduced: bool = False
 
 
+_WHOLE: WeakKeyDictionary[Polytope, Shape] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True, eq=False)
 class Region:
     """The region's rows in order, and how its coordinates are made."""
@@ -104,6 +108,8 @@ class Region:
     coordinates: Coordinates
     deadline: float = float("inf")
     """No further rows are tried for a cell after this moment of `time.perf_counter`."""
+
+    polytope: Polytope | None = None
 
     @staticmethod
     def of(polytope: Polytope, deadline: float = float("inf")) -> Region:
@@ -119,7 +125,17 @@ class Region:
             witness,
             polytope.coordinates,
             deadline,
+            polytope,
         )
+
+    @property
+    def whole(self) -> Shape:
+        """The whole region; found once for every polytope."""
+        if self.polytope is None:
+            return self.root()
+        if self.polytope not in _WHOLE:
+            _WHOLE[self.polytope] = self.root()
+        return _WHOLE[self.polytope]
 
     @property
     def free(self) -> int:

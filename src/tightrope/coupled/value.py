@@ -358,7 +358,7 @@ class Tree:
 
     def grow_root(self) -> None:
         """The region as one cell."""
-        shape = self.region.root()
+        shape = self.region.whole
         if shape.frame is None:
             shape = self.region.root_along(self._leading())
         root = Node(shape, -1, None, self.floor, self.ceiling)

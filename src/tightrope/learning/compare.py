@@ -31,7 +31,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.coupled.difference import Side, bound_difference
-from tightrope.coupled.result import CoupledValue, Witness
+from tightrope.coupled.result import CoupledStatus, CoupledValue, Witness
 from tightrope.coupled.synthesis import Optimum
 from tightrope.coupled.value import (
     CoupledLimits,
@@ -558,9 +558,10 @@ class Differences:
         baseline: Policy | None = None,
         objective: Objective | None = None,
         wanted: tuple[bool, bool] = (True, True),
+        cells: int = CoupledLimits.cells,
     ) -> Difference:
         """The certified difference of a policy to the baseline, or to another one; `wanted` are its ends that
-        are to be close.
+        are to be close, `cells` how many parts the region is cut into at most.
         """
         other = self.baseline if baseline is None else baseline
         self.chain.progress(f"compare: {name}")
@@ -580,7 +581,7 @@ class Differences:
             one,
             two,
             gap=self.chain.options.coupled_gap,
-            limits=CoupledLimits(seconds=left, wanted=wanted),
+            limits=CoupledLimits(seconds=left, cells=cells, wanted=wanted),
         )
         return Difference(name, policy, Interval(value.lower, value.upper), apart, value)
 
@@ -606,7 +607,8 @@ class Differences:
         gains least, while it pays.
 
         A policy cannot be certified to gain more than it gains at any point of the region: so candidates that
-        gain less at one of the points met are not certified at all.
+        gain less at one of the points met are not certified at all. The others are first bounded over the
+        region as one cell, and more closely only while they may still become the best.
         """
         waiting = self.candidates()
         self.cut([one for _, one in waiting])
@@ -616,6 +618,7 @@ class Differences:
         stay = self.difference(f"{self.name} itself", self.baseline)
         tried = {self.baseline.digest: (stay, self.keeps(self.baseline, keep))}
         points = [] if optimum is None else [self._estimate()]
+        ends = self.maximises, not self.maximises
         for _ in range(MOST_CERTIFIED):
             waiting = [(name, policy) for name, policy in waiting if policy.digest not in tried]
             scored = [(self._gains_at_most(policy, points), name, policy) for name, policy in waiting]
@@ -624,7 +627,7 @@ class Differences:
             if not promising or time.perf_counter() > self.deadline:
                 break
             _, name, policy = max(promising, key=lambda one: one[0])
-            row = self.difference(name, policy, wanted=(self.maximises, not self.maximises))
+            row = self.difference(name, policy, wanted=ends, cells=1)
             tried[policy.digest] = row, self.keeps(policy, keep)
             worst = row.lowest if self.maximises else row.highest
             if optimum is None or worst is None:
@@ -634,6 +637,7 @@ class Differences:
             own = self._value_at(self.baseline, worst.x)
             limit = min(limit, highest - own if self.maximises else own - highest)
             waiting.append((f"the best at the worst parameters, {len(points) - 1}", there))
+        self._refine(tried, points)
         best = self._best(tried.values())
         good = [row for row, kept in tried.values() if all(one.holds for one in kept)]
         ranked = sorted({id(row): row for row in (best, *good)}.values(), key=lambda row: -self._gain(row))
@@ -643,6 +647,32 @@ class Differences:
             limit=max(limit, 0.0) if np.isfinite(limit) else None,
             kept=next(own for row, own in tried.values() if row is best),
         )
+
+    def _refine(
+        self, tried: dict[str, tuple[Difference, tuple[KeptProperty, ...]]], points: list[FloatArray]
+    ) -> None:
+        """Bound more closely what may still become better than the best by more than the precision that
+        differences are asked for, the most promising first."""
+        coarse = {
+            digest: self._gains_at_most(row.policy, points)
+            for digest, (row, kept) in tried.items()
+            if row.policy is not None
+            and row.value is not None
+            and row.value.status is CoupledStatus.CELL_LIMIT
+            and all(one.holds for one in kept)
+        }
+        while coarse and time.perf_counter() < self.deadline:
+            digest, most = max(coarse.items(), key=lambda one: one[1])
+            best = self._best(tried.values())
+            close = best.value is None or best.value.status is not CoupledStatus.CELL_LIMIT
+            if most <= self._gain(best) + (close * self.chain.options.coupled_gap * best.interval.width):
+                break
+            del coarse[digest]
+            row, kept = tried[digest]
+            assert row.policy is not None
+            closer = self.difference(row.name, row.policy, wanted=(self.maximises, not self.maximises))
+            if self._gain(closer) >= self._gain(row):
+                tried[digest] = closer, kept
 
     def _improve_logged(self, waiting: list[tuple[str, Policy]], keep: Sequence[KeptText]) -> Comparison:
         """The same where nobody knows the policy that did what was done: all candidates are certified."""

@@ -331,7 +331,7 @@ class LoggedBaseline:
         if not self.blocks or not region.coordinates.size:
             return worst, worst
         if self._known is None or self._known[0] is not region:
-            self._known = region, Cells.of(region).root().frame, self.scored(region)
+            self._known = region, Cells.of(region).whole.frame, self.scored(region)
         _, frame, scored = self._known
         chain = chain_of(side.model, side.objective, side.policy)
         functions = functions_of(region.coordinates, side.model, side.objective)

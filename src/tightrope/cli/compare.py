@@ -182,7 +182,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
     )
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
-    subject = load_subject(request, temporal=True)
+    subject = load_subject(request, temporal=True, any_kind=True)
     baseline: Any = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         from tightrope.model.policy import Policy

@@ -123,7 +123,7 @@ class LongRunAverages(PlainQuestions):
 
     def apply(self, problem: Problem) -> Problem:
         """The problem as it is: the sets are those of any question about the model."""
-        _find_reward(problem.query)
+        find_reward(problem.query)
         return problem
 
     @staticmethod
@@ -139,7 +139,7 @@ class LongRunAverages(PlainQuestions):
             )
         begin = time.perf_counter()
         model, query = chain.model, chain.problem.query
-        reward, directions = _find_reward(query)
+        reward, directions = find_reward(query)
         decisions = chain.decide(options)
         if decisions.sets in (SetsKind.UNTIED, SetsKind.COUPLED) or decisions.bets:
             raise InputError(
@@ -181,7 +181,8 @@ class LongRunAverages(PlainQuestions):
         )
 
 
-def _find_reward(query: Query) -> tuple[FloatArray, Directions]:
+def find_reward(query: Query) -> tuple[FloatArray, Directions]:
+    """The reward per choice whose average is asked for, and who wants what of it."""
     if query.kind is not QueryKind.LONG_RUN:
         raise query.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", query.position)
     position = query.operator.position

@@ -68,6 +68,7 @@ from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, interval_text
 from tightrope.numerics.value_slopes import PolicyEquations, value_slopes
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
@@ -461,7 +462,16 @@ class Differences:
         options: LearnOptions,
         progress: Progress | bool | None,
     ) -> Differences:
-        question = plain_problem(problem_of(problem))
+        question, is_logged = problem_of(problem), isinstance(baseline, str) and baseline == LOGGED
+        kind: type[Differences] = Differences
+        if question.query.kind is QueryKind.LONG_RUN:
+            if is_logged:
+                raise InputError("episodes show no long-run average: give the baseline as a policy")
+            from tightrope.learning.average_differences import AverageDifferences
+
+            kind = AverageDifferences
+        else:
+            question = plain_problem(question)
         model = question.base
         assert isinstance(model, ParametricMDP)
         if options.sets is not None and options.sets is not SetsKind.COUPLED:
@@ -478,7 +488,6 @@ class Differences:
                 )
         options = replace(options.without_outcomes, sets=SetsKind.COUPLED)
         name, policy, logged = DONE, None, None
-        is_logged = isinstance(baseline, str) and baseline == LOGGED
         if not is_logged:
             name, policy = baseline_policy(model, baseline)
         counts = counts_of(data, model)
@@ -492,7 +501,7 @@ class Differences:
         elif policy is not None and options.region is not None and options.region.bets:
             chain.bets = DifferenceBets(chain.model, chain.objective, policy)
         prepared = chain.prepare(chain.decide(options), sets_only=True)
-        return Differences(chain, prepared, name, policy, logged)
+        return kind(chain, prepared, name, policy, logged)
 
     @property
     def delta(self) -> float:
@@ -733,7 +742,11 @@ class Differences:
         if optimum is None:
             return result
         _, best = optimum.at(self._estimate())
-        result.append(("the best at the estimate", best))
+        return self._mixed([*result, ("the best at the estimate", best)])
+
+    def _mixed(self, result: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
+        """With the last one where data are many, and the baseline elsewhere."""
+        _, best = result[-1]
         own = self.chain.model.structure
         usual = self.baseline
         if usual is None or best.weight is None or usual.weight is None or usual.structure is not own:
@@ -765,8 +778,11 @@ class Differences:
             else:
                 side = self.side(policy, one.objective)
                 interval = Interval(side.lower, side.upper)
-                if isinstance(self.prepared.sets.region, Polytope) and not one.holds(interval):
-                    value = bound_coupled_value(self.prepared.sets, one.objective, policy)
+                may = interval.upper >= one.offset if one.at_least else interval.lower <= one.offset
+                if isinstance(self.prepared.sets.region, Polytope) and may and not one.holds(interval):
+                    value = bound_coupled_value(
+                        self.prepared.sets, one.objective, policy, limits=CoupledLimits(cells=200)
+                    )
                     interval = Interval(value.lower, value.upper)
             result.append(KeptProperty(one.text, interval, one.holds(interval)))
         return tuple(result)
@@ -822,22 +838,11 @@ class Differences:
         plain = [one for one in (policy, usual) if one is not None and one.structure is structure]
         if policy is None or usual is None or len(plain) < 2 or any(one.weight is None for one in plain):
             return ()
-        functions, x = self._coordinates.functions(model.expressions), self._estimate()
-        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)[model.expression]
-        question, gain = question_of(model, self.objective), np.full(structure.states, np.nan)
-        old = PolicyEquations.of(question, usual.probability, everywhere=True)
-        new = PolicyEquations.of(question, policy.probability, everywhere=False)
-        if old is not None and new is not None and not self.objective.depends_on_step:
-            before, passes = old.solved(old.matrix(probability)), new.passes(probability)
-            if before is not None and passes is not None:
-                worth = question.backup(probability, before.values) - before.values[question.owner]
-                met = np.zeros(structure.states)
-                met[new.state] = passes[1][-1][0]
-                gain = met * np.bincount(question.owner, policy.probability * worth, structure.states)
+        gain = self._gained(policy, usual)
         other = np.abs(policy.probability - usual.probability) > 1e-12
         states = np.unique(structure.choice_state[other])
         share = gain / total if (total := float(gain[states].sum())) else np.full(structure.states, np.nan)
-        visits = np.bincount(question.owner, self.chain.data.visits, structure.states)
+        visits = np.bincount(structure.choice_state, self.chain.data.visits, structure.states)
         order = np.lexsort((-visits[states], -np.nan_to_num(share[states])))
         return tuple(
             Change(
@@ -849,6 +854,23 @@ class Differences:
             )
             for s in states[order].tolist()
         )
+
+    def _gained(self, policy: Policy, usual: Policy) -> FloatArray:
+        """What each state adds to the gain at the estimate; not a number where there is no telling."""
+        model, question = self.chain.model, question_of(self.chain.model, self.objective)
+        functions, gain = self._coordinates.functions(model.expressions), np.full(model.states, np.nan)
+        probability = np.clip(functions.constant + functions.linear @ self._estimate(), 0.0, 1.0)
+        probability = probability[model.expression]
+        old = PolicyEquations.of(question, usual.probability, everywhere=True)
+        new = PolicyEquations.of(question, policy.probability, everywhere=False)
+        if old is not None and new is not None and not self.objective.depends_on_step:
+            before, passes = old.solved(old.matrix(probability)), new.passes(probability)
+            if before is not None and passes is not None:
+                worth = question.backup(probability, before.values) - before.values[question.owner]
+                met = np.zeros(model.states)
+                met[new.state] = passes[1][-1][0]
+                gain = met * np.bincount(question.owner, policy.probability * worth, model.states)
+        return gain
 
     def as_result(self, policy: Policy) -> LearningResult:
         """The policy in the place of the robust one, the baseline in that of the given one."""

@@ -1,0 +1,216 @@
+"""The difference of two policies' long-run averages, as the value of one chain and what is left of it.
+
+Let z be a state that a policy's chain comes back to for certain, from everywhere. For a number c let W be
+what r − c sums to, on average, from z until z is met again, and T how many steps that takes. The average is
+
+    g(x) = c + W(x) / T(x)                                                   (renewal rewards),
+
+whatever state the play begins in. Both W and T are values of a chain with the row of z once more as its root
+and z itself fixed at 0, so `tightrope.coupled` encloses them over a region; where that succeeds, z is met for
+certain at every x of it. For two policies, with any numbers c, τ > 0 for each,
+
+    g₁ − g₂ = c₁ − c₂ + [W₁/τ₁ − W₂/τ₂] + W₁·(1/T₁ − 1/τ₁) − W₂·(1/T₂ − 1/τ₂).
+
+The bracket is the difference of two such chains with rewards (r − c)/τ, under one parameter vector
+(`tightrope.coupled.difference`). With c = g and τ = T at the estimate W is small where 1/T − 1/τ is, too:
+what is left is of second order, and bounded by the ranges of W and T.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tightrope.coupled.chain import Chain
+from tightrope.coupled.difference import difference_of
+from tightrope.coupled.result import CoupledStatus, CoupledValue
+from tightrope.coupled.value import CoupledLimits, enclose, functions_of
+from tightrope.io.results import Interval
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.model.structure import RewardStructure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
+from tightrope.numerics.rounding import down, up
+from tightrope.regions.polytope import Polytope
+
+_UNIT = 2.0**-53
+
+MOST_ROWS = 3000
+"""Larger chains are not looked at: their stationary distribution is found by dense linear algebra."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """A policy's chain from a state to itself: `chain` has the rewards (r − c)/τ."""
+
+    policy: Policy
+    chain: Chain
+    reward: FloatArray
+    c: float
+    tau: float
+
+    @staticmethod
+    def of(model: ParametricMDP, policy: Policy, reward: FloatArray, probability: FloatArray) -> Cycle | None:
+        """With the state that is met most often at these probabilities of expressions; None where the chain
+        there has no single recurrent class.
+        """
+        structure, weight = model.structure, policy.probability
+        owner = np.repeat(structure.choice_state, np.diff(structure.transition_start))
+        share = np.repeat(weight, np.diff(structure.transition_start))
+        taken = share > 0.0
+        reached = _reached(structure.initial, owner[taken], structure.successor[taken], structure.states)
+        number = np.cumsum(reached) - 1
+        used = np.flatnonzero(taken & reached[owner])
+        used = used[np.argsort(number[owner[used]], kind="stable")]
+        row, successor = number[owner[used]], number[structure.successor[used]]
+        rows = int(reached.sum())
+        if rows > MOST_ROWS:
+            return None
+        matrix = np.zeros((rows, rows))
+        np.add.at(matrix, (row, successor), share[used] * probability[model.expression[used]])
+        earned = np.bincount(structure.choice_state, weight * reward, structure.states)[reached]
+        size = np.bincount(structure.choice_state, weight * np.abs(reward), structure.states)[reached]
+        try:
+            mostly = np.linalg.solve((np.eye(rows) - matrix + 1.0).T, np.ones(rows))
+        except np.linalg.LinAlgError:
+            return None
+        if not np.all(np.isfinite(mostly)) or mostly.min() < -1e-9:
+            return None
+        z = int(mostly.argmax())
+        start = np.searchsorted(row, np.arange(rows + 1))
+        own = slice(start[z], start[z + 1])
+        blank = Chain(
+            state=np.append(np.flatnonzero(reached), np.flatnonzero(reached)[z]).astype(np.int32),
+            initial=rows,
+            row_start=np.append(start, start[-1] + start[z + 1] - start[z]).astype(np.int64),
+            successor=np.concatenate([successor, successor[own]]).astype(np.int32),
+            expression=model.expression[np.concatenate([used, used[own]])],
+            weight=share[np.concatenate([used, used[own]])],
+            reward=np.append(earned, earned[z]),
+            reward_error=4.0 * _UNIT * len(reward) * np.append(size, size[z]),
+            fixed=np.append(np.arange(rows) == z, False),
+            value=np.zeros(rows + 1),
+            acyclic=False,
+        )
+        c, tau = float(mostly @ earned), float(1.0 / mostly[z])
+        return Cycle(policy, _scaled(blank, c, tau), reward, c, tau) if np.isfinite(c + tau) else None
+
+    @cached_property
+    def lengths(self) -> Chain:
+        """The same chain with a reward of 1 a step."""
+        one = np.ones_like(self.chain.reward)
+        return replace(self.chain, reward=one, reward_error=np.zeros_like(one))
+
+
+def _scaled(chain: Chain, c: float, tau: float) -> Chain:
+    """Rewards (r − c)/τ."""
+    error = chain.reward_error + 4.0 * _UNIT * (np.abs(chain.reward) + abs(c))
+    return replace(chain, reward=(chain.reward - c) / tau, reward_error=1.01 * error / tau)
+
+
+def _reached(initial: int, owner: IndexArray, successor: IndexArray, states: int) -> BoolArray:
+    """The states that are met."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    graph = csr_array((np.ones(len(owner)), (owner, successor)), shape=(states, states))
+    result = np.zeros(states, np.bool_)
+    result[breadth_first_order(graph, initial, return_predecessors=False)] = True
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class CycleBounds:
+    """A policy's chain with W/τ, T and the average itself over a region; nothing where these are infinite."""
+
+    cycle: Cycle
+    scaled: Interval
+    length: Interval
+
+    @property
+    def average(self) -> Interval:
+        """c + W/T."""
+        c, tau = self.cycle.c, self.cycle.tau
+        ends = [w * tau / t for w in self.scaled for t in self.length]
+        if not np.all(np.isfinite(ends)):
+            return Interval(-np.inf, np.inf)
+        slack = 16 * _UNIT * (abs(c) + max(map(abs, ends)))
+        return Interval(down(c + min(ends) - slack), up(c + max(ends) + slack))
+
+    @property
+    def left(self) -> float:
+        """|W·(1/T − 1/τ)| is at most this."""
+        tau = self.cycle.tau
+        most = max(abs(tau / t - 1.0) for t in self.length)
+        return max(map(abs, self.scaled)) * most * (1.0 + 1e-9)
+
+
+class AverageBounds:
+    """Averages of policies and their differences over one region, in closed form for one parameter vector."""
+
+    def __init__(self, model: ParametricMDP, polytope: Polytope, reward: FloatArray, gap: float):
+        self.model, self.polytope, self.reward, self.gap = model, polytope, reward, gap
+        target = np.zeros(model.states, np.bool_)
+        words = RewardStructure(choice=reward)
+        self.objective = Objective(
+            ObjectiveKind.REACH_REWARD, Direction.MAX, Direction.MIN, target=target, reward=words
+        )
+        self.functions = functions_of(polytope.coordinates, model, self.objective)
+
+    def enclose(self, chain: Chain, policy: Policy, limits: CoupledLimits) -> CoupledValue:
+        """The value of a chain over the region."""
+        free = -np.inf, np.inf
+        blank = CoupledValue(
+            objective=self.objective,
+            policy=policy,
+            lower=-np.inf,
+            upper=np.inf,
+            rectangular_lower=-np.inf,
+            rectangular_upper=np.inf,
+            lowest=None,
+            highest=None,
+            status=CoupledStatus.RECTANGULAR,
+            reason="",
+            gap=1.0,
+            rectangular_lost_nothing=False,
+            chain=chain,
+            cells=(),
+            seconds=0.0,
+            functions=self.functions,
+        )
+        return enclose(blank, self.polytope, free, self.gap, limits, time.perf_counter(), False)
+
+    def bounds(self, cycle: Cycle, limits: CoupledLimits) -> CycleBounds:
+        """What is known of one policy."""
+        parts = [self.enclose(chain, cycle.policy, limits) for chain in (cycle.chain, cycle.lengths)]
+        scaled, length = (Interval(one.lower, one.upper) for one in parts)
+        return CycleBounds(cycle, scaled, Interval(max(length.lower, 1.0), length.upper))
+
+    def difference(
+        self, one: CycleBounds, two: CycleBounds, limits: CoupledLimits
+    ) -> tuple[Interval, CoupledValue]:
+        """The average of the first less that of the second."""
+        value = self.enclose(difference_of(one.cycle.chain, two.cycle.chain), one.cycle.policy, limits)
+        middle, left = one.cycle.c - two.cycle.c, one.left + two.left
+        slack = left + 16 * _UNIT * (abs(one.cycle.c) + abs(two.cycle.c) + left)
+        if not np.isfinite(slack):
+            return Interval(-np.inf, np.inf), value
+        return Interval(down(middle + value.lower - slack), up(middle + value.upper + slack)), value
+
+    def at(self, cycle: Cycle, x: FloatArray) -> float:
+        """The average at a point, in float64: it certifies nothing."""
+        values = np.clip(self.functions.constant + self.functions.linear @ x, 0.0, 1.0)
+        chain, inner = cycle.chain, ~cycle.chain.fixed
+        rows = chain.rows
+        matrix = np.zeros((rows, rows))
+        np.add.at(matrix, (chain.row_of_entry, chain.successor), chain.weight * values[chain.expression])
+        system = np.eye(int(inner.sum())) - matrix[np.ix_(inner, inner)]
+        try:
+            sums = np.linalg.solve(system, np.stack([chain.reward[inner], np.ones(len(system))], axis=1))
+        except np.linalg.LinAlgError:
+            return float("nan")
+        return cycle.c + cycle.tau * float(sums[-1, 0] / sums[-1, 1])

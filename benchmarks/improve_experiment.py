@@ -35,7 +35,7 @@ import numpy as np
 
 import tightrope as tr
 from tightrope.coupled.synthesis import Optimum
-from tightrope.learning.compare import Differences
+from tightrope.learning.differences import Differences
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.outcomes import Unobserved, observe
 

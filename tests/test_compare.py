@@ -20,7 +20,7 @@ from tightrope.cli.app import run
 from tightrope.coupled.chain import chain_of
 from tightrope.coupled.difference import difference_of
 from tightrope.coupled.taylor import expand
-from tightrope.learning.compare import KeptText
+from tightrope.learning.differences import KeptText
 from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates

@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 402,
+    "files": 405,
     "files under 60 lines": 46,
-    "modules with exactly one importer": 61,
+    "modules with exactly one importer": 63,
     "most modules in one folder": 29,
-    "lines": 118_622,
+    "lines": 119_481,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

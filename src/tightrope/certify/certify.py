@@ -23,7 +23,7 @@ from tightrope.certify.solved import composed_certificate, refuse_steps, to_cert
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
-from tightrope.learning.compare import Comparison
+from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP

@@ -29,7 +29,7 @@ from tightrope.verdict import Assumed, Word
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
-    from tightrope.learning.compare import Comparison
+    from tightrope.learning.differences import Comparison
 
 
 MOST_CHANGES = 6
@@ -171,7 +171,7 @@ def compare(request: CompareRequest) -> None:
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
-    from tightrope.learning.compare import DO_NOTHING, LOGGED, UNIFORM
+    from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)

@@ -11,7 +11,7 @@ from tightrope.cli.options import READING, SOLVING, option, takes
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
-    from tightrope.learning.compare import Comparison
+    from tightrope.learning.differences import Comparison
 
 
 @dataclass(frozen=True, kw_only=True)

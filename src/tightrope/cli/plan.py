@@ -222,7 +222,7 @@ class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
 def _plan_improvement(request: PlanRequest) -> None:
     from tightrope.cli.sources import LogRequest, load_subject, print_reading
     from tightrope.design.improvement import plan_improvement
-    from tightrope.learning.compare import DO_NOTHING, LOGGED, UNIFORM
+    from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
     from tightrope.model.policy import Policy
 
     others = "gap optimality above budget policy within_cap cost avoid at_most generative refuted output"

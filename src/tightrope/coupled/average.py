@@ -61,10 +61,12 @@ class Cycle:
         structure, weight = model.structure, policy.probability
         owner = np.repeat(structure.choice_state, np.diff(structure.transition_start))
         share = np.repeat(weight, np.diff(structure.transition_start))
-        taken = share > 0.0
-        reached = _reached(structure.initial, owner[taken], structure.successor[taken], structure.states)
+        possible = share > 0.0
+        reached = _reached(
+            structure.initial, owner[possible], structure.successor[possible], structure.states
+        )
         number = np.cumsum(reached) - 1
-        used = np.flatnonzero(taken & reached[owner])
+        used = np.flatnonzero(possible & reached[owner])
         used = used[np.argsort(number[owner[used]], kind="stable")]
         row, successor = number[owner[used]], number[structure.successor[used]]
         rows = int(reached.sum())

@@ -17,7 +17,8 @@ import numpy as np
 
 from tightrope.data.counts import expected_counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.compare import LOGGED, UNIFORM, Comparison, Differences, improve
+from tightrope.learning.compare import differences, improve
+from tightrope.learning.differences import LOGGED, UNIFORM, Comparison
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, LearnWords
 from tightrope.model.policy import PolicyGiven
@@ -90,7 +91,7 @@ def plan_improvement(
             break
         number = episodes << doubling
         later = expected_counts(counts, counts.transition / episodes, number)
-        there = Differences.start(problem, later, table.baseline, delta, words, None)
+        there = differences(problem, later, table.baseline, delta, words)
         there.cut([policy])
         interval = there.difference("", policy, wanted=(table.maximises, not table.maximises)).interval
         curve.append((number, interval.lower if sign > 0 else -interval.upper))

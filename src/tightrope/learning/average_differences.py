@@ -1,7 +1,7 @@
 """`compare` and `improve` of long-run averages: differences by cycles (`tightrope.coupled.average`).
 
-Statistics, region, candidates and ranking are those of `tightrope.learning.compare`; what a policy is worth
-is its average, which one recurrent class has whatever state a play begins in. A policy without a state that
+Statistics, region, candidates and ranking are those of `tightrope.learning.differences`; a policy is worth
+its average, which one recurrent class has whatever state a play begins in. A policy without a state that
 is met again for certain over the whole region has no bounds here, and nothing is claimed of it.
 """
 
@@ -18,7 +18,7 @@ from tightrope.coupled.value import CoupledLimits
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning.averages import find_reward
-from tightrope.learning.compare import Difference, Differences
+from tightrope.learning.differences import Difference, Differences
 from tightrope.learning.result import LearningResult
 from tightrope.logic.long_run import average_policy, bound_average
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -58,6 +58,8 @@ class AverageOptimum:
 
 class AverageDifferences(Differences):
     """Differences of long-run averages to one baseline over one region."""
+
+    averages = True
 
     def __init__(self, *given: Any):
         super().__init__(*given)

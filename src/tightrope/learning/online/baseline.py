@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.learning.compare import LOGGED, Differences, baseline_policy
+from tightrope.learning.differences import LOGGED, Differences, baseline_policy
 from tightrope.learning.options import Decisions
 from tightrope.learning.pipeline import Pipeline, Prepared
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -1,0 +1,816 @@
+"""Certified differences between policies, and the policy that is better for certain.
+
+With probability at least 1 − δ the true parameters lie in the region; then for *all* pairs of policies the
+true difference of their values lies between the least and the largest one over the region, with one
+parameter vector for both (`tightrope.coupled.difference`). One event carries all of them: candidates may be
+chosen from the same data, tried freely and ranked by what is certified, and properties that must not get
+worse are bounded over the same region. None of it costs more of δ. The baseline against itself has the
+difference 0, so "keep what you do" is always among the answers.
+
+*Candidates of `improve`*: the robust policy, the best one at the estimate, the baseline where data are few
+and the best one elsewhere, then the best policy where the best candidate so far gains least, repeated while
+it pays. No policy improves more than the least, over all parameters met, of what the best policy gains there:
+that is the `limit`.
+
+*What was done*, where no policy is known that did it, is a baseline as well: `tightrope.learning.logged`.
+
+*Slabs* are bet along the gradient of the difference between the policy that is best by the data before and
+the baseline, so they are narrow for it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tightrope.ambiguity.sets import SetsKind, rectangular
+from tightrope.coupled.difference import Side, bound_difference
+from tightrope.coupled.result import CoupledStatus, CoupledValue, Witness
+from tightrope.coupled.synthesis import Optimum
+from tightrope.coupled.value import (
+    CoupledLimits,
+    bound_coupled_value,
+    functions_of,
+    rectangular_solutions,
+    rewards_at,
+)
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError, describe
+from tightrope.io.results import Interval, ModelFit
+from tightrope.learning.bet_policy import PolicyBets, question_of
+from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
+from tightrope.learning.learn import counts_of, plain_problem
+from tightrope.learning.options import LearnOptions, OutcomesUse
+from tightrope.learning.pipeline import (
+    OPTIMISTIC,
+    Pipeline,
+    Prepared,
+    Progress,
+    Serves,
+    Shape,
+    SolvedPolicies,
+)
+from tightrope.learning.result import CLOSE, LearningResult, judge, rests_on
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Objective
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.record import Facts, Record, brief
+from tightrope.numerics.team import Aside
+from tightrope.numerics.text import bound_text, interval_text
+from tightrope.numerics.value_slopes import PolicyEquations, value_slopes
+from tightrope.problem import Problem, problem_of
+from tightrope.regions.polytope import Polytope
+from tightrope.regions.region import Region
+from tightrope.solver.solve import solve
+from tightrope.statistics.confidence_budget import ConfidenceBudget
+from tightrope.statistics.coordinates import Coordinates
+from tightrope.statistics.estimates import check_delta
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope.verdict import Assumed, Kept, Worth
+
+if TYPE_CHECKING:  # loaded where it applies
+    from tightrope.learning.logged import LoggedBaseline
+
+MOST_CERTIFIED = 10
+"""Candidates whose improvement is certified, at most."""
+
+FEW_VISITS = (30, 300)
+"""Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
+
+UNIFORM, DO_NOTHING, LOGGED = "uniform", "do-nothing", "logged"
+GIVEN, DONE = "the baseline", "what was done"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Record):
+    """The policy's value less the baseline's: a certified interval, and the one of both intervals apart.
+
+    `policy` is None where what was done goes on, by whatever policy that is.
+    """
+
+    name: str
+    policy: Policy | None
+    interval: Interval
+    separate: Interval
+    value: CoupledValue | None = None
+
+    def _title_(self) -> str:
+        return f"Difference of {self.name}: {self.interval}"
+
+    def _facts_(self) -> Facts:
+        return [("apart", interval_text(self.separate.lower, self.separate.upper))]
+
+    @property
+    def lowest(self) -> Witness | None:
+        """The parameters where the difference is smallest, as far as is known."""
+        return None if self.value is None else self.value.lowest
+
+    @property
+    def highest(self) -> Witness | None:
+        return None if self.value is None else self.value.highest
+
+
+@dataclass(frozen=True)
+class Change:
+    """A state where the new policy does something else: what the log has seen of it, and its share of what is
+    gained at the estimate. The shares of all changes sum to 1 (the performance difference lemma); they are
+    an estimate, and say what to change first.
+    """
+
+    state: str
+    today: str
+    new: str
+    visits: int
+    share: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeptProperty(Record):
+    """A property that a policy must keep, and the certified interval of what is compared with the threshold:
+    the difference to the baseline, or the policy's value.
+    """
+
+    text: str
+    interval: Interval
+    holds: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Record):
+    """Certified differences of policies to one baseline, all on one event.
+
+    `order` are pairs (better, worse) that are proved; `limit` is what no policy improves more than, where
+    one was looked for, and `kept` are the properties that the best one keeps. `changes` are the states where
+    the best one does something else than the baseline, what matters most first.
+
+    >>> import tightrope as tr
+    >>> bench = tr.benchmark("betting(5)")
+    >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(2000, seed=1)
+    >>> result = tr.improve(bench.problem, data, baseline="uniform", delta=0.05)
+    >>> result.verdict.word.value, result.improvement > 0.0, result.improvement <= result.limit
+    ('proved', True, True)
+    """
+
+    problem: Problem
+    counts: Counts
+    baseline: Policy | None
+    baseline_name: str
+    differences: tuple[Difference, ...]
+    order: tuple[tuple[str, str], ...]
+    ledger: ConfidenceBudget
+    delta: float
+    fit: ModelFit | None
+    contradiction: str | None
+    options: LearnOptions
+    notes: tuple[str, ...] = ()
+    kept: tuple[KeptProperty, ...] = ()
+    limit: float | None = None
+    changes: tuple[Change, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+    table: Differences | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what it could be computed on from."""
+        return {**vars(self), "table": None}
+
+    def as_result(self) -> LearningResult:
+        """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
+        if self.baseline is None:
+            raise CannotCertify("what was done is no policy that a certificate could name")
+        if self.contradiction is not None or self.best.value is None:
+            raise CannotCertify(
+                "the data contradict the model, or the region is none that differences are over"
+            )
+        if self.policy is None or self.policy == self.baseline:
+            raise CannotCertify("no improvement is proved, so there is nothing to certify")
+        if self.table is None:
+            raise CannotCertify("a comparison that was stored is not computed on: compare again")
+        return self.table.as_result(self.policy)
+
+    def _title_(self) -> str:
+        return f"Comparison: {self.best.name} against {self.baseline_name}, {self.sentence}"
+
+    def _facts_(self) -> Facts:
+        rows = [(one.name, str(one.interval)) for one in self.differences]
+        limit = [] if self.limit is None else [("limit", bound_text(self.limit, True))]
+        return [("verdict", self.verdict.word.value), *rows, *limit, ("policy", brief(self.policy))]
+
+    @property
+    def best(self) -> Difference:
+        """The one with the largest certified improvement."""
+        return max(self.differences, key=lambda one: _gain(one.interval, self.problem.maximises))
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy with the largest certified improvement: the baseline itself where none is certified,
+        None where that is what was done."""
+        return self.best.policy
+
+    @property
+    def parameters(self) -> Parameters:
+        """What the witnesses of differences are about."""
+        model = self.problem.model
+        assert isinstance(model, ParametricMDP)
+        return model.parameters
+
+    @property
+    def controller(self) -> Policy | None:
+        """The same as a policy of the model that data speak of: it has a memory where a formula needs one."""
+        if self.policy is None:
+            return None
+        own = self.problem.model.structure is self.policy.structure
+        return self.problem.controller(self.policy) if own else self.policy
+
+    @property
+    def interval(self) -> Interval:
+        """The certified interval of the best policy's value less the baseline's."""
+        return self.best.interval
+
+    @property
+    def improvement(self) -> float:
+        """By how much the best policy is better than the baseline at least."""
+        return _gain(self.interval, self.problem.maximises)
+
+    @property
+    def sentence(self) -> str:
+        """What is proved, in a few words."""
+        if self.improvement <= 0.0:
+            return "no improvement is proved"
+        return f"better by at least {bound_text(self.improvement, True)}"
+
+    @property
+    def verdict(self) -> Worth:
+        """What the result is worth, in one word, with all that it rests on."""
+        known = rests_on(self.ledger, self.options, self.fit)
+        if self.options.region is not None and self.options.region.bets and self.baseline_name == GIVEN:
+            unseen = "it was not chosen by looking at these data, which a slab needs"
+            known = (*known, Assumed("baseline", Kept.STATED, unseen))
+        if self.baseline is None:
+            from tightrope.learning.logged import ASSUMED
+
+            known = (*known, ASSUMED)
+        return judge(known, self.counts, self.fit, self.contradiction, self.status)
+
+    @property
+    def status(self) -> str:
+        """Whether the best difference came as close as was asked, or why not; it is certified in any case."""
+        value = self.best.value
+        return CLOSE if value is None or value.status.is_reached else value.status.value
+
+    def headline(self) -> str:
+        """The verdict in a line."""
+        claim = f"{self.best.name} instead of {self.baseline_name}: {self.sentence}"
+        if self.policy == self.baseline:
+            claim = f"keep {self.baseline_name}: {self.sentence}"
+        return self.verdict.headline(claim, f"with confidence {1 - self.delta:.10g}")
+
+
+def _gain(interval: Interval, maximises: bool) -> float:
+    return interval.lower if maximises else -interval.upper
+
+
+def _mirror(interval: Interval) -> Interval:
+    return Interval(-interval.upper, -interval.lower)
+
+
+def baseline_policy(model: ParametricMDP, given: PolicyGiven | str) -> tuple[str, Policy]:
+    """The policy that is to be improved, and its name."""
+    if isinstance(given, str) and given in (UNIFORM, DO_NOTHING):
+        if given == UNIFORM:
+            return "the uniform policy", Policy.uniform(model)
+        return "doing nothing", Policy.of_choices(model, model.structure.choice_start[:-1])
+    policy = as_policy(model, given)
+    if policy is None:
+        raise InputError(f"`baseline` is {describe(given)}, not a policy")
+    return GIVEN, policy
+
+
+@dataclass(frozen=True, eq=False)
+class KeptText:
+    """A property to keep: `offset` from the baseline, or from 0, is what its value must not be beyond."""
+
+    text: str
+    objective: Objective
+    at_least: bool
+    relative: bool
+    offset: float
+
+    _SHAPE = re.compile(
+        r"\s*(P|R\s*(?:\{[^}]*\})?)\s*(>=|<=)\s*(baseline)?\s*"
+        r"([+-]?\s*[0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*(\[.*\])\s*$",
+        re.DOTALL,
+    )
+
+    @staticmethod
+    def of(text: str, problem: Problem) -> KeptText:
+        match = KeptText._SHAPE.match(text)
+        if match is None or (match[3] is None and match[4] is None):
+            raise InputError(
+                f"{text!r} does not say what is to be kept",
+                hint='for example \'P>=baseline [ F "goal" ]\' or \'R{"cost"}<=baseline+5 [ F "done" ]\'',
+            )
+        operator = match[1].replace(" ", "")
+        try:
+            asked = Problem(problem.base, f"{operator}max=? {match[5]}")
+        except InputError as error:
+            raise InputError(f"{text!r}, which is to be kept: {error.message}", hint=error.hint) from None
+        offset = Fraction(match[4].replace(" ", "")) if match[4] else Fraction(0)
+        return KeptText(
+            text, plain_problem(asked).objective, match[2] == ">=", match[3] is not None, float(offset)
+        )
+
+    def holds(self, interval: Interval) -> bool:
+        return interval.lower >= self.offset if self.at_least else interval.upper <= self.offset
+
+
+class DifferenceBets(PolicyBets):
+    """Bets along the gradient of what the policy that is best by the data gains over a baseline."""
+
+    def __init__(self, model: ParametricMDP, objective: Objective, baseline: Policy):
+        super().__init__(model, objective)
+        self._baseline = baseline.probability
+        self.words = "bets are on how much better than the baseline the best policy by the data before is"
+
+    def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
+        gradient = super().__call__(x, share)
+        functions, expression = self.functions, self.model.expression
+        probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
+        slopes = value_slopes(self._policy.question, self._baseline, probability[expression])
+        if gradient is None or slopes is None:
+            return gradient
+        own = np.bincount(expression[slopes[0]], slopes[1], len(probability)) @ functions.linear
+        difference: FloatArray = gradient - own
+        return difference
+
+
+class Differences:
+    """Differences of policies to one baseline over one region, each computed once."""
+
+    def __init__(
+        self,
+        chain: Pipeline,
+        prepared: Prepared,
+        name: str,
+        baseline: Policy | None,
+        logged: LoggedBaseline | None = None,
+    ):
+        self.chain, self.prepared, self.problem = chain, prepared, chain.problem
+        self.name, self.baseline, self.logged = name, baseline, logged
+        self.began = time.perf_counter()
+        self.deadline = self.began + min(chain.options.seconds, COUPLED_SECONDS)
+        self._sides: dict[tuple[int, int, str], Side] = {}
+        self._values: dict[tuple[int, bytes], float] = {}
+
+    averages: ClassVar[bool] = False
+    """Whether they are of long-run averages, and not of one plain objective."""
+
+    @classmethod
+    def start(
+        cls,
+        problem: Problem,
+        data: Any,
+        baseline: PolicyGiven | str,
+        delta: float,
+        options: LearnOptions,
+        progress: Progress | bool | None,
+    ) -> Differences:
+        is_logged = isinstance(baseline, str) and baseline == LOGGED
+        if is_logged and cls.averages:
+            raise InputError("episodes show no long-run average: give the baseline as a policy")
+        question = problem_of(problem) if cls.averages else plain_problem(problem_of(problem))
+        model = question.base
+        assert isinstance(model, ParametricMDP)
+        if options.sets is not None and options.sets is not SetsKind.COUPLED:
+            raise InputError(
+                "differences are over one parameter vector for the whole run, the coupled set, and `sets` "
+                f"says {options.sets.value}",
+                hint="leave `sets` out",
+            )
+        for name in ("misfit", "behaviour", "return_range", "outcomes"):
+            if getattr(options, name) and (name != "outcomes" or options.outcomes is OutcomesUse.ONLY):
+                raise InputError(
+                    f"`{name}` does not go with differences, which are over the model's own region",
+                    hint=f"leave `{name}` out",
+                )
+        options = replace(options.without_outcomes, sets=SetsKind.COUPLED)
+        name, policy, logged = DONE, None, None
+        if not is_logged:
+            name, policy = baseline_policy(model, baseline)
+        counts = counts_of(data, model)
+        part, several = 0.5 * delta if is_logged else delta, Serves.SEVERAL
+        chain = Pipeline.start(question, counts, part, options=options, progress=progress, serves=several)
+        if is_logged:
+            from tightrope.learning.logged import LoggedBaseline
+
+            check_delta(delta)
+            logged = LoggedBaseline(chain.problem, counts, part)
+        elif policy is not None and options.region is not None and options.region.bets:
+            chain.bets = DifferenceBets(chain.model, chain.objective, policy)
+        prepared = chain.prepare(chain.decide(options), sets_only=True)
+        return cls(chain, prepared, name, policy, logged)
+
+    @property
+    def delta(self) -> float:
+        """The level of everything together."""
+        return self.chain.delta if self.logged is None else 2.0 * self.chain.delta
+
+    @property
+    def objective(self) -> Objective:
+        return self.chain.objective
+
+    @property
+    def maximises(self) -> bool:
+        return self.objective.maximises
+
+    def cut(self, policies: Sequence[Policy]) -> None:
+        """Cut the region along the differences, where it has many coordinates."""
+        own = self.prepared.sets.model.structure
+        known = policies if self.baseline is None else (self.baseline, *policies)
+        plain = [one for one in known if one.structure is own and not one.has_memory]
+        if self.prepared.contradiction is None:
+            cut = cut_along_values(self.prepared, self.objective, plain, differences=True)
+            self.prepared = self.prepared if cut is None else cut
+            self._sides.clear()
+            self._values.clear()
+
+    def side(self, policy: Policy, objective: Objective | None = None) -> Side:
+        """A policy with its certified interval over the sets, on a model that has its memory."""
+        key = id(objective), id(policy.structure), policy.digest
+        if key not in self._sides:
+            self._sides[key] = self._side(policy, objective)
+        return self._sides[key]
+
+    def _side(self, policy: Policy, objective: Objective | None) -> Side:
+        sets, asked, precision = self.prepared.sets, objective or self.objective, self.chain.options.precision
+        if policy.structure is not sets.model.structure or policy.has_memory:
+            if objective is not None:
+                raise InputError(
+                    "what is to be kept is asked of policies that depend on the state, or on state and step",
+                    hint="leave `keep` out, or give a baseline without memory",
+                )
+            from tightrope.learning.products import steered_question
+
+            steered = steered_question(self.problem, policy, self.problem.to_base(self.chain.data))
+            assert steered is not None
+            product, policy, _ = steered
+            asked = product.objective
+            assert isinstance(product.model, ParametricMDP)
+            sets = rectangular(self._region, product.model)
+        low, high = rectangular_solutions(sets, asked, policy, precision)
+        start = sets.model.initial
+        return Side(sets.model, asked, policy, float(low.lower[start]), float(high.upper[start]))
+
+    @property
+    def _region(self) -> Region:
+        if self.prepared.region is None or self.prepared.contradiction is not None:
+            raise CannotCertify("the region is empty, and policies with a memory are compared over one")
+        return self.prepared.region
+
+    def difference(
+        self,
+        name: str,
+        policy: Policy,
+        baseline: Policy | None = None,
+        objective: Objective | None = None,
+        wanted: tuple[bool, bool] = (True, True),
+        cells: int = CoupledLimits.cells,
+    ) -> Difference:
+        """The certified difference of a policy to the baseline, or to another one; `wanted` are its ends that
+        are to be close, `cells` how many parts the region is cut into at most.
+        """
+        other = self.baseline if baseline is None else baseline
+        self.chain.progress(f"compare: {name}")
+        one = self.side(policy, objective)
+        if other is None:
+            assert self.logged is not None
+            region = self.prepared.sets.region if self.prepared.contradiction is None else None
+            together, apart = self.logged.difference(region if isinstance(region, Polytope) else None, one)
+            return Difference(name, policy, together, apart)
+        two = self.side(other, objective)
+        apart = Interval(*_apart(one, two, policy == other))
+        if self.prepared.contradiction is not None or not isinstance(self.prepared.sets.region, Polytope):
+            return Difference(name, policy, apart, apart)
+        left = max(self.deadline - time.perf_counter(), 0.0)
+        value = bound_difference(
+            self.prepared.sets,
+            one,
+            two,
+            gap=self.chain.options.coupled_gap,
+            limits=CoupledLimits(seconds=left, cells=cells, wanted=wanted),
+        )
+        return Difference(name, policy, Interval(value.lower, value.upper), apart, value)
+
+    def order(self, rows: Sequence[Difference]) -> tuple[tuple[str, str], ...]:
+        """Pairs (better, worse) that are proved, the baseline among them."""
+        pairs = []
+        for i, one in enumerate(rows):
+            if _gain(one.interval, self.maximises) > 0.0:
+                pairs.append((one.name, self.name))
+            elif _gain(_mirror(one.interval), self.maximises) > 0.0:
+                pairs.append((self.name, one.name))
+            for two in rows[:i]:
+                assert one.policy is not None and two.policy is not None
+                between = self.difference(f"{one.name} and {two.name}", one.policy, two.policy).interval
+                if _gain(between, self.maximises) > 0.0:
+                    pairs.append((one.name, two.name))
+                elif _gain(_mirror(between), self.maximises) > 0.0:
+                    pairs.append((two.name, one.name))
+        return tuple(pairs)
+
+    def improve(self, keep: Sequence[KeptText]) -> Comparison:
+        """Certify candidates, the most promising first, and look for the best policy where the best of them
+        gains least, while it pays.
+
+        A policy cannot be certified to gain more than it gains at any point of the region: so candidates that
+        gain less at one of the points met are not certified at all. The others are first bounded over the
+        region as one cell, and more closely only while they may still become the best.
+        """
+        waiting = self.candidates()
+        self.cut([one for _, one in waiting])
+        if self.baseline is None:
+            return self._improve_logged(waiting, keep)
+        optimum, limit = self._optimum(), np.inf
+        stay = self.difference(f"{self.name} itself", self.baseline)
+        tried = {self.baseline.digest: (stay, self.keeps(self.baseline, keep))}
+        points = [] if optimum is None else [self._estimate()]
+        ends = self.maximises, not self.maximises
+        for _ in range(MOST_CERTIFIED):
+            waiting = [(name, policy) for name, policy in waiting if policy.digest not in tried]
+            scored = [(self._gains_at_most(policy, points), name, policy) for name, policy in waiting]
+            best = self._best(tried.values())
+            promising = [one for one in scored if one[0] > self._gain(best)]
+            if not promising or time.perf_counter() > self.deadline:
+                break
+            _, name, policy = max(promising, key=lambda one: one[0])
+            row = self.difference(name, policy, wanted=ends, cells=1)
+            tried[policy.digest] = row, self.keeps(policy, keep)
+            worst = row.lowest if self.maximises else row.highest
+            if optimum is None or worst is None:
+                continue
+            points.append(worst.x)
+            highest, there = optimum.at(worst.x)
+            own = self._value_at(self.baseline, worst.x)
+            limit = min(limit, highest - own if self.maximises else own - highest)
+            waiting.append((f"the best at the worst parameters, {len(points) - 1}", there))
+        self._refine(tried, points)
+        best = self._best(tried.values())
+        good = [row for row, kept in tried.values() if all(one.holds for one in kept)]
+        ranked = sorted({id(row): row for row in (best, *good)}.values(), key=lambda row: -self._gain(row))
+        proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
+        return replace(
+            self.result(tuple(ranked), proved),
+            limit=max(limit, 0.0) if np.isfinite(limit) else None,
+            kept=next(own for row, own in tried.values() if row is best),
+        )
+
+    def _refine(
+        self, tried: dict[str, tuple[Difference, tuple[KeptProperty, ...]]], points: list[FloatArray]
+    ) -> None:
+        """Bound more closely what may still become better than the best by more than the precision that
+        differences are asked for, the most promising first."""
+        coarse = {
+            digest: self._gains_at_most(row.policy, points)
+            for digest, (row, own) in tried.items()
+            if row.policy is not None
+            and row.value is not None
+            and row.value.status is CoupledStatus.CELL_LIMIT
+            and all(one.holds for one in own)
+        }
+        while coarse and time.perf_counter() < self.deadline:
+            digest, most = max(coarse.items(), key=lambda one: one[1])
+            best = self._best(tried.values())
+            close = best.value is None or best.value.status is not CoupledStatus.CELL_LIMIT
+            if most <= self._gain(best) + (close * self.chain.options.coupled_gap * best.interval.width):
+                break
+            del coarse[digest]
+            row, own = tried[digest]
+            assert row.policy is not None
+            closer = self.difference(row.name, row.policy, wanted=(self.maximises, not self.maximises))
+            if self._gain(closer) >= self._gain(row):
+                tried[digest] = closer, own
+
+    def _improve_logged(self, waiting: list[tuple[str, Policy]], keep: Sequence[KeptText]) -> Comparison:
+        """The same where nobody knows the policy that did what was done: all candidates are certified."""
+        if any(one.relative for one in keep):
+            raise InputError(
+                "what was done is known by the log alone, and properties are kept against a known baseline",
+                hint="give the baseline as a policy, or a number instead of `baseline`",
+            )
+        nothing = Interval(0.0, 0.0)
+        tried = [(self.difference(name, policy), self.keeps(policy, keep)) for name, policy in waiting]
+        rows = [(Difference(f"{self.name} itself", None, nothing, nothing), tried[0][1][:0]), *tried]
+        best = self._best(rows)
+        good = [row for row, own in rows if all(one.holds for one in own)]
+        ranked = sorted(good, key=lambda row: -self._gain(row))
+        proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
+        own = next(own for row, own in rows if row is best)
+        return replace(self.result(tuple(ranked), proved), kept=own)
+
+    def _gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
+        """What the policy gains over the baseline where it gains least, of these points; in float64."""
+        gains = [np.inf]
+        for x in points:
+            assert self.baseline is not None
+            own, stays = self._value_at(policy, x), self._value_at(self.baseline, x)
+            gains.append(own - stays if self.maximises else stays - own)
+        return min(gains)
+
+    def _value_at(self, policy: Policy, x: FloatArray) -> float:
+        """The value of a policy at a point, in float64: it certifies nothing."""
+        side = self.side(policy)
+        key = id(side), x.tobytes()
+        if key not in self._values:
+            functions = functions_of(self._coordinates, side.model, side.objective)
+            values = functions.constant + functions.linear @ x
+            point = MDP(side.model.structure, np.clip(values, 0.0, 1.0)[side.model.expression])
+            asked = rewards_at(side.objective, values, side.model)
+            solution = solve(point, asked, policy=side.policy, precision=self.chain.options.precision)
+            end = solution.lower if self.maximises else solution.upper
+            self._values[key] = float(end[side.model.initial])
+        return self._values[key]
+
+    def _gain(self, row: Difference) -> float:
+        return _gain(row.interval, self.maximises)
+
+    def _best(self, tried: Iterable[tuple[Difference, tuple[KeptProperty, ...]]]) -> Difference:
+        """The largest certified improvement among those that keep what is to be kept; the baseline else."""
+        rows = list(tried)
+        good = [row for row, kept in rows if all(one.holds for one in kept)]
+        return max(good, key=self._gain, default=rows[0][0])
+
+    def candidates(self) -> list[tuple[str, Policy]]:
+        """The policies to begin with."""
+        deadline = min(self.deadline, time.perf_counter() + self.chain.options.seconds)
+        solved = self.chain.solver(self.prepared, self.chain.options, deadline, 1)
+        robust = solved.robust().policy
+        result = [("the robust policy", robust)]
+        optimum = self._optimum()
+        if optimum is None:
+            return result
+        _, best = optimum.at(self._estimate())
+        return self._mixed([*result, ("the best at the estimate", best)])
+
+    def _mixed(self, result: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
+        """With the last one where data are many, and the baseline elsewhere."""
+        _, best = result[-1]
+        own = self.chain.model.structure
+        usual = self.baseline
+        if usual is None or best.weight is None or usual.weight is None or usual.structure is not own:
+            return result
+        visits = self.chain.data.visits
+        structure = self.chain.model.structure
+        for few in FEW_VISITS:
+            rare = np.where(visits < few, best.probability, 0.0)
+            seldom = np.add.reduceat(rare, structure.choice_start[:-1])[structure.choice_state] > 0.0
+            mixed = Policy(structure, np.where(seldom, usual.probability, best.probability))
+            result.append((f"the baseline below {few} visits, else the best", mixed))
+        return result
+
+    def promise(self) -> tuple[Policy, float] | None:
+        """The best policy at the estimate, and what it gains over a known baseline there, in float64."""
+        optimum = self._optimum()
+        if optimum is None or self.baseline is None or self.prepared.contradiction is not None:
+            return None
+        x = self._estimate()
+        policy = optimum.at(x)[1]
+        return policy, self._gains_at_most(policy, [x])
+
+    def keeps(self, policy: Policy, keep: Sequence[KeptText]) -> tuple[KeptProperty, ...]:
+        """What is certified of the properties to keep."""
+        result = []
+        for one in keep:
+            if one.relative:
+                interval = self.difference(one.text, policy, objective=one.objective).interval
+            else:
+                side = self.side(policy, one.objective)
+                interval = Interval(side.lower, side.upper)
+                may = interval.upper >= one.offset if one.at_least else interval.lower <= one.offset
+                if isinstance(self.prepared.sets.region, Polytope) and may and not one.holds(interval):
+                    value = bound_coupled_value(
+                        self.prepared.sets, one.objective, policy, limits=CoupledLimits(cells=200)
+                    )
+                    interval = Interval(value.lower, value.upper)
+            result.append(KeptProperty(one.text, interval, one.holds(interval)))
+        return tuple(result)
+
+    def _estimate(self) -> FloatArray:
+        """The coordinates that fit the data best, in float64."""
+        model, coordinates = self.chain.model, self._coordinates
+        maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+        count = self.chain.data.transition.astype(np.float64)
+        weight = np.bincount(model.expression, count, len(model.expressions)).astype(np.float64)
+        return maximiser.lifted(maximiser.estimate(weight))
+
+    @property
+    def _coordinates(self) -> Coordinates:
+        return Coordinates.of(self.chain.model.expressions, self.chain.model.parameters)
+
+    def _optimum(self) -> Optimum | None:
+        region = self.prepared.sets.region
+        if not isinstance(region, Polytope):
+            return None
+        return Optimum(self.prepared.sets, self.objective, self.chain.options.precision, region)
+
+    def result(self, rows: tuple[Difference, ...], order: tuple[tuple[str, str], ...]) -> Comparison:
+        fit, _ = self.chain.weigh_fit()
+        prepared = self.prepared
+        ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
+        best = max(rows, key=self._gain)
+        return Comparison(
+            problem=self.problem,
+            counts=self.chain.data,
+            baseline=self.baseline,
+            baseline_name=self.name,
+            differences=rows,
+            order=order,
+            ledger=ledger,
+            delta=self.delta,
+            fit=fit,
+            contradiction=prepared.contradiction,
+            options=self.chain.options,
+            notes=tuple(prepared.sets.notes),
+            changes=self.changes(best.policy),
+            seconds=time.perf_counter() - self.began,
+            table=self,
+        )
+
+    def changes(self, policy: Policy | None) -> tuple[Change, ...]:
+        """Where the policy does something else than the baseline, what gains most at the estimate first.
+
+        With visits η of the new policy and values V of the baseline its gain is Σ_s η(s)·(Q(s, new) − V(s)).
+        """
+        model, usual = self.chain.model, self.baseline
+        structure = model.structure
+        plain = [one for one in (policy, usual) if one is not None and one.structure is structure]
+        if policy is None or usual is None or len(plain) < 2 or any(one.weight is None for one in plain):
+            return ()
+        gain = self._gained(policy, usual)
+        other = np.abs(policy.probability - usual.probability) > 1e-12
+        states = np.unique(structure.choice_state[other])
+        share = gain / total if (total := float(gain[states].sum())) else np.full(structure.states, np.nan)
+        visits = np.bincount(structure.choice_state, self.chain.data.visits, structure.states)
+        order = np.lexsort((-visits[states], -np.nan_to_num(share[states])))
+        return tuple(
+            Change(
+                structure.state_name(s),
+                _done(structure, usual, s),
+                _done(structure, policy, s),
+                int(visits[s]),
+                float(share[s]) if np.isfinite(share[s]) else None,
+            )
+            for s in states[order].tolist()
+        )
+
+    def _gained(self, policy: Policy, usual: Policy) -> FloatArray:
+        """What each state adds to the gain at the estimate; not a number where there is no telling."""
+        model, question = self.chain.model, question_of(self.chain.model, self.objective)
+        functions, gain = self._coordinates.functions(model.expressions), np.full(model.states, np.nan)
+        probability = np.clip(functions.constant + functions.linear @ self._estimate(), 0.0, 1.0)
+        probability = probability[model.expression]
+        old = PolicyEquations.of(question, usual.probability, everywhere=True)
+        new = PolicyEquations.of(question, policy.probability, everywhere=False)
+        if old is not None and new is not None and not self.objective.depends_on_step:
+            before, passes = old.solved(old.matrix(probability)), new.passes(probability)
+            if before is not None and passes is not None:
+                worth = question.backup(probability, before.values) - before.values[question.owner]
+                met = np.zeros(model.states)
+                met[new.state] = passes[1][-1][0]
+                gain = met * np.bincount(question.owner, policy.probability * worth, model.states)
+        return gain
+
+    def as_result(self, policy: Policy) -> LearningResult:
+        """The policy in the place of the robust one, the baseline in that of the given one."""
+        chain, options = self.chain, self.chain.options
+        assert self.baseline is not None
+        solver = chain.solver(self.prepared, options, float("inf"))
+        values = solver.evaluate(policy), solver.evaluate(self.baseline)
+        solved = SolvedPolicies(
+            self.prepared, solver, values[0], solver.find(OPTIMISTIC), values[1], Shape(chain, self.prepared)
+        )
+        return chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
+
+
+def _done(structure: Structure, policy: Policy, state: int) -> str:
+    """What a policy does in a state, in words."""
+    first, last = structure.choice_start[state : state + 2].tolist()
+    likely = [(float(policy.probability[c]), structure.action_name(c)) for c in range(first, last)]
+    names = [(f"{share:.3g} {name}" if share < 1.0 else name) for share, name in likely if share > 0.0]
+    return ", ".join(names)
+
+
+def _apart(one: Side, two: Side, same: bool) -> tuple[float, float]:
+    """The difference of two intervals, on the safe side."""
+    if same:
+        return 0.0, 0.0
+    low, high = one.lower - two.upper, one.upper - two.lower
+    return float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))

@@ -1,6 +1,7 @@
 (* What the theorems rest on. *)
-From Proved Require Import Sound Learned Statistics Fixed.
+From Proved Require Import Sound Learned Statistics Fixed Paths.
 Print Assumptions value_sound.
 Print Assumptions domain_sound.
 Print Assumptions learned_sound.
 Print Assumptions fixed_sound.
+Print Assumptions value_is_expected.

@@ -281,13 +281,30 @@ class Problem:
         self._rows(own, node, arrays)
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
-        require(self.kind != "AVERAGE" or not self.is_domain, "averages are about models that are known")
+        require(self.kind != "AVERAGE" or self.earned is None, "averages are of rewards that are known")
         self.is_chain = self.choices == self.states
         if self.data is not None and self.data.seen is not None:
             plain = self.kind in ("UNTIL", "NEXT", "TEMPORAL") and self.misfit is None
             require(plain, "episodes are counted for a probability of the process itself")
-        self.free_only = temporal
+        self.free_only, self.followed = temporal, list[Fraction]()
         self.automaton = Automaton(node["automaton"], arrays, self.states) if temporal else None
+
+    def follow(self, claim: Any, arrays: dict[str, Any]) -> None:
+        """Take the given policy of a claim about a temporal formula: one of the model, without memory."""
+        own = Node(claim, "claims.0.", arrays, "name policy lower upper")
+        policy = own.word("policy", "fixed", "randomised")
+        picked, weight = own.integers("choice", self.states), own.reals("weight", self.choices, 0.0, 1.0)
+        require((picked is not None) == (policy == "fixed"), "the policy does not fit")
+        require((weight is not None) == (policy == "randomised"), "the weights do not fit")
+        if picked is not None:
+            fits = all(c in span for c, span in zip(picked, self.of_state, strict=True))
+            require(fits, "a choice that its state does not have")
+            taken = set(picked)
+            weight = [float(c in taken) for c in range(self.choices)]
+        for span in self.of_state:
+            share = [Fraction(given(weight, "")[c]) for c in span]
+            require(abs(float(sum(share)) - 1) <= 2.0**-40, "the weights are no distribution")
+            self.followed += [one / sum(share) for one in share]
 
     def derive(self, hints: Any, arrays: dict[str, Any]) -> None:
         """The sets of a model over a domain, and the product of a temporal question."""
@@ -429,6 +446,9 @@ class Problem:
     def _become(self, automaton: Automaton) -> None:
         """The product with an automaton, from what can be reached, and reaching what is won there."""
         memories = len(automaton.successor)
+        if self.followed:  # what the given policy takes is all there is
+            self.of_state = [[c for c in span if self.followed[c] > 0] for span in self.of_state]
+        weights = list[Fraction]()
         seen, front = {(self.initial, 0)}, [(self.initial, 0)]
         for s, q in front:
             following = automaton.successor[q][automaton.letter[s]]
@@ -445,15 +465,17 @@ class Problem:
             for c in self.of_state[s]:
                 rows.append([(number[t, following], low, high) for t, low, high in self.rows[c]])
                 single.append(self.single[c])
+                weights += self.followed[c : c + 1]
                 law += [self.law[c]] if self.law else []
         self.initial = number[self.initial, 0]
-        self.rows, self.single, self.of_state, self.law = rows, single, of_state, law
+        self.rows, self.single, self.of_state, self.law, self.followed = rows, single, of_state, law, weights
         self.states, self.choices, self.kind = len(pairs), len(rows), "UNTIL"
         self.rewards, self.terminal = [[Fraction(0)] * len(rows)] * 2, [Fraction(0)] * len(pairs)
         settled = automaton.settled()
         won = {i for i, (_, q) in enumerate(pairs) if q in settled}
         if not automaton.only_settles(settled):
-            require(self.agent == "MAX", "a minimum of what such an automaton accepts", 1)
+            lone = self.agent == "MAX" or bool(weights)
+            require(lone, "a minimum of what such an automaton accepts", 1)
             cut = any(low == 0 and high > 0 for row in rows for _, low, high in row)
             require(not cut, "a transition of the product can vanish", 1)
             for avoided, marks in automaton.pairs:
@@ -466,14 +488,11 @@ class Problem:
     def _kept(self, inside: set[int], marks: list[set[int]]) -> set[int]:
         """The largest part of `inside` where one can stay and always reach each of the marks again."""
         while True:
-            ways = {
-                i: [
-                    targets
-                    for targets in ({t for t, _, p in self.rows[c] if p > 0} for c in self.of_state[i])
-                    if targets <= inside
-                ]
-                for i in inside
-            }
+            ways = {}
+            for i in inside:
+                ends = [{t for t, _, p in self.rows[c] if p > 0} for c in self.of_state[i]]
+                ends = [set().union(*ends)] if self.followed else ends  # all of them are taken
+                ways[i] = [targets for targets in ends if targets <= inside]
             kept = {i for i in inside if ways[i]}
             for mark in marks:
                 found, size = kept & mark, -1
@@ -582,13 +601,15 @@ class Claim:
         require(self.lower <= self.upper, "a lower bound above the upper one")
         states, choices = problem.states, problem.choices
         self.choice, weight = own.integers("choice", states), own.reals("weight", choices, 0.0, 1.0)
-        require((self.choice is not None) == (policy == "fixed"), "the policy does not fit")
-        require((weight is not None) == (policy == "randomised"), "the weights do not fit")
+        if not problem.followed:
+            require((self.choice is not None) == (policy == "fixed"), "the policy does not fit")
+            require((weight is not None) == (policy == "randomised"), "the weights do not fit")
         self.vectors = [helps.reals(side, states, infinite=True) for side in ("lower", "upper")]
         self.biases = [helps.reals(f"{side}_bias", states) for side in ("lower", "upper")]
         average = problem.kind == "AVERAGE"
         require(all((b is not None) == average for b in self.biases), "a bias does not fit")
         remembers = problem.learned is not None and (self.name, policy) == ("robust policy", "fixed")
+        remembers = remembers or bool(problem.followed)
         require(policy == "free" or not problem.free_only or remembers, "a policy without memory")
         self.bases = [helps.integers(f"{side}_basis", choices, -1) for side in ("lower", "upper")]
         joint = self.bases != [None, None]
@@ -618,7 +639,8 @@ class Claim:
         by_step = problem.steps is not None or problem.lower_steps > 0
         named = policy == "free" if self.name == "value" else policy != "free"
         require(named or (self.name == "robust policy" and by_step), f"a {self.name} that is {policy}")
-        self.weight = None
+        self.weight = problem.followed or None
+        require(not problem.followed or not self.earlier, "choices of earlier steps do not fit")
         if weight is not None:
             share = [Fraction(w) for w in weight]
             for span in problem.of_state:
@@ -2069,9 +2091,12 @@ def verify(path: str) -> list[str]:
     require(words, "what the file says of itself does not fit")
     Work.left = MOST_WORK
     problem = Problem(top.node["problem"], arrays)
-    problem.derive(top.node["learned"], arrays)
     claims, values = top.node["claims"], top.node["values"]
     require(isinstance(claims, list) and isinstance(values, list), "no claims")
+    lonely = len(claims) == 1 and isinstance(claims[0], dict) and claims[0].get("name") == "given policy"
+    if problem.automaton is not None and lonely:
+        problem.follow(claims[0], arrays)
+    problem.derive(top.node["learned"], arrays)
     require(0 < len(claims) == len(values) <= 4, "every claim needs its hints, and there must be one")
     read = [Claim(i, c, v, problem, arrays) for i, (c, v) in enumerate(zip(claims, values, strict=True))]
     require(len({claim.name for claim in read}) == len(read), "two claims have one name")

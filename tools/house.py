@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 405,
+    "files": 406,
     "files under 60 lines": 46,
-    "modules with exactly one importer": 63,
+    "modules with exactly one importer": 64,
     "most modules in one folder": 29,
-    "lines": 119_481,
+    "lines": 119_923,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

@@ -36,7 +36,7 @@ DOCUMENTS = {
     "learn-2": "cli.learn_run:LearnAnswer",
     "learn-answer-1": "io.answers:AnswerDocument",
     "learn-empty-2": "cli.learn_run:EmptyAnswer",
-    "learn-rates-1": "cli.learn_run:RateAnswer",
+    "learn-rates-1": "io.answers:RateAnswer",
     "online-answer-1": "cli.online_answers:OnlineAnswer",
     "online-1": "learning.online.run:OnlineRecord",
     "report-1": "cli.report:ReportAnswer",

@@ -45,6 +45,9 @@ MOST_WORK = 10**9
 MOST_BITS = 10**7
 """Of all monomials at a point."""
 
+RUNS = ("AVERAGE", "TEMPORAL")
+"""Kinds that are about whole runs: no sums, of which bets, coupled proofs and differences are."""
+
 
 @dataclass(frozen=True, eq=False)
 class CertifiedObjective:
@@ -171,10 +174,10 @@ class CertifiedProblem:
             return "an assumption about supports that does not fit the model"
         if (self.automaton is not None) != (self.objective.kind == "TEMPORAL"):
             return "an automaton is for temporal questions, which need one"
-        if self.objective.kind == "AVERAGE" and self.law == "domain":
-            return "averages are about models that are known"
-        if self.automaton is not None and self.data is not None and self.data.method == "slab":
-            return "bets are about policies without memory"
+        if self.objective.kind == "AVERAGE" and self.objective.earned is not None:
+            return "averages are of rewards that are known"
+        if self.data is not None and self.data.bets and self.objective.kind in RUNS:
+            return "bets are about sums of policies without memory"
         steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
         if steps * max(self.graph.transitions, 20_000) > MOST_WORK:
             return f"{steps} steps and {self.graph.transitions} transitions are more than this program checks"
@@ -304,9 +307,9 @@ class Certificate:
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
         proofs = () if self.learned is None else self.learned.coupled
-        plain = [self.problem.automaton is None and claim.earlier is None for claim in self.claims]
+        plain = [self.problem.objective.kind not in RUNS and one.earlier is None for one in self.claims]
         if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
-            return "a coupled proof of no claim, of a temporal formula or of a policy by steps"
+            return "a coupled proof of no claim, of a temporal formula, an average or a policy by steps"
         if self.problem.data is not None and self.problem.data.seen is not None:
             from tightrope.certificate.statistics.episodes import trouble_of
 
@@ -327,7 +330,8 @@ class Certificate:
                 return f"claim {number}: what is claimed is no value of the quantity"
             if self.problem.automaton is not None:  # what they must fit is derived
                 own = self.learned and (claim.name, claim.policy) == ("robust policy", "fixed")
-                trouble = None if own or claim.policy == "free" else "a policy without memory"
+                alone = claim.name == "given policy" and len(self.claims) == 1 and claim.earlier is None
+                trouble = None if own or alone or claim.policy == "free" else "a policy without memory"
             else:
                 trouble = misfit(self.problem, claim, hints)
             if trouble:
@@ -337,8 +341,8 @@ class Certificate:
     def _misfit_of_pair(self, number: int, pair: OffsetArray, hints: ValueHints) -> str | None:
         if any(one >= number or self.claims[one].policy not in ("fixed", "randomised") for one in pair):
             return "a difference is that of two policies of claims before it"
-        if self.problem.automaton is not None or any(self.claims[one].earlier is not None for one in pair):
-            return "a difference of policies with memory or by steps"
+        if self.problem.objective.kind in RUNS or any(self.claims[i].earlier is not None for i in pair):
+            return "a difference of averages, or of policies with memory or by steps"
         if any(getattr(hints, name) is not None for name, _ in list_fields(hints)):
             return "vectors beside a difference"
         return None

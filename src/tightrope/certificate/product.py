@@ -12,6 +12,13 @@ must give it positive probability. Then a play ends almost surely in an end comp
 again and again. If it is accepted, by a pair, that component is within Z. And from Z he wins almost surely:
 he visits the sets one after the other, for ever. So the largest probability of an accepted run is that of
 reaching Z, against any nature.
+
+*A given policy* of the model, which does not look at the automaton, leaves a chain: all choices that it
+takes are one choice, whoever asks. Z is then closed, and so is the bottom component of the chain in which a
+play almost surely ends, and all of which it visits again and again. If that is accepted by a pair, nothing in
+it is avoided and every mark is met there, so it is within Z; and a bottom component within Z has all marks,
+since each is reached from all of Z. So the probability of an accepted run is that of reaching Z, for every
+direction of the agent. Choices of weight 0 are left out before anything is derived.
 """
 
 from __future__ import annotations
@@ -24,9 +31,16 @@ import numpy as np
 from tightrope.certificate import fields
 from tightrope.certificate.budget import spend
 from tightrope.certificate.nature import Boxes, Graph, rows_of
-from tightrope.certificate.problem import Certificate, misfit
+from tightrope.certificate.problem import (
+    Certificate,
+    CertifiedObjective,
+    CertifiedProblem,
+    Claim,
+    ValueHints,
+    misfit,
+)
 from tightrope.certificate.verdict import Check
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 MOST_ATOMS = 30
 MOST_MARKS = 200_000
@@ -101,21 +115,49 @@ class AutomatonProduct:
 
 def in_product(certificate: Certificate, boxes: Boxes) -> tuple[Certificate, Boxes, Check]:
     """The certificate as one about reaching, in the product of model and automaton."""
-    problem, values = certificate.problem, certificate.values
+    problem, values, claims = certificate.problem, certificate.values, certificate.claims
     most = max(0 if hints.lower is None else len(hints.lower) for hints in values)
-    product = product_of(problem.graph, problem.automaton, problem.objective.agent, boxes, most)
+    graph, weight = problem.graph, given_weights(problem, claims[0])
+    if weight is not None:
+        graph, boxes, weight = under_policy(graph, boxes, weight)
+    product = product_of(graph, problem.automaton, problem.objective.agent, boxes, most, weight is not None)
     objective = replace(problem.objective, kind="UNTIL", target=product.target)
     problem = replace(problem, graph=product.graph, objective=objective, automaton=None)
-    for claim, hints in zip(certificate.claims, values, strict=True):
+    if weight is not None:
+        claims = (replace(claims[0], policy="randomised", choice=None, weight=weight[product.choice]),)
+    for claim, hints in zip(claims, values, strict=True):
         if trouble := misfit(problem, claim, hints):
             raise ValueError(trouble)
-    return replace(certificate, problem=problem), product.lift(boxes), product.check
+    return replace(certificate, problem=problem, claims=claims), product.lift(boxes), product.check
+
+
+def given_weights(problem: CertifiedProblem, claim: Claim) -> FloatArray | None:
+    """The weights of a given policy at the model's choices; None where the claim is about no such policy."""
+    if claim.name != "given policy":
+        return None
+    if trouble := misfit(replace(problem, objective=NOWHERE), claim, ValueHints()):
+        raise ValueError(trouble)
+    return claim.weights(problem.graph.choices)
+
+
+NOWHERE = CertifiedObjective("UNTIL", "MAX", "ANY", False, 0, 0, target=np.zeros(0, dtype=np.bool_))
+"""An objective of no steps, which needs no vectors."""
+
+
+def under_policy(model: Graph, boxes: Boxes, weight: FloatArray) -> tuple[Graph, Boxes, FloatArray]:
+    """Graph, boxes and weights of the choices that a policy takes."""
+    used = np.flatnonzero(weight > 0)
+    first = np.searchsorted(used, model.choice_start)
+    start, transition = rows_of(model.transition_start, used)
+    graph = Graph(first, start, model.successor[transition], model.initial)
+    return graph, boxes.only(used), weight[used]
 
 
 def product_of(
-    model: Graph, automaton: RabinAutomaton, agent: str, boxes: Boxes, most: int
+    model: Graph, automaton: RabinAutomaton, agent: str, boxes: Boxes, most: int, chain: bool = False
 ) -> AutomatonProduct:
-    """What the model's initial state reaches, of at most so many states."""
+    """What the model's initial state reaches, of at most so many states; `chain`: all choices of a state are
+    taken."""
     key, reached = np.array([model.initial * automaton.memories]), 0
     seen = np.zeros(model.states * automaton.memories, dtype=np.bool_)
     while len(key):
@@ -134,12 +176,13 @@ def product_of(
     possible, target = boxes.upper[label] > 0, settled[memory]
     check = Check("the automaton settles what it accepts", True, f"a product of {len(key)} states")
     if not _only_settles(automaton, settled):
-        if agent != "MAX":
+        if agent != "MAX" and not chain:
             raise ValueError("only a maximum is that of reaching what such an automaton accepts")
         cut = possible & ~(boxes.lower[label] > 0)
         cut[cut] = boxes.bounds(label[cut])[0] <= 0  # a positive number may be too small for a double
         check = Check.everywhere("no transition of the product can vanish", cut, "transition")
-        arena = _Arena(graph, possible)
+        one = Graph(np.arange(len(key) + 1), start[choice_start], graph.successor, first)
+        arena = _Arena(one if chain else graph, possible)
         for number, avoided in enumerate(automaton.avoided):
             marks = [mark[memory, letter] for mark in automaton.repeated[automaton.pair == number]]
             target |= arena.won(~avoided[memory, letter], marks)

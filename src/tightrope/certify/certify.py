@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Unpack
@@ -17,19 +17,22 @@ from typing import Any, Unpack
 from tightrope import __version__
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
+from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.problem import asked_of, provable, to_problem
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
+from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
 from tightrope.io.results import Interval
+from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import as_policy
+from tightrope.model.policy import Policy, as_policy
 from tightrope.prism.properties.capabilities import has_own_certificate
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
@@ -39,7 +42,7 @@ from tightrope.verdict import Word
 
 
 def certify(
-    subject: Problem | LearningResult | Comparison | AmendedAnswer,
+    subject: Problem | LearningResult | LearnedAverage | Comparison | AmendedAnswer,
     path: str | PathLike[str],
     *,
     at: Point | None = None,
@@ -93,12 +96,12 @@ def certify(
                 hint="ask a question, and choose on one part of the log: `select_on`",
             )
         subject = subject.result
-    if isinstance(subject, LearningResult):
+    if isinstance(subject, LearningResult | LearnedAverage):
         if options or not (at is None and policy is None and ltl_translator is None):
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
-        return _save(certificate_of(subject, about=about), claimed)
+        return _save(learned_certificate(subject, about=about), claimed)
     if isinstance(subject, Comparison):
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         return _save(certificate_of_difference(subject), claimed)
@@ -108,8 +111,6 @@ def certify(
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
     if has_own_certificate(problem.query.kind):
-        if policy is not None:
-            raise InputError("certificates of averages and temporal formulas are about the best policy")
         effort = SolveOptions(
             precision,
             seconds=words.get("seconds", math.inf),
@@ -118,10 +119,23 @@ def certify(
             device=words.get("device", "cpu"),
             translator=ltl_translator,
         )
-        proof = _composed(model, problem.query, theta, effort, words.get("assume_support"))
+        given = as_policy(model, policy)
+        proof = _composed(model, problem.query, theta, effort, words.get("assume_support"), given)
     else:
         proof = _solved(problem, theta, policy, precision, words)
     return _save(proof, claimed)
+
+
+def learned_certificate(
+    result: LearningResult | LearnedAverage,
+    counts: Counts | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Certificate:
+    """The certificate of any result of learning that has one."""
+    if is_composed(result):
+        return composed_of(result, counts, about)
+    assert isinstance(result, LearningResult)
+    return certificate_of(result, counts, about)
 
 
 def certificate_of_difference(comparison: Comparison) -> Certificate:
@@ -181,6 +195,7 @@ def _composed(
     theta: tuple[Fraction, ...] | None,
     effort: SolveOptions,
     support: float | None,
+    policy: Policy | None,
 ) -> Certificate:
     """Of a long-run average or a temporal formula."""
     check_number("precision", effort.precision, 0, 1)
@@ -190,4 +205,4 @@ def _composed(
     if isinstance(model, IntervalMDP) and model.factored is not None:
         warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
     about = _about(model, query.text, theta)
-    return composed_certificate(model, question, theta, effort, support, about)
+    return composed_certificate(model, question, theta, effort, support, about, policy)

@@ -19,8 +19,9 @@ the same confidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -77,7 +78,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.product import Product
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
-from tightrope.problem import Problem
+from tightrope.problem import Problem, require_discrete
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
@@ -101,8 +102,15 @@ def certificate_of(
     given; without any it is about the whole domain); none where they refute the model. With a `difference` it
     also claims that of the result's policy and the given one."""
     seen = result.counts if counts is None else counts
+    with as_contradiction():
+        return _certificate_of(result, no_counts(result.model) if seen is None else seen, about, difference)
+
+
+@contextmanager
+def as_contradiction() -> Iterator[None]:
+    """Nothing is written where data refute the model."""
     try:
-        return _certificate_of(result, _nothing(result.model) if seen is None else seen, about, difference)
+        yield
     except Contradiction as finding:
         raise CannotCertify(
             f"no certificate is written: the data contradict the model ({finding}), and over an empty region "
@@ -110,7 +118,7 @@ def certificate_of(
         ) from finding
 
 
-def _nothing(model: ParametricMDP) -> Counts:
+def no_counts(model: ParametricMDP) -> Counts:
     """The counts of what was never seen."""
     nothing = np.zeros(model.transitions, dtype=np.int64)
     design = SamplingDesign(SamplingKind.GENERATIVE_FIXED)
@@ -135,6 +143,59 @@ def _certificate_of(
             hint="leave the certificate or the controller out",
         )
     region = result.region if result.contradiction is None else None
+    _refuse_open(result, counts)
+    if result.value is not None:
+        refuse_steps(result.value.policy, result.objective)
+    proved = prove_sets(result, counts, question, seen)
+    draft, events, link, proof, projected = (
+        proved.draft,
+        proved.events,
+        proved.link,
+        proved.proof,
+        proved.projected,
+    )
+    first, sets, wanted = result.robust.solutions[0], proved.sets, proved.wanted
+    widened = _widen(link, projected, sets, wanted, result.model.expression)
+    values = [("given policy", result.value)] if result.value is not None else []
+    if result.value is not result.robust:
+        values.insert(0, ("robust policy", result.robust))
+    by_step = result.objective.depends_on_step
+    divides = link.problem.denominator is not None
+    relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides)
+    solved = widened or sets
+    if draft.problem.misfit is not None:
+        solved = uncertainty.widened(solved, draft.problem.misfit)
+    if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
+        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
+    ends = _reward_ends(link, proof, draft)
+    if widened is not None or by_step or relaxed or ends is not None:
+        values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
+    initial = result.model.initial
+    asked_for = draft.problem.objective
+    claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
+    words = {**(about or {}), **words_of(result)}
+    draft = replace(with_region(draft, proof), claims=claims, values=hints, about=to_words(words))
+    draft = replace(draft, claims=met_with_episodes(draft, seen))
+    if proof is not None and solved.kind is SetsKind.RECTANGULAR:
+        draft = prove_choices(link, projected, draft, result)
+    draft = prune(draft)
+    coupled = [
+        None if ends is not None or value.policy.depends_on_step else value.coupled for _, value in values
+    ]
+    if difference is not None:
+        draft = _with_difference(draft)
+        coupled.append(difference)
+    if isinstance(region, Polytope) and any(coupled):
+        aligned, points = row_names(result, region, events)
+        draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
+    if question is not None:
+        require_proved(draft)
+    return draft
+
+
+def _refuse_open(result: LearningResult, counts: Counts) -> None:
+    """Refuse what certificates do not hold, and data for which no confidence holds."""
+    region = result.region if result.contradiction is None else None
     refuse_uncertified(result.model, result.sets.kind, None if region is None else region.kind)
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
@@ -158,9 +219,27 @@ def _certificate_of(
             "for them, so there is nothing to certify",
             hint="leave the certificate out, or complete the data",
         )
-    if result.value is not None:
-        refuse_steps(result.value.policy, result.objective)
-    first = result.robust.solutions[0]
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedSets:
+    """The sets of a result, what they are `wanted` to be, and what the checker proves of them."""
+
+    draft: Certificate
+    events: EventMap | None
+    link: Learned
+    proof: RegionHints | None
+    projected: ProjectedRegion
+    sets: Sets
+    wanted: Wanted
+
+
+def prove_sets(
+    result: LearningResult, counts: Counts, question: Asked | None, seen: ObservedOutcomes | None
+) -> ProvedSets:
+    """From data, or the domain, to bounds of expressions; refused where no confidence holds."""
+    _refuse_open(result, counts)
+    first, region = result.robust.solutions[0], result.region if result.contradiction is None else None
     sets = result.sets.narrow or replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
     draft, events = _draft(result, counts, question, seen)
     wanted = _expression_bounds(result, sets)
@@ -172,44 +251,7 @@ def _certificate_of(
         proof = prove_ellipsoid(link, result, region, wanted)
     elif region is not None:
         proof = prove_region(link, result, events, wanted)
-    projected = link.project(proof)
-    widened = _widen(link, projected, sets, wanted, result.model.expression)
-    values = [("given policy", result.value)] if result.value is not None else []
-    if result.value is not result.robust:
-        values.insert(0, ("robust policy", result.robust))
-    by_step = result.objective.depends_on_step
-    divides = link.problem.denominator is not None
-    relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides)
-    solved = widened or sets
-    if draft.problem.misfit is not None:
-        solved = uncertainty.widened(solved, draft.problem.misfit)
-    if relaxed or (divides and solved.kind is SetsKind.RECTANGULAR):
-        solved = replace(solved, kind=SetsKind.EXPRESSION, region=None)
-    ends = _reward_ends(link, proof, draft)
-    if widened is not None or by_step or relaxed or ends is not None:
-        values = [(name, _evaluate_again(result, name, value, solved, ends)) for name, value in values]
-    initial = result.model.initial
-    asked_for = draft.problem.objective
-    claims, hints = zip(*(_claim(initial, name, value, asked_for) for name, value in values), strict=True)
-    claims = tuple(_met(one, draft.problem, seen) for one in claims)
-    draft = with_region(draft, proof)
-    words = {**(about or {}), **_stated(result)}
-    draft = replace(draft, claims=claims, values=hints, about=to_words(words))
-    if proof is not None and solved.kind is SetsKind.RECTANGULAR:
-        draft = prove_choices(link, projected, draft, result)
-    draft = prune(draft)
-    coupled = [
-        None if ends is not None or value.policy.depends_on_step else value.coupled for _, value in values
-    ]
-    if difference is not None:
-        draft = _with_difference(draft)
-        coupled.append(difference)
-    if isinstance(region, Polytope) and any(coupled):
-        aligned, points = row_names(result, region, events)
-        draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
-    if question is not None:
-        require_proved(draft)
-    return draft
+    return ProvedSets(draft, events, link, proof, link.project(proof), sets, wanted)
 
 
 def _with_difference(draft: Certificate) -> Certificate:
@@ -222,7 +264,7 @@ def _with_difference(draft: Certificate) -> Certificate:
     return replace(draft, claims=(first, second, claim), values=(*draft.values, ValueHints()))
 
 
-def _stated(result: LearningResult) -> dict[str, str]:
+def words_of(result: LearningResult) -> dict[str, str]:
     """What the user states of the data, in words; nothing in the certificate could show it."""
     stated = [one for one in result.ledger.assumptions if one.kept is Kept.STATED]
     return {"stated": "; ".join(f"{one.name}: {one.why}" for one in stated)} if stated else {}
@@ -236,8 +278,8 @@ def _draft(
     if question is None:
         problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
     else:
-        assert result.problem.lift is not None
-        problem = to_problem(result.problem.lift.base, question, data=data, assumed_support=support)
+        base = require_discrete(result.problem.base)
+        problem = to_problem(base, question, data=data, assumed_support=support)
     if misfit := result.options.misfit:
         problem = replace(problem, misfit=np.full(problem.graph.choices, misfit))
     elif data is not None and seen is not None:
@@ -339,16 +381,6 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
     the model. Coupled sets become rectangular ones: their proofs are about policies without memory."""
     problem, decisions = result.problem, result.decisions
     assert isinstance(problem.lift, ProductLift) and problem.lift.temporal is not None
-    if result.ledger.delta == 0:
-        raise InputError(
-            f"certificates over a domain do not cover the automaton behind {problem.text}",
-            hint="leave the certificate out",
-        )
-    if result.value is not None:
-        raise InputError(
-            "certificates of temporal formulas are about the robust policy, and a policy is given",
-            hint="leave the certificate or the policy out",
-        )
     if decisions.bets:
         raise InputError(
             "a slab bets on a policy, and certificates of temporal formulas do not cover its memory",
@@ -481,6 +513,11 @@ def with_episodes(
         ends.reverse()
     numbers = [episodes.METHODS.index(seen.method), seen.episodes, *ends]
     return replace(data, seen=np.array(numbers, dtype=np.int64), seen_delta=np.array([seen.delta]))
+
+
+def met_with_episodes(draft: Certificate, seen: ObservedOutcomes | None) -> tuple[Claim, ...]:
+    """The claims of a draft, each met with what episodes prove of it."""
+    return tuple(_met(one, draft.problem, seen) for one in draft.claims)
 
 
 def _met(claim: Claim, problem: certified.CertifiedProblem, seen: ObservedOutcomes | None) -> Claim:

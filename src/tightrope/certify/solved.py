@@ -26,10 +26,16 @@ import numpy as np
 from tightrope.certificate import problem as certified
 from tightrope.certificate.checker import prove
 from tightrope.certificate.laws import boxes_of
-from tightrope.certificate.nature import Boxes
+from tightrope.certificate.nature import Boxes, rows_of
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
-from tightrope.certificate.product import MOST_PAIRS, AutomatonProduct, product_of
+from tightrope.certificate.product import (
+    MOST_PAIRS,
+    AutomatonProduct,
+    given_weights,
+    product_of,
+    under_policy,
+)
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
 from tightrope.logic.accepting import towards
@@ -41,6 +47,7 @@ from tightrope.logic.long_run import (
     gains_of,
     reached_averages,
 )
+from tightrope.logic.solving import under
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -185,9 +192,20 @@ def composed_certificate(
     effort: SolveOptions,
     support: float | None = None,
     about: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
 ) -> Certificate:
     """The certificate of a long-run average or a temporal formula: of a model, at a point where it has
-    parameters, with an assumed `support`."""
+    parameters, with an assumed `support`; of the best policy, or of one that is given."""
+    if policy is not None and (policy.has_memory or policy.depends_on_step):
+        raise InputError(
+            "certificates of averages and temporal formulas are about policies without memory",
+            hint="leave the certificate or the policy out",
+        )
+    if policy is not None and question.automaton is None and not policy.is_deterministic:
+        raise InputError(
+            "certificates of averages are about policies that take one choice per state",
+            hint="leave the certificate or the policy out",
+        )
     assumed = support if isinstance(model, IntervalMDP) else None
     problem = to_problem(model, question, theta=theta, assumed_support=assumed)
     if isinstance(model, IntervalMDP):
@@ -212,31 +230,47 @@ def composed_certificate(
 
     words = to_words(about or {})
     if problem.automaton is not None:
-        return _temporal_certificate(problem, known, solved, words)
-    return _average_certificate(problem, known, precision, solved, words)
+        return _temporal_certificate(problem, known, solved, words, policy)
+    return _average_certificate(problem, known, precision, solved, words, policy)
 
 
 def _temporal_certificate(
-    problem: CertifiedProblem, model: MDP | IntervalMDP, solve: Solve, about: Mapping[str, str]
+    problem: CertifiedProblem,
+    model: MDP | IntervalMDP,
+    solve: Solve,
+    about: Mapping[str, str],
+    policy: Policy | None = None,
 ) -> Certificate:
     """The certificate of a temporal problem; `model` is what is solved, over the states of the problem."""
-    product = derive_product(problem, boxes_of(problem, FLOAT64)[0])
+    name = "value" if policy is None else "given policy"
+    claim = to_claim(name, (0.0, 1.0), policy, problem.objective)
+    product = derive_product(problem, boxes_of(problem, FLOAT64)[0], claim)
     if not product.check.passed:
         raise CannotCertify(
             f"certificates of temporal formulas need a graph that nature cannot change: {product.check.name} "
             f"{product.check.detail}"
         )
-    solution = solve(_model_of(product, model), objective_of(problem, product), None)
+    whole = model_of(product, model)
+    followed = None if policy is None else Policy(whole, policy.probability[product.choice])
+    solution = solve(whole, objective_of(problem, product), followed)
     initial = product.graph.initial
-    bounds = float(solution.lower[initial]), float(solution.upper[initial])
-    claim = to_claim("value", bounds, None, problem.objective)
-    return Certificate(problem, (claim,), (value_hints(solution, None),), about=about)
+    low, high = float(solution.lower[initial]), float(solution.upper[initial])
+    claim = replace(claim, lower=max(low, 0.0), upper=min(high, 1.0))
+    return Certificate(problem, (claim,), (value_hints(solution, followed),), about=about)
 
 
-def derive_product(problem: CertifiedProblem, boxes: Boxes) -> AutomatonProduct:
-    """The product as the checker derives it."""
+def derive_product(problem: CertifiedProblem, boxes: Boxes, claim: Claim | None = None) -> AutomatonProduct:
+    """The product as the checker derives it, for a claim about a given policy where there is one."""
     assert problem.automaton is not None
-    return product_of(problem.graph, problem.automaton, problem.objective.agent, boxes, MOST_PAIRS)
+    graph, weight = problem.graph, None if claim is None else given_weights(problem, claim)
+    used = np.arange(graph.choices)
+    if weight is not None:
+        used = np.flatnonzero(weight > 0)
+        graph, boxes, _ = under_policy(graph, boxes, weight)
+    agent = problem.objective.agent
+    product = product_of(graph, problem.automaton, agent, boxes, MOST_PAIRS, weight is not None)
+    _, transition = rows_of(problem.graph.transition_start, used)
+    return replace(product, choice=used[product.choice], transition=transition[product.transition])
 
 
 def structure_of(product: AutomatonProduct) -> Structure:
@@ -264,7 +298,7 @@ def objective_of(problem: CertifiedProblem, product: AutomatonProduct) -> Object
     )
 
 
-def _model_of(product: AutomatonProduct, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
+def model_of(product: AutomatonProduct, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
     structure, which = structure_of(product), product.transition
     if isinstance(model, MDP):
         return MDP(structure, model.probability[which])
@@ -277,26 +311,49 @@ def _average_certificate(
     precision: float,
     solve: Solve,
     about: Mapping[str, str],
+    policy: Policy | None = None,
 ) -> Certificate:
     """The certificate of an average; `model` is what is solved, over the states of the problem."""
     objective = problem.objective
-    assert objective.reward is not None
-    flipped = objective.agent == "MIN"
     nature = Direction["MAX" if objective.nature == "ANY" else objective.nature]
-    reward = -objective.reward if flipped else objective.reward
-    search = _AverageSearch(model, reward, nature.opposite if flipped else nature, precision, solve)
-    choice = search.policy()
-    sides = (search.from_below(choice), search.from_above())
+    boxes, _ = boxes_of(problem, FLOAT64)
+    claim = to_claim("value" if policy is None else "given policy", objective.range, policy, objective)
+    claim, hints = average_claim(problem, boxes, claim, model, (nature, nature), precision, solve)
+    return Certificate(problem, (claim,), (hints,), about=about)
+
+
+def average_claim(
+    problem: CertifiedProblem,
+    boxes: Boxes,
+    claim: Claim,
+    model: MDP | IntervalMDP,
+    natures: tuple[Direction, Direction],
+    precision: float,
+    solve: Solve,
+) -> tuple[Claim, ValueHints]:
+    """What is proved of an average, of the best policy or of the one that is claimed, against these natures
+    at its two ends."""
+    objective, reward = problem.objective, problem.objective.reward
+    assert reward is not None
+    if claim.choice is not None:
+        model, reward = under(model, claim.choice), reward[claim.choice]
+    flipped = objective.agent == "MIN" and claim.choice is None
+    reward = -reward if flipped else reward
+    searches = {
+        nature: _AverageSearch(model, reward, nature.opposite if flipped else nature, precision, solve)
+        for nature in set(natures)
+    }
+    first, last = (searches[nature] for nature in natures)
+    choice = first.policy()
+    sides = (first.from_below(choice), last.from_above())
     if flipped:
         sides = (sides[1].negated(), sides[0].negated())
-    boxes, _ = boxes_of(problem, FLOAT64)
     scale = max(1.0, float(np.abs(reward).max(initial=0.0)))
-    hints = ValueHints(witness=choice)
-    free = Claim("value", "free", 0.0, 0.0)
+    hints = ValueHints(witness=choice if claim.choice is None else None)
     for side, upward in zip(sides, (False, True), strict=True):
         for slack in (0.0, *(scale * 10.0**power for power in range(-16, 0))):
             hints = side.hints(hints, slack, upward)
-            checks, _ = prove(problem, boxes, free, hints, upward)
+            checks, _ = prove(problem, boxes, claim, hints, upward)
             if all(check.passed for check in checks):
                 break
             if slack > LARGEST_SLACK * scale:
@@ -305,9 +362,9 @@ def _average_certificate(
                     "vectors"
                 )
     assert hints.lower is not None and hints.upper is not None
-    initial = problem.graph.initial
-    claim = to_claim("value", (float(hints.lower[initial]), float(hints.upper[initial])), None, objective)
-    return Certificate(problem, (claim,), (hints,), about=about)
+    (least, most), initial = objective.range, problem.graph.initial
+    low, high = max(float(hints.lower[initial]), least), min(float(hints.upper[initial]), most)
+    return replace(claim, lower=low, upper=high), hints
 
 
 @dataclass(frozen=True, eq=False)

@@ -398,7 +398,7 @@ def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
 
 def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
     """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
-    if certificate.problem.automaton is not None:
+    if certificate.problem.automaton is not None and certificate.claims[0].name != "given policy":
         return "policies with a memory, and yours has none"
     if any(claim.pair is not None for claim in certificate.claims):
         return _side_difference(certificate, policy, 0)

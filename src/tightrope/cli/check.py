@@ -364,7 +364,7 @@ def _certify(
         proof = to_certificate(problem, result, policy, about)
     else:
         temporal = asked_of(query, how.translator)
-        proof = composed_certificate(model, temporal, theta, how, how.assume_support, about)
+        proof = composed_certificate(model, temporal, theta, how, how.assume_support, about, policy)
         claim, bounds = proof.claims[0], result.bounds
         if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
             low, high = text_below(claim.lower), text_above(claim.upper)
@@ -465,7 +465,7 @@ def check_domain(
     """Bounds on a policy's value at every instantiation in the domain: compute, print, write."""
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.learned import certificate_of
+    from tightrope.certify.certify import learned_certificate
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.result_display import list_coupled_facts
     from tightrope.learning.options import LearnOptions
@@ -477,16 +477,11 @@ def check_domain(
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
     model, kind = loaded.model, SetsKind(request.sets.value)
     is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
-    problem = Problem(model, query) if is_other else _domain_problem(loaded, query, policy)
+    problem = Problem(model, query) if is_other else _domain_problem(loaded, query)
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise _no_domain(loaded)
     if files.certificate is not None:
-        if problem.lift is not None:
-            raise InputError(
-                "--certificate does not go with a temporal formula over a domain",
-                hint="leave --certificate out",
-            )
-        refuse_uncertified(model, kind)
+        refuse_uncertified(model, None if is_other or problem.lift is not None else kind)
     words = {
         "sets": kind,
         "precision": request.precision,
@@ -499,7 +494,7 @@ def check_domain(
     }
     chosen = LearnOptions.of("solve", {name: value for name, value in words.items() if value is not None})
     if is_other:
-        _check_other_domain(request, loaded, problem, chosen, policy)
+        _check_other_domain(request, loaded, problem, chosen, policy, files)
         return
     proof = proved = None
     with phase_progress() as progress:
@@ -508,7 +503,7 @@ def check_domain(
         if files.certificate is not None:
             progress("the certificate")
             about = {**about_model(loaded, problem.query, parse_constants(request.const)), "policy": whose}
-            proof = as_file(certificate_of(result, about=about))
+            proof = as_file(learned_certificate(result, about=about))
             proved = Interval(*next(iter(proof.values.values())))
     verdict, synthesis = result.verdict, result.synthesis
     coupled = describe_coupled_value(result.robust.coupled, model.parameters.names)
@@ -554,19 +549,24 @@ def _check_other_domain(
     problem: Problem,
     chosen: LearnOptions,
     policy: Policy | None,
+    files: CheckFiles,
 ) -> None:
     """The same of a property that is no single objective: over the hull of the sets."""
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.certify import learned_certificate
     from tightrope.learning.averages import LearnedAverage
     from tightrope.learning.solve import solve_over_domain
 
     refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
     with phase_progress() as progress:
         progress("solve")
-        result = solve_over_domain(problem, chosen, policy, progress)
+        result, proof = solve_over_domain(problem, chosen, policy, progress), None
+        if files.certificate is not None:
+            progress("the certificate")
+            about = about_model(loaded, problem.query, parse_constants(request.const))
+            proof = as_file(learned_certificate(result, about=about))
     interval, verdict, is_average = result.interval, result.verdict, isinstance(result, LearnedAverage)
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("witness", "gap", "coupled", "limit", "optimality_gap", "certificate")
-    )
+    nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
     answer = DomainAnswer(
         model=loaded.source,
         question=problem.text,
@@ -580,12 +580,16 @@ def _check_other_domain(
         truth=None if is_average else result.truth,
         status="certified" if verdict.is_proved else "limit",
         **nothing,
+        certificate=None if proof is None else Interval(*next(iter(proof.values.values()))),
         notes=[] if is_average else list(result.answer.readings),
         peak_memory=peak_memory(),
         seconds=round_seconds({"build": loaded.seconds, "solve": result.seconds}),
     )
     report_domain(answer, (), request.json)
     sys.stdout.flush()
+    if proof is not None and files.certificate is not None:
+        files.certificate.check()
+        proof.save(files.certificate.path)
     leave(verdict, about=problem.text)
 
 
@@ -596,7 +600,7 @@ def _no_domain(loaded: LoadedModel | TimedModel) -> InputError:
     )
 
 
-def _domain_problem(loaded: LoadedModel | TimedModel, query: Query, policy: Policy | None) -> Problem:
+def _domain_problem(loaded: LoadedModel | TimedModel, query: Query) -> Problem:
     """What is asked over a domain: of a temporal formula, about a product."""
     from tightrope.logic.product_problem import product_problem
 
@@ -605,11 +609,6 @@ def _domain_problem(loaded: LoadedModel | TimedModel, query: Query, policy: Poli
         raise _no_domain(loaded)
     problem = Problem(model, query)
     if not query.is_plain:
-        if policy is not None:
-            raise InputError(
-                f"--policy does not go with {query.text} over a domain: a policy with memory is wanted",
-                hint="leave --policy out, or ask at a point",
-            )
         problem, reading = product_problem(model, query)
         warn(reading)
     if problem.query.is_threshold:

@@ -59,15 +59,22 @@ from tightrope.cli.sources import (
 )
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.answers import ANSWER_FILE, AnswerDocument
-from tightrope.io.coding import Real, to_plain, to_text
+from tightrope.io.answers import (
+    ANSWER_FILE,
+    AnswerDocument,
+    ProvedFacts,
+    RateAnswer,
+    RateFacts,
+    RateFinding,
+    TimedLogFacts,
+)
+from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import CERTIFICATE, DRN, POLICY, OutputDirectory, OutputFile, claim, claim_file
 from tightrope.io.results import (
     CertificateFacts,
     CertifiedFacts,
     Interval,
     LedgerFacts,
-    ObservedFacts,
     Outcome,
     ReadingFacts,
     ResultDocument,
@@ -94,7 +101,7 @@ from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text, text_above, text_below
-from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.prism.properties.shape import kind_of
 from tightrope.problem import Problem, require_discrete
 from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
@@ -111,16 +118,6 @@ if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
 
 
-class ProvedFacts(msgspec.Struct, frozen=True):
-    """The certificate that was asked for, the interval that it proves of each policy, and in words what it is
-    not about."""
-
-    digest: str
-    file: str
-    policies: dict[str, Interval]
-    not_covered: list[str] | UnsetType = UNSET
-
-
 class LearnAnswer(Outcome, kw_only=True):
     """`learn`: with `--sets all` that of the last kind, and all of them under `all`."""
 
@@ -130,60 +127,6 @@ class LearnAnswer(Outcome, kw_only=True):
     all: list[Outcome] | UnsetType = UNSET
     data: ReadingFacts
     certificate: ProvedFacts | UnsetType = UNSET
-
-
-class RateFacts(msgspec.Struct, frozen=True):
-    """An unknown rate: its interval, how often it was seen, over which exposure, and the plain quotient."""
-
-    rate: str
-    lower: Real
-    upper: Real
-    events: int
-    exposure: Real
-    estimate: Real | None
-
-
-class TimedLogFacts(msgspec.Struct, frozen=True):
-    """How a log with times was read; `censored` counts sojourns that were cut off."""
-
-    rows: int
-    episodes: int
-    jumps: int
-    time: Real
-    censored: int
-    read_as: list[str]
-
-
-class RateFinding(msgspec.Struct, frozen=True):
-    """What a rate seems to depend on, in words and by a short name, and the evidence for it."""
-
-    what: str
-    feature: str
-    e_value: Real
-
-
-class RateAnswer(msgspec.Struct, kw_only=True, frozen=True):
-    """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
-
-    model: str
-    question: str = msgspec.field(name="property")
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
-    empty: bool
-    fallback: bool
-    value: Interval | None
-    robust_policy: Interval | None
-    widths: WidthFacts | None
-    rates: list[RateFacts]
-    findings: list[RateFinding]
-    outcomes: ObservedFacts | None
-    ledger: LedgerFacts
-    status: str
-    notes: list[str]
-    data: TimedLogFacts
-    peak_memory: int
-    seconds: dict[str, float]
 
 
 class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -210,7 +153,7 @@ NOT_TIMED = """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
-NO_ANSWER = "certificates, breakdowns and outcomes are about one P or R over a simple path or a reward"
+NO_ANSWER = "breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
 
@@ -281,10 +224,13 @@ def run_one(request: LearnRequest) -> None:
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         )
-    if asks_other(request.prop):
+    other = other_kind(request.prop)
+    if other is not None:
         why = f"it does not go with {request.prop}: {NO_ANSWER}"
-        refused = "breakdown breakdown_of threshold certificate export discount terminal_reward outcomes"
+        refused = "breakdown breakdown_of threshold export discount terminal_reward outcomes"
         refuse_options(request, f"{refused} behaviour return_range", why)
+        if request.certificate is not None:
+            require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
         if request.compares:
             refuse("--sets all", why)
         learn_value(request, timed=False)
@@ -464,11 +410,11 @@ def _proof(
     result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
 ) -> CertificateFile:
     from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.learned import certificate_of
+    from tightrope.certify.certify import learned_certificate
 
     progress("the certificate")
     about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.query.text}
-    return as_file(certificate_of(result, counts, about))
+    return as_file(learned_certificate(result, counts, about))
 
 
 def _print(
@@ -624,13 +570,13 @@ class LearnFiles:
             raise InputError(error.message, error.location, error.hint or ANSWERED) from error
 
 
-def asks_other(prop: str | None) -> bool:
-    """Whether one property is asked about that is no single objective, on the model or on a product."""
+def other_kind(prop: str | None) -> QueryKind | None:
+    """The kind of one property that is no single objective, on the model or on a product; else None."""
     if prop is None:
-        return False
+        return None
     files = read_properties([prop]).files
     kinds = [kind_of(one.formula, file) for file in files for one in file.wanted]
-    return len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL)
+    return kinds[0] if len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL) else None
 
 
 def learn_value(request: LearnRequest, timed: bool) -> None:
@@ -648,6 +594,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         claimed = claim_file(output, DRN if timed else POLICY, request.overwrite)
     elif output is not None:
         directory = claim(output, "answer")
+    beside = _beside(request, directory)
     files, constants = () if timed else request.log.files(), parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
     load: Any = load_timed if timed else load_model
@@ -668,12 +615,17 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     with phase_progress() as progress:
         progress("solve")
         given = None if timed or request.policy is None else _one_policy(request, loaded, problem)
-        result = learn_about(problem, data, delta=request.delta, policy=given, **words)
+        result, proof = learn_about(problem, data, delta=request.delta, policy=given, **words), None
+        if request.certificate is not None:
+            proof = _value_proof(loaded, problem, result, None if timed else data.counts, progress)
     answer: AnswerDocument | RateAnswer = (
         rate_answer(loaded, result) if timed else answer_document(loaded, result)
     )
     if directory is not None and isinstance(answer, AnswerDocument):
         answer.data = about_log(request.log, files, data)
+    if proof is not None:
+        policies = {name: Interval(*ends) for name, ends in proof.values.items()}
+        answer.certificate = ProvedFacts(proof.digest, str(request.certificate), policies)
     if request.json:
         print_json(answer)
     else:
@@ -684,8 +636,12 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
             print_reading(data)
             _print_answer(result, answer)
     sys.stdout.flush()
+    if proof is not None and beside is not None:
+        beside.check()
+        proof.save(beside.path)
     if directory is not None and isinstance(answer, AnswerDocument):
-        write_answer(directory, result, answer, problem.model.hash())
+        inside = None if beside is not None or request.certificate is None else request.certificate.name
+        write_answer(directory, result, answer, problem.model.hash(), inside, proof)
     elif claimed is not None and not timed:
         if result.policy is None:
             raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
@@ -709,15 +665,44 @@ def _one_policy(request: LearnRequest, loaded: LoadedModel | TimedModel, problem
     return Policy(require_discrete(problem.model), request.policy)
 
 
+def _beside(request: LearnRequest, directory: OutputDirectory | None) -> OutputFile | None:
+    """The place of a certificate that does not lie in the output directory."""
+    wanted = request.certificate
+    if wanted is None or (directory is not None and Path(os.path.realpath(wanted.parent)) == directory.path):
+        return None
+    return claim_file(wanted, CERTIFICATE, request.overwrite)
+
+
+def _value_proof(
+    loaded: LoadedModel | TimedModel,
+    problem: Problem,
+    result: Any,
+    counts: Counts | None,
+    progress: PhaseProgress,
+) -> CertificateFile:
+    from tightrope.certify.certificate_file import as_file
+    from tightrope.certify.certify import learned_certificate
+
+    progress("the certificate")
+    about = {"model": loaded.source, "model_hash": problem.model.hash(), "property": problem.text}
+    return as_file(learned_certificate(result, counts, about))
+
+
 def write_answer(
     directory: OutputDirectory,
     learned: LearnedAverage | LearnedAnswer,
     answer: AnswerDocument,
     model_hash: str,
+    name: str | None = None,
+    proof: CertificateFile | None = None,
 ) -> None:
-    """The directory of an answer: its document, the policy, and those that a mixture draws from."""
+    """The directory of an answer: its document, the policy, those that a mixture draws from, and the
+    certificate where it has a name there."""
     with directory.filling(ANSWER_FILE) as folder:
         answer.files = []
+        if proof is not None and name is not None:
+            proof.save(folder / name)
+            answer.files.append(name)
         several = learned.answer.achieved if isinstance(learned, LearnedAnswer) else None
         policies = {} if learned.policy is None else {"policy.json": learned.policy}
         for number, policy in enumerate(() if several is None else several.controllers, start=1):
@@ -784,6 +769,7 @@ def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: AnswerDocumen
         facts += [("answer", learned.truth)] if learned.truth is not None else []
         facts += [("true value", str(learned.interval))] if learned.interval is not None else []
     facts += [
+        *_proved_lines(answer.certificate),
         ("sets", f"the hull of {learned.sets.kind.value} sets"),
         *(("why", reason) for reason in learned.decisions.reasons),
         *(("ledger", line) for line in learned.ledger.lines),
@@ -792,6 +778,13 @@ def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: AnswerDocumen
         ("memory", memory_text()),
     ]
     print_facts(learned.text, facts)
+
+
+def _proved_lines(certificate: ProvedFacts | UnsetType) -> list[tuple[str, str]]:
+    if certificate is UNSET:
+        return []
+    proved = "; ".join(f"{interval} of the {name}" for name, interval in certificate.policies.items())
+    return [("certificate", f"{certificate.file} proves {proved}")]
 
 
 def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAnswer:
@@ -863,6 +856,7 @@ def _print_rates(answer: RateAnswer) -> None:
         facts.append(("value", answer.why))
     else:
         facts.append(("value", interval_text(answer.value.lower, answer.value.upper, 6)))
+    facts += _proved_lines(answer.certificate)
     if answer.outcomes is not None:
         facts.append(("outcomes", answer.outcomes.text))
     facts += [("ledger", line) for line in answer.ledger.lines]

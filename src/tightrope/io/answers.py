@@ -8,13 +8,23 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tightrope.io.coding import read_document
-from tightrope.io.results import Interval, LedgerFacts, ObservedFacts
+from tightrope.io.coding import Real, read_document
+from tightrope.io.results import Interval, LedgerFacts, ObservedFacts, WidthFacts
 from tightrope.verdict import Assumed, Word
 
 ANSWER_FILE = "answer.json"
 ANSWER_FORMAT = "tightrope-answer"
 ANSWER_VERSION = 1
+
+
+class ProvedFacts(msgspec.Struct, frozen=True):
+    """The certificate that was asked for, the interval that it proves of each policy, and in words what it is
+    not about."""
+
+    digest: str
+    file: str
+    policies: dict[str, Interval]
+    not_covered: list[str] | UnsetType = UNSET
 
 
 class AnswerDocument(msgspec.Struct, kw_only=True):
@@ -44,8 +54,64 @@ class AnswerDocument(msgspec.Struct, kw_only=True):
     notes: list[str]
     peak_memory: int
     seconds: dict[str, float]
+    certificate: ProvedFacts | UnsetType = UNSET
     data: dict[str, Any] | UnsetType = UNSET
     files: list[str] | UnsetType = UNSET
+
+
+class RateFacts(msgspec.Struct, frozen=True):
+    """An unknown rate: its interval, how often it was seen, over which exposure, and the plain quotient."""
+
+    rate: str
+    lower: Real
+    upper: Real
+    events: int
+    exposure: Real
+    estimate: Real | None
+
+
+class TimedLogFacts(msgspec.Struct, frozen=True):
+    """How a log with times was read; `censored` counts sojourns that were cut off."""
+
+    rows: int
+    episodes: int
+    jumps: int
+    time: Real
+    censored: int
+    read_as: list[str]
+
+
+class RateFinding(msgspec.Struct, frozen=True):
+    """What a rate seems to depend on, in words and by a short name, and the evidence for it."""
+
+    what: str
+    feature: str
+    e_value: Real
+
+
+class RateAnswer(msgspec.Struct, kw_only=True):
+    """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
+
+    model: str
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+    empty: bool
+    fallback: bool
+    value: Interval | None
+    robust_policy: Interval | None
+    widths: WidthFacts | None
+    rates: list[RateFacts]
+    findings: list[RateFinding]
+    outcomes: ObservedFacts | None
+    ledger: LedgerFacts
+    status: str
+    notes: list[str]
+    data: TimedLogFacts
+    peak_memory: int
+    seconds: dict[str, float]
+    certificate: ProvedFacts | UnsetType = UNSET
 
 
 def answer_file(path: str | Path) -> Path | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning.answers import hull_of
@@ -77,6 +78,10 @@ class LearnedAverage(Record):
     contradiction: str | None
     assumed: tuple[Assumed, ...]
     seconds: float = field(compare=False)
+    problem: Problem = field(repr=False)
+    counts: Counts | None = field(repr=False)
+    options: LearnOptions = field(repr=False)
+    given: Policy | None = field(default=None, repr=False)
     outcomes: Unobserved | None = None
 
     @property
@@ -177,6 +182,10 @@ class LongRunAverages(PlainQuestions):
             prepared.contradiction,
             rests_on(prepared.sets.ledger, options, None),
             time.perf_counter() - begin,
+            chain.problem,
+            chain.counts,
+            options,
+            given,
             chain.observation if isinstance(chain.observation, Unobserved) else None,
         )
 

@@ -237,6 +237,7 @@ class Pipeline:
         self.observation: Observation | Unobserved | None = None
         self.of_outcomes = 0.0
         self.evaluation: Pipeline | None = None
+        self.steering: Policy | None = None
         self._together, self._refines = serves is Serves.SEVERAL, serves is Serves.REFINED
         self._made: dict[tuple[str, object], tuple[Any, float]] = {}
         self._preparing, self._weighing = Lock(), Lock()
@@ -291,7 +292,7 @@ class Pipeline:
             chain.plan_outcomes(counts, as_policy(problem.base, policy), steered)
         if steered is not None:
             product, own, lifted = steered
-            part = chain.of_probabilities
+            part, chain.steering = chain.of_probabilities, as_policy(problem.base, policy)
             chain.evaluation = Pipeline(
                 product, lifted, part, options=options, policy=own, progress=chain.progress
             )
@@ -486,9 +487,8 @@ class Pipeline:
             refuted_costs=None if self.costs is None else self.costs.contradiction,
             outcomes=seen,
             tried=solved.tried,
+            given=self.steering,
         )
-
-    # --- decide ----------------------------------------------------------------------------
 
     def decide(self, options: LearnOptions) -> Decisions:
         """What the options leave open, filled in without a look at outcomes."""
@@ -517,8 +517,6 @@ class Pipeline:
 
         given = self.policy if options.sets is SetsKind.COUPLED else None  # else the best one is bet on
         return why_no_bets(self.model, self.objective, given, self.data.design)
-
-    # --- statistics, region, sets ----------------------------------------------------------
 
     def prepare(
         self, decisions: Decisions, sets_only: bool = False, before_sets: Callable[[], None] | None = None

@@ -318,6 +318,7 @@ class LearningResult(Result):
       of a policy here, the policy's interval is the intersection; where the two exclude each other, that of
       the outcomes. None where it was not looked at.
     * `tried`: the kinds of sets that were tried, where they were left open, and what each brought.
+    * `given`: the given policy as one of the model, where its value is computed on a product.
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
 
     >>> import tightrope as tr
@@ -355,6 +356,7 @@ class LearningResult(Result):
     outcomes: ObservedOutcomes | Unobserved | None = None
     tried: tuple[TriedSets, ...] = ()
     wrong_costs: str | None = None
+    given: Policy | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))

@@ -30,7 +30,7 @@ from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.policy import PolicyGiven, as_policy
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.pomdp import POMDP, controller_of
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
@@ -219,8 +219,21 @@ def solve_over_domain(
         return reduction.lift(chain, options)
     reduced = plain_problem(problem)
     require_support_of_domain(reduced, options)
+    given = None
+    if policy is not None and reduced.lift is not None and not is_of(policy, reduced.model):
+        from tightrope.logic.product_problem import follow
+
+        given = as_policy(reduced.base, policy)
+        assert given is not None
+        reduced, policy = follow(reduced, given)
     chain = Pipeline.start(reduced, None, 0.0, options=options, policy=policy, progress=progress)
+    chain.steering = given
     return chain.result(options)
+
+
+def is_of(policy: PolicyGiven, model: AnyModel) -> bool:
+    """Whether a policy is one of a model, and not of the one that it is a product of."""
+    return isinstance(policy, Policy) and policy.structure is model.structure
 
 
 def _refuse(what: str, **given: object) -> None:

@@ -194,26 +194,35 @@ def product_problem(model: ParametricMDP, query: Query, policy: Policy | None = 
 def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[Problem, Policy, Counts]:
     """The same question about a given policy: a problem whose model has its memory, the
     policy of that model which follows it, and the counts there."""
-    base, lift = problem.base, problem.lift
-    assert isinstance(base, ParametricMDP)
-    if steering is not None and steering.has_memory:
+    base = problem.base
+    if steering.has_memory:
+        assert isinstance(base, ParametricMDP)
         possible = Support.of(every_transition(base.structure))
         product, follows = product_with_memory(base, steering, possible)
         query = problem.query.with_objective(_lift_objective(problem, product), product.structure)
         beside = ProductLift(base, product)
         counts, policy = beside.to_product(counts), Policy(beside.model, follows.probability)
-        if lift is None:
+        if problem.lift is None:
             return Problem.lifted(beside, query), policy, counts
-        model = beside.model
+        again, followed = follow(problem, policy, beside.model)
     else:
-        model, policy = base, Policy(base, steering)
-        if policy.depends_on_step:
-            raise InputError("a policy that depends on the step does not go with a temporal formula")
-    assert isinstance(lift, ProductLift) and lift.temporal is not None
-    again, _ = product_problem(model, lift.temporal.on(model.structure), policy)
-    assert isinstance(again.lift, ProductLift)
-    followed = Policy(again.lift.model, policy.probability[again.lift.product.choice])
+        again, followed = follow(problem, Policy(base, steering))
+    assert again.lift is not None
     return again, followed, again.lift.to_product(counts)
+
+
+def follow(problem: Problem, policy: Policy, model: ParametricMDP | None = None) -> tuple[Problem, Policy]:
+    """A temporal question about one policy of the model, or of a product with the policy's own memory: on the
+    product with what is left of the formula, and the policy there."""
+    if policy.has_memory:
+        raise InputError("over a domain, a temporal formula goes with policies without a memory of their own")
+    if policy.depends_on_step:
+        raise InputError("a policy that depends on the step does not go with a temporal formula")
+    lift, base = problem.lift, problem.base if model is None else model
+    assert isinstance(lift, ProductLift) and lift.temporal is not None and isinstance(base, ParametricMDP)
+    again, _ = product_problem(base, lift.temporal.on(base.structure), policy)
+    assert isinstance(again.lift, ProductLift)
+    return again, Policy(again.lift.model, policy.probability[again.lift.product.choice])
 
 
 def _chain(policy: Policy) -> MDP:

@@ -75,7 +75,7 @@ _WHY = {
         "leave --certificate out: the answer is proved without one, or ask for its parts",
     ),
     Task.LEARN_CERTIFICATE: (
-        "certificates of learned results are about one P over any path, or one R over a reward",
+        "certificates of learned results are about one P over any path, one R over a reward, or one average",
         "leave --certificate out: the answer is proved without one",
     ),
     Task.WATCH: (
@@ -163,7 +163,7 @@ CAPABILITIES = {
             "long_run",
             ('R{"cost"}max=? [ S ]', 'S=? [ "up" ]'),
             "certified bounds, certificate",
-            (Task.CERTIFICATE,),
+            (Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
         ),
         Capability(
             QueryKind.INSTANTANEOUS,

@@ -1,0 +1,196 @@
+"""Certificates of learned averages and temporal formulas, over the bounds that the checker itself derives.
+
+Statistics and region are those of any question about the model; what the checker makes of them are bounds of
+single probabilities at every choice (`tightrope.certificate.learned`). Over these the average of a policy has
+a gain and a bias on each side, and the probability of a formula is that of reaching, in the product with its
+automaton, what is won there: for a given policy in the chain that it leaves, otherwise by the most robust
+policy that is found. Both ends hold whatever nature picks within the bounds, at every step anew; so they hold
+at the true parameters, and at all of a domain. They can be wider than what a result says that knows of more
+than single bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.certificate.nature import Boxes
+from tightrope.certificate.numbers import FLOAT64
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope.certify.learned import (
+    ProvedSets,
+    as_contradiction,
+    met_with_episodes,
+    no_counts,
+    prove_sets,
+    require_proved,
+    words_of,
+)
+from tightrope.certify.problem import Asked, asked_of
+from tightrope.certify.region import prune, with_region
+from tightrope.certify.solved import (
+    Solve,
+    average_claim,
+    derive_product,
+    model_of,
+    objective_of,
+    to_claim,
+    to_words,
+    value_hints,
+)
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.averages import LearnedAverage
+from tightrope.learning.pipeline import Pipeline
+from tightrope.learning.result import LearningResult
+from tightrope.logic.product_problem import ProductLift
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
+from tightrope.problem import Problem
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import solve
+
+ENDS = (Direction.MIN, Direction.MAX)
+
+
+def is_composed(result: LearningResult | LearnedAverage) -> bool:
+    """Whether the certificate of a result is made here: of averages, of formulas over a domain or of a given
+    policy."""
+    if isinstance(result, LearnedAverage):
+        return True
+    lift = result.problem.lift
+    temporal = isinstance(lift, ProductLift) and lift.temporal is not None
+    return temporal and (result.value is not None or result.ledger.delta == 0)
+
+
+def composed_of(
+    result: LearningResult | LearnedAverage,
+    counts: Counts | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Certificate:
+    """The certificate of an average or a formula, and of the counts it was learned from, those of the result
+    where none are given."""
+    problem, lift = result.problem, result.problem.lift
+    seen = result.counts if counts is None else counts
+    temporal = lift.temporal if isinstance(lift, ProductLift) else None
+    if seen is not None and isinstance(lift, ProductLift) and seen.model_hash != lift.base.hash():
+        seen = lift.to_base(seen)
+    question = asked_of(problem.query if temporal is None else temporal)
+    given = _given(result)
+    plain = _learn_sets(result, seen)
+    with as_contradiction():
+        outcomes = None if isinstance(result, LearnedAverage) else result.seen
+        proved = prove_sets(plain, no_counts(plain.model) if seen is None else seen, question, outcomes)
+        name = "robust policy" if given is None else "given policy"
+        draft = _claimed(proved, question, name, result, given)
+        words = {**(about or {}), **words_of(plain)}
+        draft = replace(with_region(draft, proved.proof), about=to_words(words))
+        draft = prune(replace(draft, claims=met_with_episodes(draft, outcomes)))
+        require_proved(draft)
+    return draft
+
+
+def _given(result: LearningResult | LearnedAverage) -> Policy | None:
+    """The given policy, as one of the model."""
+    given = result.given
+    if given is None and isinstance(result, LearningResult) and result.value is not None:
+        raise InputError(
+            "the policy is one of the product with the formula's automaton, and certificates are about "
+            "policies of the model",
+            hint="leave the certificate or the policy out",
+        )
+    if given is not None and (given.has_memory or given.depends_on_step):
+        raise InputError(
+            "certificates of temporal formulas and averages are about policies without memory",
+            hint="leave the certificate or the policy out",
+        )
+    return given
+
+
+def _learn_sets(result: LearningResult | LearnedAverage, counts: Counts | None) -> LearningResult:
+    """The result of a question that asks nothing: its statistics, region and sets are those of any."""
+    decisions = result.decisions
+    if decisions.bets:
+        raise InputError(
+            "a slab bets on the value of a policy without memory, and no such value is asked for",
+            hint="leave the certificate out, or take --region polytope",
+        )
+    kind = decisions.sets
+    kind = SetsKind.EXPRESSION if kind in (SetsKind.COUPLED, SetsKind.RECTANGULAR) else kind
+    options = replace(result.options, sets=kind)
+    if counts is not None:
+        options = replace(options.without_outcomes, region=decisions.region)
+    chain = Pipeline.start(
+        Problem(result.problem.base, _nowhere(result)), counts, result.sets.ledger.delta, options=options
+    )
+    return chain.result(options)
+
+
+def _nowhere(result: LearningResult | LearnedAverage) -> Objective:
+    nothing = np.zeros(result.problem.base.structure.states, dtype=np.bool_)
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nothing)
+
+
+def _claimed(
+    proved: ProvedSets,
+    question: Asked,
+    name: str,
+    result: LearningResult | LearnedAverage,
+    given: Policy | None,
+) -> Certificate:
+    """The draft with its claim and the vectors behind it."""
+    draft, precision = proved.draft, result.options.precision
+    link = type(proved.link)(with_region(draft, proved.proof), FLOAT64, proved.link.statements)
+    boxes, problem = link.model_boxes(), draft.problem
+    hull = IntervalMDP(result.problem.base.structure, boxes.lower[boxes.label], boxes.upper[boxes.label])
+
+    def solved(one: MDP | IntervalMDP, objective: Objective, policy: Policy | None = None) -> Solution:
+        how = result.options
+        return solve(
+            one, objective, policy=policy, precision=precision / 4, seconds=how.seconds, threads=how.threads
+        )
+
+    if isinstance(result, LearnedAverage):
+        claim = to_claim(name, problem.objective.range, given or result.policy, problem.objective)
+        claim, hints = average_claim(problem, boxes, claim, hull, ENDS, precision / 4, solved)
+    else:
+        claim, hints = _temporal(problem, boxes, name, hull, given, solved)
+    return replace(draft, claims=(claim,), values=(hints,))
+
+
+def _temporal(
+    problem: CertifiedProblem,
+    boxes: Boxes,
+    name: str,
+    hull: IntervalMDP,
+    given: Policy | None,
+    solved: Solve,
+) -> tuple[Claim, ValueHints]:
+    """Of a given policy of the model, or of the most robust one of the product."""
+    claim = None if given is None else to_claim(name, (0.0, 1.0), given, problem.objective)
+    product = derive_product(problem, boxes, claim)
+    if not product.check.passed:
+        raise CannotCertify(
+            f"certificates of temporal formulas need a graph that nature cannot change: {product.check.name} "
+            f"{product.check.detail}"
+        )
+    model, objective = model_of(product, hull), objective_of(problem, product)
+    if given is not None:
+        policy = Policy(model, given.probability[product.choice])
+    else:
+        against = replace(objective, nature=objective.agent.opposite)
+        policy = solved(model, against, None).policy
+    low, high = (solved(model, replace(objective, nature=nature), policy) for nature in ENDS)
+    at = product.graph.initial
+    bounds = float(low.fixpoint_lower[at]), float(high.fixpoint_upper[at])
+    if objective.complement:
+        bounds = float(np.nextafter(1 - bounds[1], -1)), float(np.nextafter(1 - bounds[0], 2))
+    bounds = max(bounds[0], 0.0), min(bounds[1], 1.0)
+    if claim is None:
+        claim = to_claim(name, bounds, policy, problem.objective)
+    return replace(claim, lower=bounds[0], upper=bounds[1]), value_hints(low, policy, high)

@@ -130,6 +130,36 @@ def test_the_command_writes_a_model_and_the_rest(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "n.prism").exists()
 
 
+def test_names_cannot_leave_their_comments(tmp_path: Path) -> None:
+    name = "// b\n  [] state=0 -> (state'=2);\u2028x"
+    log = {"episode": [1, 1, 2], "state": ["a", name, "a"], "next_state": [name, "c", "c"]}
+    (tmp_path / "model.prism").write_text(draft(pa.table(log)).text)
+    model = tr.load(tmp_path / "model.prism")
+    counts = tr.read_data(pa.table(log), model).counts
+    assert (model.states, counts.steps) == (3, 3)
+    assert sorted(counts.transition.tolist())[-3:] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("state", "after", "words"),
+    [
+        (["01", "1", "01"], ["1", "2", "2"], "'01' and '1' are one number"),
+        (["true", "1", "0"], ["1", "0", "0"], "are one number"),
+        (["²", "1", "²"], ["1", "3", "3"], "letters a to z"),
+        (["a", "init", "a"], ["init", "b", "b"], "called 'init'"),
+    ],
+)
+def test_names_that_could_be_read_otherwise(state: list[str], after: list[str], words: str) -> None:
+    log = pa.table({"episode": [1, 1, 2], "state": state, "next_state": after})
+    with pytest.raises(tr.InputError, match=words):
+        draft(log)
+
+
+def test_a_log_without_a_step() -> None:
+    with pytest.raises(tr.InputError, match="no step"):
+        draft(pa.table({"episode": [1], "state": ["a"]}))
+
+
 @pytest.mark.parametrize(
     ("log", "words"),
     [

@@ -24,6 +24,7 @@ taken from the whole log in either case.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
@@ -60,6 +61,7 @@ LEVEL = 0.1
 
 MOST_STATES = 2_000
 MOST_CELLS = 20_000_000
+MEANT = {"init": "its first state", "deadlock": "states that nothing leaves"}
 _TAKEN = RESERVED | {"deadlock", "free"}
 
 
@@ -160,6 +162,8 @@ class _Seen:
         if not joint:
             raise InputError("the log has no row with a state", Location(tables[0].path))
         named = [not all(_is_number(text) for text in each) for each in values]
+        for each, is_named in zip(values, named, strict=True):
+            _refuse_alike(tables[0], each, is_named)
         meanings = [
             {code: code if is_named else _number(text) for text, code in each.items()}
             for each, is_named in zip(values, named, strict=True)
@@ -179,6 +183,7 @@ class _Seen:
         for variable in self.variables:
             value = int(self.structure.valuations[variable][state])
             text = self.names.get(variable, {}).get(value, str(value))
+            text = "".join(one if one.isprintable() else " " for one in text)  # it stands in comments
             parts.append(
                 text if len(self.variables) == 1 and variable in self.names else f"{variable}={text}"
             )
@@ -241,7 +246,7 @@ def _text(value: Any) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return text.lower() in ("true", "false") or text.removeprefix("-").isdigit()
+    return text.lower() in ("true", "false") or re.fullmatch(r"-?[0-9]+", text) is not None
 
 
 def _number(text: str) -> int:
@@ -297,6 +302,31 @@ def _complete(
         valuations=columns,
         declared_mdp=bool(actions),
     )
+
+
+def _refuse_alike(table: DataTable, texts: Iterable[str], is_named: bool) -> None:
+    """Refuse two texts for one number, and names that already mean something to who reads logs."""
+    numbers: dict[int, str] = {}
+    for text in texts:
+        if is_named and text.lower() in ("init", "deadlock"):
+            raise InputError(
+                f"a state is called '{text}', which is what every model calls {MEANT[text.lower()]}",
+                Location(table.path),
+                f"call it otherwise: `maps='{STATE}: {text}=…'`",
+            )
+        if is_named and re.search("[A-Za-z0-9]", text) is None:
+            raise InputError(
+                f"a state is called '{text}', and names in models are made of the letters a to z and digits",
+                Location(table.path),
+                f"call it otherwise: `maps='{STATE}: {text}=…'`",
+            )
+        other = text if is_named else numbers.setdefault(_number(text), text)
+        if other != text:
+            raise InputError(
+                f"'{other}' and '{text}' are one number, and may be two states",
+                Location(table.path),
+                "write states as names (s01), or each number in one way",
+            )
 
 
 def _refuse_same(table: DataTable, text: str, name: str, others: Iterable[str]) -> None:
@@ -357,6 +387,8 @@ class _Drafting:
         self.seen, self.reading, self.structure, self.complete = seen, reading, seen.structure, complete
         self.log: EpisodeLog | None = None if reading.counts.log is None else reading.counts.log()
         self.rows = self._rows(reading.counts.transition)
+        if not self.rows:
+            raise InputError("the log has no step from a state to the next")
         self.left = {row.state for row in self.rows}
         self.starts = self._begin()
         self.ends, self.open_ones = self._end()

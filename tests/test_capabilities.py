@@ -171,6 +171,26 @@ def test_certificates_refuse_the_others(kind: QueryKind, tmp_path: Path) -> None
     assert not (tmp_path / "x.cert").exists()
 
 
+def test_commands_refuse_what_the_table_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every refusing cell of certificates and policies, through the command that it is about."""
+    (tmp_path / "m.prism").write_text(MODEL)
+    (tmp_path / "log.csv").write_text("state,next_state\n0,1\n")
+    given, where = [str(tmp_path / "m.prism"), "--param", "p=0.1:0.9"], tmp_path / "out.file"
+    cells = {
+        Task.CERTIFICATE: ["check", *given, "--at", "p=0.6", "--certificate", str(where)],
+        Task.POLICY_OUT: ["check", *given, "--at", "p=0.6", "--policy-out", str(where)],
+        Task.LEARN_CERTIFICATE: ["learn", *given, "--data", str(tmp_path / "log.csv"), "--certificate"],
+    }
+    cells[Task.LEARN_CERTIFICATE].append(str(where))
+    refused = [(kind, task) for kind in QueryKind for task in cells if not supports(kind, task)]
+    assert len(refused) >= 25
+    for kind, task in refused:
+        assert run([*cells[task], "--prop", ask(kind)]) == 2
+        shown = " ".join(capsys.readouterr().err.split())
+        assert f"{task.word} does not go with" in shown and "hint: leave" in shown
+        assert not where.exists()
+
+
 def test_a_refusal_names_the_option_the_property_and_the_reason() -> None:
     query = parse_query('A [ F "goal" ]', model().structure)
     with pytest.raises(tr.InputError, match=r"--certificate does not go with A \[.*\]: certificates are"):

@@ -193,7 +193,8 @@ def bound_quotient_average(
     gains = Gains(components, low, high, np.zeros(model.structure.states), rounds)
     quotient = ComponentQuotient.of(model, components)
     reached = reached_averages(quotient, gains, Direction.MAX, solve)
-    value, largest = reached.bounds(quotient.node), float(np.abs([low, high]).max(initial=0.0))
+    value = reached.bounds(quotient.node)
+    largest = float(np.abs(earned).max(initial=0.0) / spent.max())  # rewards cancel, or are met ever less
     wide = float((high - low).max(initial=0.0)) > precision * max(1.0, largest)
     missed = "the averages of an end component were not found closely enough" if wide else None
     bounds = StateBounds(value.lower, value.upper, largest)

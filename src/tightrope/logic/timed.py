@@ -317,7 +317,7 @@ class AutomatonOperators(TimedOperators):
         )
         if operator.is_reward:
             return bounds
-        return StateBounds(np.maximum(bounds.lower, 0.0), np.minimum(bounds.upper, 1.0), bounds.unit)
+        return StateBounds(np.maximum(bounds.lower, 0.0), np.minimum(bounds.upper, 1.0), 1.0)
 
 
 def until(

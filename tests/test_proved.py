@@ -276,6 +276,19 @@ def test_data_that_were_looked_at_while_they_came_fix_no_visits(
     assert not verify(path, "--exact").accepted
 
 
+def test_models_whose_probabilities_do_not_sum_to_one_are_refused(program: Path, tmp_path: Path) -> None:
+    """Of such a model the theorems say nothing; found by a mutant."""
+    forgery = Forgery.of(ALL["onward/untied"].certificate)
+    graph = forgery["problem.graph.transition_start"]
+    expression = forgery["problem.expression"].copy()
+    expression[graph[0]] = expression[graph[0] + 1]
+    forgery["problem.expression"] = expression
+    path = forgery.save(tmp_path / "more.cert")
+    code, words = asked(program, path)
+    assert code == 1 and "sum to 1" in words
+    assert not verify(path, "--exact").accepted
+
+
 def test_the_battery_of_certificates(program: Path) -> None:
     """A smoke run of `benchmarks/proved_battery.py`, so that it cannot rot."""
     run = run_benchmark("proved_battery.py", "--smoke", "--episodes", "20", "--exact", "0")

@@ -187,10 +187,20 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
   let graph = file.graph and written = List.length domain.constraints in
   let domain = Region.with_fixed domain in
   let used = Hashtbl.create 1000 and place = Hashtbl.create 1000 in
+  (* The theorems speak of instantiations whose probabilities sum to 1; a file is asked that all do. *)
+  let solved = Region.solve domain and groups = Hashtbl.create 1000 in
+  let sums_to_one a b =
+    let group = List.sort compare (List.init (b - a) (fun i -> expression.get (a + i))) in
+    if not (Hashtbl.mem groups group) then begin
+      Hashtbl.add groups group ();
+      let total = List.fold_left (fun p e -> Poly.plus p polynomials.(e)) (Poly.constant Q.minus_one) group in
+      demand (Poly.M.is_empty (fst (Region.reduce solved total))) "probabilities of a choice do not sum to 1"
+    end in
   for s = 0 to graph.states - 1 do
     let first, last = Says.span graph.choice_start s in
     for c = first to last - 1 do
       let a, b = Says.span graph.transition_start c in
+      sums_to_one a b;
       for t = a to b - 1 do
         let e = expression.get t in
         if not (Hashtbl.mem used e) then (Hashtbl.add used e (); Hashtbl.add place e (s, c - first, t - a))

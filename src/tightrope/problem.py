@@ -313,7 +313,10 @@ def _query(
         if speaks_of_time(query.syntax):
             return query
         return parse_query(property, model.untimed.structure, options)
-    return parse_query(property, model.structure, options)
+    query = parse_query(property, model.structure, options)
+    if isinstance(model, POMDP) and model.pace > 1 and query.is_plain:
+        return query.with_objective(model.paced(query.objective), model.structure)
+    return query
 
 
 def _check_size(objective: Objective, model: AnyModel) -> None:

@@ -107,7 +107,7 @@ class BeliefGraph:
         for own in rows:
             self.known.append(tuple(self._behind([row], [1]) for row in own))
         for number in range(len(self)):
-            self._cut(number)
+            self.cut(number)
 
     def _behind(self, rows: list[Row], weights: list[int]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """The beliefs behind each look, after these rows with these weights; masses, and that of success."""
@@ -142,7 +142,7 @@ class BeliefGraph:
             moves.append(Move(numbers, masses, success, total, self._reward(rows, weights)))
         self._set(number, EXPANDED, tuple(moves))
         for new in range(before, len(self)):
-            self._cut(new)
+            self.cut(new)
 
     def _reward(self, rows: list[Row], weights: tuple[int, ...]) -> Fraction:
         if not self.question.earns:
@@ -150,7 +150,7 @@ class BeliefGraph:
         summed = sum((own * row.reward for row, own in zip(rows, weights, strict=True)), Fraction(0))
         return summed / sum(weights)
 
-    def _cut(self, number: int) -> None:
+    def cut(self, number: int) -> None:
         """Let a belief be told its state after it has acted."""
         seen, states, weights = self.belief[number]
         moves = []
@@ -172,7 +172,7 @@ class BeliefGraph:
         upward = self.question.maximises
         rounded = []
         for move in moves:
-            reward = _rounded(move.reward, upward) if move.reward else 0.0
+            reward = safely_rounded(move.reward, upward) if move.reward else 0.0
             rest = move.total - sum(move.weight) - move.success
             successor = [BEFORE + each for each in move.successor]
             chance = [weight / move.total for weight in move.weight]
@@ -233,7 +233,7 @@ class BeliefGraph:
         return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
 
 
-def _rounded(value: Fraction, upward: bool) -> float:
+def safely_rounded(value: Fraction, upward: bool) -> float:
     """A float64 on the safe side of a rational."""
     nearest = float(value)
     if (Fraction(nearest) < value) == upward and Fraction(nearest) != value:

@@ -17,11 +17,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.mdp import MDP
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
@@ -83,7 +84,9 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
     """The question in integers, at a point where the model has parameters. Refused where a play is not
     decided by what is summed up here."""
     model = pomdp.model
-    if not isinstance(model, ParametricMDP) or len(model.parameters.names) != len(point):
+    if isinstance(model, IntervalMDP) or (
+        isinstance(model, ParametricMDP) and len(model.parameters.names) != len(point)
+    ):
         raise InputError(
             "controllers are synthesised for models without intervals and parameters",
             hint="evaluate one, `policy`; or give parameters values where the model is loaded, as constants",
@@ -92,12 +95,7 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
     if objective.terminal is not None:
         raise InputError("what last states are worth is not asked of partially observable models")
     own, states = model.structure, model.states
-    exact = model.expressions.exact_values(point)
-    probability = [
-        Fraction(int(top), int(bottom))
-        for top, bottom in zip(exact.numerator.tolist(), exact.denominator.tolist(), strict=True)
-    ]
-    chance = [probability[e] for e in model.expression.tolist()]
+    chance = _chances(model, point)
     reward = _rewards(objective, own.choices, own.choice_state)
     target = np.zeros(states, np.bool_) if objective.target is None else np.asarray(objective.target)
     allowed = np.ones(states, np.bool_) if objective.allowed is None else np.asarray(objective.allowed)
@@ -112,7 +110,8 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
         )
     hopeless = np.zeros(states, np.bool_)
     if kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
-        hopeless = _hopeless(model.instantiate(point), target, allowed)
+        known = model.instantiate(point) if isinstance(model, ParametricMDP) else model
+        hopeless = _hopeless(known, target, allowed)
     keep = Fraction(1) if objective.discount is None else Fraction(objective.discount)
 
     def outcome(state: int, step: int) -> bool | None:
@@ -170,6 +169,20 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
         decided,
         last,
     )
+
+
+def _chances(model: ParametricMDP | MDP, point: Sequence[Fraction]) -> list[Fraction]:
+    """The probability of every transition. Rows of doubles are divided by their sums."""
+    if isinstance(model, ParametricMDP):
+        exact = model.expressions.exact_values(point).to_fractions()
+        return [exact[e] for e in model.expression.tolist()]
+    chance = [Fraction(value) for value in model.probability.tolist()]
+    start = model.structure.transition_start.tolist()
+    for begin, end in pairwise(start):
+        total = sum(chance[begin:end])
+        if total != 1:
+            chance[begin:end] = [value / total for value in chance[begin:end]]
+    return chance
 
 
 def _in_integers(

@@ -53,7 +53,7 @@ class PartialSolution(Record):
     """Bounds of the best that a controller can do which sees observations only.
 
     `controller` attains the bound on its side: `attained` are verified bounds of its own value. `beliefs` is
-    how many beliefs were expanded, of `outer_states` in the outer model; `outer` is its solution.
+    how many beliefs were expanded, `outer` the solution of the outer model, `graph` its beliefs.
     """
 
     pomdp: POMDP
@@ -67,6 +67,7 @@ class PartialSolution(Record):
     status: str
     seconds: float = field(compare=False)
     truth: str | None = None
+    graph: BeliefGraph | None = field(default=None, repr=False, compare=False)
 
     @property
     def interval(self) -> Interval:
@@ -181,6 +182,7 @@ def solve_partial(
         search.expanded,
         status,
         time.perf_counter() - begin,
+        graph=search.graph,
     )
 
 

@@ -19,6 +19,7 @@ from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
+from tightrope.certify.observed import controller_certificate
 from tightrope.certify.problem import asked_of, provable, to_problem
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
 from tightrope.data.counts import Counts
@@ -29,10 +30,12 @@ from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.result import LearningResult
+from tightrope.learning.solve import PARTIAL_SECONDS
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, as_policy
+from tightrope.model.pomdp import POMDP
 from tightrope.prism.properties.capabilities import has_own_certificate
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Model, Problem, problem_of, require_discrete
@@ -107,6 +110,13 @@ def certify(
         return _save(certificate_of_difference(subject), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
+    if isinstance(problem.model, POMDP):
+        if policy is not None or ltl_translator is not None or set(words) - {"seconds"}:
+            raise InputError("a certificate of a partially observable model is about its best controller")
+        point = _point(problem.model.model, at) or ()
+        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
+        seconds = words.get("seconds", PARTIAL_SECONDS)
+        return _save(controller_certificate(problem, point, precision, seconds, problem.text), claimed)
     model = require_discrete(problem.model)
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)

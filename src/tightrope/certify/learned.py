@@ -68,6 +68,7 @@ from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.observed import ControllerLift
 from tightrope.learning.options import LearnOptions, learn_costs
 from tightrope.learning.outcomes import ObservedOutcomes
 from tightrope.learning.pipeline import Pipeline, PolicySolver
@@ -137,6 +138,8 @@ def _certificate_of(
         if counts.model_hash != lift.base.hash():
             counts = lift.to_base(counts)
         result, question = learn_again(result, counts)
+    elif isinstance(lift, ControllerLift) and counts.model_hash == lift.base.hash():
+        counts = lift.to_product(counts)  # the certificate is about the controller's chain
     if result.value is not None and result.value.policy.structure is not result.model.structure:
         raise InputError(
             "certificates are about policies without memory, and a controller is given",

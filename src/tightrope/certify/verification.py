@@ -39,13 +39,15 @@ if TYPE_CHECKING:
     from tightrope.model.parameters import Point
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
+    from tightrope.model.pomdp import POMDP, Controller
 
 
 @dataclass(frozen=True, eq=False)
 class Own:
     """What the user has: a model (at a point), what is asked of it, data, a policy and
     a baseline; `limit` is the comparison and the threshold of the property, where it has one, `misfit` how
-    far the process may be from the model."""
+    far the process may be from the model. `is_controlled`: the model is what the user's controller makes of
+    another one."""
 
     model: MDP | IntervalMDP | ParametricMDP
     objective: Objective | Asked | None = None
@@ -55,16 +57,17 @@ class Own:
     limit: tuple[str, Fraction] | None = None
     misfit: float = 0.0
     baseline: Policy | None = None
+    is_controlled: bool = False
 
 
 def verify(
     certificate: str | Path,
     *,
-    model: MDP | IntervalMDP | ParametricMDP | CTMC | None = None,
+    model: MDP | IntervalMDP | ParametricMDP | CTMC | POMDP | None = None,
     property: Objective | str | None = None,
     at: Point | None = None,
     data: Any = None,
-    policy: Policy | None = None,
+    policy: Policy | Controller | None = None,
     baseline: Policy | None = None,
     misfit: float = 0.0,
     ltl_translator: str | None = None,
@@ -75,7 +78,8 @@ def verify(
     these.
 
     A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about; a model
-    of numbers, where the certificate is about unknown probabilities, for the same without its numbers.
+    of numbers, where the certificate is about unknown probabilities, for the same without its numbers. Of a
+    `POMDP` the policy is a controller.
     `data` are counts, or a log as `read_data` takes it. `policy` and `baseline` are those of a difference:
     the first's value less the second's. `misfit`: the claims have to hold as well where the
     process is within so much, in total variation, of the model at every choice. `ltl_translator` is the
@@ -120,9 +124,12 @@ def verify(
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
-    if loaded.problem.domain is not None and loaded.problem.domain.lower:
-        model, data = without_numbers(model, data)
-    own = _own(model, property, at, data, policy, ltl_translator)
+    if hasattr(model, "observation"):
+        own = _own_controller(model, property, at, data, policy, loaded.problem)
+    else:
+        if loaded.problem.domain is not None and loaded.problem.domain.lower:
+            model, data = without_numbers(model, data)
+        own = _own(model, property, at, data, policy, ltl_translator)
     own = replace(own, misfit=misfit, baseline=baseline)
     bound, trouble = compare(loaded, own)
     if trouble is not None:
@@ -242,6 +249,31 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
     return Own(own, objective, theta, counts, policy, limit)
 
 
+def _own_controller(
+    pomdp: Any, property: Any, at: Any, data: Any, policy: Any, problem: CertifiedProblem
+) -> Own:
+    from tightrope.certify.observed import own_controller
+    from tightrope.learning.learn import counts_of
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.pomdp import controller_of
+    from tightrope.problem import Problem
+
+    model = pomdp.model
+    query = None if property is None else Problem(pomdp, property).query
+    theta = (
+        model.parameters.point(at or {}) if isinstance(model, ParametricMDP) and not problem.data else None
+    )
+    return own_controller(
+        pomdp,
+        None if query is None else query.objective,
+        theta,
+        None if data is None else counts_of(data, model),
+        None if policy is None else controller_of(pomdp, policy),
+        None if query is None else query.limit,
+        problem,
+    )
+
+
 def _objective(
     model: Any, property: Any, translator: str | None, timed: bool
 ) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
@@ -300,7 +332,8 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
     if own.objective is None and problem.objective.earned is not None and problem.polynomial is not None:
         known = ours.polynomial or ()  # rewards are a part of the property
         ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
-    yield "model", _differs("another model", first_difference(problem, ours))
+    controlled = " or another controller" if own.is_controlled else ""
+    yield "model", _differs(f"another model{controlled}", first_difference(problem, ours))
     if own.objective is not None:
         believed, translated = problem.automaton, theirs.automaton
         if believed and translated and believed.believed and not translated.believed:
@@ -312,10 +345,12 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
             return
         other = replace(problem, automaton=theirs.automaton)
         differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
-        yield "property", _differs("another property", differs)
+        yield "property", _differs(f"another property{controlled}", differs)
     if own.counts is not None:
         yield "data", _data_difference(certificate, own, own.counts)
-    if own.policy is not None:
+    if own.is_controlled:
+        yield "policy", None
+    elif own.policy is not None:
         yield "policy", _policy_difference(certificate, own.policy)
     if own.baseline is not None:
         yield "baseline", _side_difference(certificate, own.baseline, 1)

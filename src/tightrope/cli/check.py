@@ -205,7 +205,7 @@ def check(request: CheckRequest) -> None:
         from tightrope.cli.check_partial import check_partial
 
         stop_interpreting()
-        check_partial(request, loaded, queries, files.policy)
+        check_partial(request, loaded, queries, files.policy, files.certificate)
         return
     if not timed:
         for query in queries:

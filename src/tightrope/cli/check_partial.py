@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from tightrope.cli.check import CheckRequest
     from tightrope.io.output import OutputFile
 
-NOT_PARTIAL = (
-    "certificate sets misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
-)
+NOT_PARTIAL = "sets misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that do not go with partially observable models."""
 
 SECONDS = 10.0
@@ -33,15 +31,24 @@ SECONDS = 10.0
 
 
 def check_partial(
-    request: CheckRequest, loaded: Any, queries: Sequence[Query], target: OutputFile | None
+    request: CheckRequest,
+    loaded: Any,
+    queries: Sequence[Query],
+    target: OutputFile | None,
+    certificate: OutputFile | None,
 ) -> None:
-    """Solve, print, write the controller."""
+    """Solve, print, write the controller and what proves its value."""
     from tightrope.beliefs.solve import closeness, solve_partial, value_of
 
     pomdp: POMDP = loaded.model
     refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
-    if target is not None and len(queries) > 1:
-        raise InputError(f"--policy-out goes with one property, not {len(queries)}")
+    if len(queries) > 1 and (target is not None or certificate is not None):
+        raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
+    if certificate is not None and request.policy is not None:
+        raise InputError(
+            "--certificate goes with the best controller of a known model",
+            hint="leave --policy out; of a given controller `learn` writes certificates",
+        )
     point: Sequence[Any] = ()
     if isinstance(pomdp.model, ParametricMDP):
         names = pomdp.model.parameters.names
@@ -100,7 +107,21 @@ def check_partial(
         target.check()
         low, high = result.attained
         result.controller.save(target.path, {"property": queries[0].text, "lower": low, "upper": high})
+    if certificate is not None:
+        _certify(certificate, answers[0].result, queries[0].text)
     leave(verdict)
+
+
+def _certify(target: OutputFile, solved: Any, text: str) -> None:
+    from tightrope.certify.certificate_file import save_certificate
+    from tightrope.certify.observed import certificate_of_controller, certified_words
+
+    if solved.graph is None:
+        raise InputError(f"{text} is decided where a play begins: there is nothing to certify")
+    about = certified_words(solved.pomdp, text)
+    proof = certificate_of_controller(solved.graph, solved.controller, about)
+    target.check()
+    save_certificate(proof, target.path)
 
 
 def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:

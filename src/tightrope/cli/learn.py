@@ -22,6 +22,7 @@ from tightrope.cli.options import (
     parse_cost_range,
     takes,
 )
+from tightrope.errors import InputError
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
@@ -57,7 +58,8 @@ class LearnLogOptions(CountedLogOptions):
 class LearnRequest(SubjectOptions):
     """The options of the command."""
 
-    data: options.Data
+    data: options.DataUnlessLabelled = None
+    observations: options.Observations = None
     delta: options.Delta = 0.001
     region: options.Region = None
     sets: Annotated[
@@ -157,7 +159,16 @@ class LearnRequest(SubjectOptions):
         """The log and how it is read."""
         from tightrope.cli.sources import LogRequest
 
-        return LogRequest.of(self.reading, self.data)
+        return LogRequest.of(self.reading, self.places)
+
+    @property
+    def places(self) -> list[str]:
+        """Where the data are."""
+        if (self.data is None) == (self.observations is None):
+            raise InputError(
+                "data are given by --data, or by --observations for labelled readings of a sensor"
+            )
+        return self.data or [str(self.observations)]
 
     @property
     def compares(self) -> bool:

@@ -150,6 +150,9 @@ NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
     breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range prior
 """
+LOG_WORDS = "states columns maps skip_invalid ends watched_until until_now order since window chosen_at gaps"
+"""How logs are read, which labelled readings are not."""
+
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
@@ -242,7 +245,15 @@ def run_one(request: LearnRequest) -> None:
     outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
     files = request.log.files()
     constants = parse_constants(request.const)
-    subject = load_subject(request, temporal=True, untied=request.ignores_numbers, observed=True)
+    if request.observations is not None:
+        refuse_options(request.reading, LOG_WORDS, "it goes with --data")
+    subject = load_subject(
+        request,
+        temporal=True,
+        untied=request.ignores_numbers,
+        observed=True,
+        labelled=request.observations,
+    )
     if request.certificate is not None:
         _refuse_uncertified(subject, options)
         for words in _not_covered(subject):
@@ -255,7 +266,7 @@ def run_one(request: LearnRequest) -> None:
         )
     if subject.pomdp is not None:
         why = "it is not there for partially observable models"
-        refuse_options(request, "certificate export breakdown breakdown_of", why)
+        refuse_options(request, "export breakdown breakdown_of", why)
     loaded, question = subject.loaded, subject.query
     with phase_progress() as progress:
         hides = subject.pomdp is not None
@@ -271,7 +282,7 @@ def run_one(request: LearnRequest) -> None:
 
             refuse_steps(steering, question.objective)
         true_value = given.true_value if given is not None else None
-    reading = request.log.read(subject.model, files)
+    reading = subject.labelled or request.log.read(subject.model, files)
     if request.certificate is not None and reading.counts.design.censored:
         raise InputError(
             "--certificate has nothing to prove, because outcomes are missing from the data: "
@@ -609,7 +620,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         from tightrope.data.exposure import exposure_of
 
         words = {name: words[name] for name in ("region", "precision", "outcomes") if name in words}
-        data: Any = exposure_of(request.data, loaded.model.structure, request.log.options)
+        data: Any = exposure_of(request.places, loaded.model.structure, request.log.options)
     else:
         data = request.log.read(require_discrete(loaded.model), files)
     with phase_progress() as progress:

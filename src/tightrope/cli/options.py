@@ -181,13 +181,21 @@ CoupledGap = Annotated[
         "SHARE",
     ),
 ]
-Data = Annotated[
-    list[str],
+_DATA = option(
+    "--data",
+    "Logs of steps or tables of counts: .csv, .jsonl (also .gz, .zst), .parquet, .arrow; patterns, "
+    "directories, object stores, - for standard input, or minari:NAME; read in the order given.",
+    "FILE|DIR|'*.csv'|s3://…|-",
+)
+Data = Annotated[list[str], _DATA]
+DataUnlessLabelled = Annotated[list[str] | None, _DATA]
+Observations = Annotated[
+    str | None,
     option(
-        "--data",
-        "Logs of steps or tables of counts: .csv, .jsonl (also .gz, .zst), .parquet, .arrow; patterns, "
-        "directories, object stores, - for standard input, or minari:NAME; read in the order given.",
-        "FILE|DIR|'*.csv'|s3://…|-",
+        "--observations",
+        "Labelled readings of a sensor (CSV: variables of the model, reading, count), in place of --data; "
+        "the model becomes one that a controller sees through it.",
+        "FILE",
     ),
 ]
 States = Annotated[

@@ -406,6 +406,8 @@ class Subject:
     """The question as one about a product, where it is temporal, or about a controller."""
     pomdp: POMDP | None = None
     """What a controller sees of the model, where it does not see everything."""
+    labelled: Reading | None = None
+    """The readings of a sensor that was joined with the model."""
 
     @property
     def problem(self) -> Problem:
@@ -428,19 +430,25 @@ def load_subject(
     untied: bool = False,
     any_kind: bool = False,
     observed: bool = False,
+    labelled: str | None = None,
 ) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
     `temporal`: formulas of LTL are wanted as well, on a product; `any_kind`: every property. `untied`: of a
     model without parameters the probabilities are taken as unknown. `observed`: partially observable models
-    are wanted as well."""
+    are wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
     from tightrope.logic.product_problem import product_problem
 
     constants = parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
     const = properties.model_constants(constants)
     loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
-    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
+    pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
+    readings = None
+    if labelled is not None:
+        from tightrope.data.labelled import with_sensor
+
+        pomdp, readings = with_sensor(loaded.model, labelled)
     if pomdp is not None:
         loaded = replace(loaded, model=pomdp.model)
     if (
@@ -464,6 +472,8 @@ def load_subject(
             f"{query.text}: partially observable models take one P or R over a simple path or a reward",
             hint='ask for its parts, such as Pmax=? [ F "goal" ]',
         )
+    if pomdp is not None and pomdp.pace > 1:
+        query = query.with_objective(pomdp.paced(query.objective), pomdp.structure)
     if temporal and query.kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
         product, reading = product_problem(loaded.model, query)
         warn(reading)
@@ -477,7 +487,7 @@ def load_subject(
         )
     require_parameters(loaded)
     assert isinstance(loaded.model, ParametricMDP)
-    return Subject(request.model, loaded, loaded.model, query, product, pomdp)
+    return Subject(request.model, loaded, loaded.model, query, product, pomdp, readings)
 
 
 def require_parameters(loaded: LoadedModel | TimedModel) -> None:

@@ -5,11 +5,12 @@ Where the user gives them, it is compared with the user's own model, property, d
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import typer
@@ -44,6 +45,7 @@ from tightrope.verdict import Assumed, Kept, Worth
 if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.problem import Asked
     from tightrope.cli.sources import LoadedModel
+    from tightrope.data.reading import Reading
     from tightrope.model.objective import Objective
 
 
@@ -96,6 +98,9 @@ class VerifyRequest:
     ] = None
     prop: options.Prop = None
     data: Annotated[list[str] | None, option("--data", "Is it about these data?", "FILE")] = None
+    observations: Annotated[
+        str | None, option("--observations", "Is it about these labelled readings of a sensor?", "FILE")
+    ] = None
     policy: Annotated[Path | None, option("--policy", "Is it about this policy?", "FILE")] = None
     baseline: Annotated[
         Path | None, option("--baseline", "Is the difference one to this policy?", "FILE")
@@ -130,7 +135,10 @@ class VerifyRequest:
     reading: DesignedLogOptions
 
 
-MODEL_WORDS = "prop data policy baseline misfit at const param domain discount terminal_reward ltl_translator"
+MODEL_WORDS = """
+    prop data observations policy baseline misfit at const param domain discount terminal_reward
+    ltl_translator
+"""
 """Options that say something about the user's own model."""
 
 
@@ -298,6 +306,7 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
     from tightrope.loading import is_continuous
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
+    from tightrope.model.pomdp import POMDP, controller_of
 
     at_point = problem.law == "point"
     if request.policy is not None and problem.automaton is not None:
@@ -308,11 +317,14 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
     log = None if request.data is None else LogRequest.of(request.reading, request.data)
     files = () if log is None else log.files()
     timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
-    loaded, objective, limit = _load(request, model_name, timed)
-    model, theta, counts = loaded.model, None, None
-    if problem.domain is not None and problem.domain.lower:
+    loaded, objective, limit, readings = _load(request, model_name, timed)
+    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
+    loaded = dataclasses.replace(loaded, model=loaded.model if pomdp is None else pomdp.model)
+    model, theta = loaded.model, None
+    counts = None if readings is None else readings.counts
+    if pomdp is None and problem.domain is not None and problem.domain.lower:
         model, _ = without_numbers(model, None)
-    if isinstance(model, ParametricMDP) and at_point:
+    if isinstance(model, ParametricMDP) and (at_point or (pomdp is not None and problem.law != "domain")):
         theta = loaded.point(request.at)
     elif request.at is not None and not timed:
         raise InputError("--at goes with certificates about a point, this one is about none")
@@ -320,6 +332,11 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
         if not isinstance(model, ParametricMDP):
             raise InputError(f"--data goes with parametric models, {model_name} is none")
         counts = counted_anew(log.read(loaded.model, files).counts, loaded.model, model)
+    if pomdp is not None:
+        from tightrope.certify.observed import own_controller
+
+        controller = None if request.policy is None else controller_of(pomdp, request.policy)
+        return own_controller(pomdp, objective, theta, counts, controller, limit, problem)
     given, usual = (
         None if file is None else Policy(model, file) for file in (request.policy, request.baseline)
     )
@@ -328,8 +345,9 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
 
 def _load(
     wanted: VerifyRequest, model_name: str, timed: bool
-) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None]:
-    """The model, the objective where a property is given or a benchmark has one, and its threshold."""
+) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None, Reading | None]:
+    """The model, the objective where a property is given or a benchmark has one, and its threshold; what a
+    sensor read that is joined with the model."""
     from tightrope.certify.problem import asked_of
     from tightrope.cli.sources import load_embedded, load_model, read_properties
     from tightrope.loading import ModelRequest
@@ -342,9 +360,17 @@ def _load(
         request = ModelRequest(model_name, parse_constants(given), wanted.param, wanted.domain)
         loaded = load_embedded(request, wanted.at, properties.files)
     else:
-        loaded = load_model(model_name, given, wanted.param, wanted.domain)
+        loaded = load_model(model_name, given, wanted.param, wanted.domain, observed=True)
+    readings = None
+    if wanted.observations is not None:
+        from tightrope.data.labelled import with_sensor
+
+        if wanted.data is not None:
+            raise InputError("--observations stands in place of --data")
+        pomdp, readings = with_sensor(loaded.model, wanted.observations)
+        loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
     if wanted.prop is None and loaded.benchmark is None:
-        return loaded, None, None
+        return loaded, None, None, readings
     queries = properties.queries(loaded, constants, wanted.discount, wanted.terminal_reward)
     if len(queries) != 1:
         raise InputError(f"a certificate is about one property, not {len(queries)}")
@@ -355,9 +381,10 @@ def _load(
             warn(temporal.reading)
         if temporal.sides is not None:
             warn(temporal.sides.warning)
-        return loaded, temporal, temporal.limit
+        return loaded, temporal, temporal.limit, readings
     if wanted.ltl_translator is not None:
         raise InputError("--ltl-translator goes with temporal formulas: leave it out")
     if query.reading is not None:
         warn(query.reading.warning)
-    return loaded, query.objective, query.limit
+    objective = loaded.model.paced(query.objective) if hasattr(loaded.model, "paced") else query.objective
+    return loaded, objective, query.limit, readings

@@ -106,7 +106,9 @@ class Drn(ModelFormat):
 
     name = "DRN"
     suffixes = (".drn",)
-    holds = Capabilities(parameters=True, intervals=True, exact=True, rates=True, compressed=True)
+    holds = Capabilities(
+        parameters=True, intervals=True, exact=True, rates=True, compressed=True, observations=True
+    )
 
     def read(self, path: Path, options: FileOptions) -> Any:
         from tightrope.io.drn.read import read_drn

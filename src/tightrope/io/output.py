@@ -87,7 +87,7 @@ from tightrope.atomic import atomic_write, check_target, explain_errors, is_stre
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.coding import from_text, to_plain
 from tightrope.io.results import MANIFEST_FORMAT, MANIFEST_VERSION, ManifestDocument
-from tightrope.model.policy_file import FINITE_MEMORY_FORMAT, POLICY_FORMAT
+from tightrope.model.policy_file import POLICY_FORMATS
 
 MANIFEST = "tightrope-manifest.json"
 
@@ -490,7 +490,7 @@ def _is_certificate(path: Path) -> bool:
 
 
 def _is_policy(path: Path) -> bool:
-    begins = (json.dumps({"format": name})[:-1].encode() for name in (POLICY_FORMAT, FINITE_MEMORY_FORMAT))
+    begins = (json.dumps({"format": name})[:-1].encode() for name in POLICY_FORMATS)
     return any(_head(path).startswith(words) for words in begins)
 
 

@@ -50,6 +50,8 @@ class Capabilities:
     """Chains in continuous time."""
     compressed: bool = False
     """Files that end in .gz are read, too."""
+    observations: bool = False
+    """What a controller sees of the states."""
     writes: bool = True
 
 
@@ -198,4 +200,9 @@ def _listed(known: Iterator[ModelFormat]) -> str:
 def save_model(model: Any, path: str | PathLike[str]) -> list[Path]:
     """Write a model in the format that the ending of the name says; the files that were written."""
     place = path_of(path)
-    return writing_format(place).write(model, place)
+    form = writing_format(place)
+    if hasattr(model, "observation") and not form.holds.observations:
+        raise InputError(f"{form.name} files hold no observations", hint="write the model as .drn")
+    if getattr(model, "pace", 1) > 1:
+        raise InputError("files do not say that a sensor's readings are no steps of the model")
+    return form.write(model, place)

@@ -17,8 +17,9 @@ from tightrope.io.drn.write import write_drn
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Ranges, box_text
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
 
-Model = ParametricMDP | IntervalMDP | MDP
+Model = ParametricMDP | IntervalMDP | MDP | POMDP
 
 
 def to_stormpy(model: Model) -> Any:
@@ -32,10 +33,11 @@ def to_stormpy(model: Model) -> Any:
     stormpy = _stormpy()
     if not isinstance(model, Model):
         raise InputError(f"`model` is a {type(model).__name__}, not a model of tightrope")
-    if isinstance(model, IntervalMDP):
+    behind = model.model if isinstance(model, POMDP) else model
+    if isinstance(behind, IntervalMDP):
         number: Any = stormpy.RationalInterval
-    elif isinstance(model, ParametricMDP):
-        number = stormpy.RationalFunction if model.parameters.names else stormpy.Rational
+    elif isinstance(behind, ParametricMDP):
+        number = stormpy.RationalFunction if behind.parameters.names else stormpy.Rational
     else:
         number = float
     options = stormpy.io.DirectEncodingParserOptions()

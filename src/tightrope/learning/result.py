@@ -450,6 +450,8 @@ class LearningResult(Result):
         known = rests_on(self.ledger, self.options, self.fit)
         if self.wrong_costs is not None:
             known = (*known, Assumed("costs", Kept.NO, self.wrong_costs))
+        if self.problem.is_of_controller:
+            known = (*known, Assumed("readings", Kept.STATED, INDEPENDENT_READINGS))
         joint = self.region is not None and self.region.kind.has_intervals
         if self.value is None or not self.decisions.bets or self.counts is None or joint:
             return known
@@ -694,6 +696,9 @@ def judge(
         doubt = Kept.UNKNOWN if misfit is None else Kept.NO
         known = tuple(replace(one, kept=doubt) if one.name == "model" else one for one in known)
     return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
+
+
+INDEPENDENT_READINGS = "what a controller reads is independent given the state, drawn as the model says"
 
 
 def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:

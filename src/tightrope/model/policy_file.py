@@ -56,6 +56,8 @@ POLICY_VERSIONS = (1, POLICY_VERSION)
 """Version 1 had objects as entries, which version 2 still reads."""
 
 FINITE_MEMORY_FORMAT = "tightrope controller"
+OBSERVER_FORMAT = "tightrope observer"
+POLICY_FORMATS = (POLICY_FORMAT, FINITE_MEMORY_FORMAT, OBSERVER_FORMAT)
 FINITE_MEMORY_VERSION = 1
 
 INDEX = "index"

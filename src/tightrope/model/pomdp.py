@@ -23,8 +23,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -34,22 +35,25 @@ import numpy as np
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location, describe
 from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import FiniteMemoryChoices
-from tightrope.model.structure import Structure, frozen_array, sizes
+from tightrope.model.policy_file import OBSERVER_FORMAT
+from tightrope.model.structure import Structure, Structured, frozen_array, sizes
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
-FORMAT, VERSION = "tightrope observer", 1
+VERSION = 1
 
 Hidden = ParametricMDP | IntervalMDP | MDP
 """The models behind observations."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class POMDP(Record):
-    """A model of which a controller sees `observation[state]`, whose name is in `names`.
+class POMDP(Structured):
+    """A model of which a controller sees `observation[state]`, whose name is in `names`. `pace` is how many
+    steps of the model are one of what is asked: 2 where every other step reads a sensor.
 
     >>> import tightrope as tr
     >>> rows = [(0, "go", {1: "1/2", 2: "1/2"}), (1, "left", {3: 1}), (1, "right", {4: 1}),
@@ -64,6 +68,7 @@ class POMDP(Record):
     model: Hidden
     observation: IndexArray
     names: tuple[str, ...]
+    pace: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Hidden):
@@ -87,13 +92,43 @@ class POMDP(Record):
         object.__setattr__(self, "observation", frozen_array(seen, np.int32))
         _ = self.aligned
 
-    @property
-    def structure(self) -> Structure:
-        return self.model.structure
+    @staticmethod
+    def from_function(
+        initial: Any, successors: Any, parameters: Any = None, *, observe: Any, **words: Any
+    ) -> POMDP:
+        """As `build_from_function`; `observe(state)` is what is seen there, or a sensor: {reading:
+        probability}.
+
+        >>> import tightrope as tr
+        >>> def successors(place):
+        ...     return {"walk": {(place + 1) % 4: 1}, "stay": {place: 1}}
+        >>> tr.POMDP.from_function(0, successors, observe=lambda place: f"side {place % 2}").names
+        ('side 0', 'side 1')
+        """
+        model = import_module("tightrope.model.builder").build_from_function(
+            initial, successors, parameters, **words
+        )
+        own = model.structure.own_states
+        made: POMDP = import_module("tightrope.model.sensor").observed(
+            model, [observe(state) for state in own]
+        )
+        return made
+
+    @staticmethod
+    def from_rows(rows: Any, parameters: Any = None, *, observe: Mapping[int, Any], **words: Any) -> POMDP:
+        """As `build_from_rows`; `observe[state]` is what is seen there, or a sensor."""
+        model = import_module("tightrope.model.builder").build_from_rows(rows, parameters, **words)
+        missing = next((state for state in range(model.states) if state not in observe), None)
+        if missing is not None:
+            raise InputError(f"`observe` says nothing about state {missing}")
+        made: POMDP = import_module("tightrope.model.sensor").observed(
+            model, [observe[state] for state in range(model.states)]
+        )
+        return made
 
     @property
-    def states(self) -> int:
-        return self.model.states
+    def structure(self) -> Structure:  # type: ignore[override]
+        return self.model.structure
 
     @property
     def observations(self) -> int:
@@ -147,6 +182,24 @@ class POMDP(Record):
                 which = self.aligned[own.choice_start[state] : own.choice_start[state + 1]]
                 offered[look] = tuple(own.action_of_choice[which].tolist())
         return tuple(offered)
+
+    def paced(self, objective: Objective) -> Objective:
+        """What is asked in steps of the user's, in steps of the model; the draw of a first state is one."""
+        if self.pace == 1:
+            return objective
+        if objective.discount is not None:
+            raise InputError("discounting does not go with a sensor: its readings are steps of the model")
+        if objective.terminal is not None:
+            raise InputError("what last states are worth does not go with a sensor")
+        drawn = int(self.structure.draws_start)
+        if objective.kind is ObjectiveKind.NEXT:
+            return replace(objective, kind=ObjectiveKind.UNTIL, lower_steps=self.pace, upper_steps=self.pace)
+
+        def longer(steps: int) -> int:
+            return self.pace * (steps - drawn) + drawn if steps else 0
+
+        upper = None if objective.upper_steps is None else longer(objective.upper_steps)
+        return replace(objective, lower_steps=longer(objective.lower_steps), upper_steps=upper)
 
     def action_name(self, observation: int, number: int) -> str:
         """`'left'`, or the number of the choice where the action has no name."""
@@ -250,7 +303,7 @@ class Controller(Record):
         for node, look in met:
             action, after = self.act(node, look)
             listed.append([number[node], self.pomdp.names[look], action, number[after]])
-        head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "model": self.pomdp.hash()}
+        head: dict[str, Any] = {"format": OBSERVER_FORMAT, "version": VERSION, "model": self.pomdp.hash()}
         if certified is not None:
             head["certified"] = dict(certified)
         with atomic_write(Path(path)) as file:
@@ -335,11 +388,11 @@ def _read(pomdp: POMDP, path: Path) -> Controller:
         raise InputError(f"cannot read it: {error.strerror}", place) from None
     except ValueError as error:
         raise InputError(f"this is no JSON: {error}", place) from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != OBSERVER_FORMAT:
         raise InputError(
             "this is no controller that sees observations",
             place,
-            hint=f'its file says "format": "{FORMAT}"; a policy of states would see too much',
+            hint=f'its file says "format": "{OBSERVER_FORMAT}"; a policy of states would see too much',
         )
     if document.get("version") != VERSION:
         raise InputError(f"version {document.get('version')} of such files is not known", place)

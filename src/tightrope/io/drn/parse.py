@@ -75,7 +75,6 @@ AUTOMATON_TYPES = ("ma", "markov automaton", "markovautomaton")
 _REFUSED_TYPES = {
     "ctmc": "continuous-time models are not supported",
     **dict.fromkeys(AUTOMATON_TYPES, "Markov automata are not supported here"),
-    "pomdp": "partially observable models are not supported",
     "smg": "games are not supported",
     "s2pg": "games are not supported",
 }
@@ -88,6 +87,8 @@ class Header:
     is_chain: bool | None = None
     is_continuous: bool = False
     """Rates stand where probabilities stand in other models."""
+    is_observed: bool = False
+    """States have observations, `{3}`."""
     value_type: str | None = None
     parameters: tuple[str, ...] = ()
     placeholders: dict[str, tuple[str, int, str]] = field(default_factory=dict)
@@ -190,8 +191,9 @@ class _HeaderReader:
             return
         if name in _REFUSED_TYPES:
             self.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
-        if name not in ("mdp", "dtmc"):
-            self.fail(f"unknown model type {shorten(text)}; tightrope reads MDP and DTMC")
+        if name not in ("mdp", "dtmc", "pomdp"):
+            self.fail(f"unknown model type {shorten(text)}; tightrope reads MDP, DTMC and POMDP")
+        self.header.is_observed = name == "pomdp"
         self.header.is_chain = name == "dtmc"
 
     def value_type(self, text: str) -> None:
@@ -260,6 +262,7 @@ class Notes(msgspec.Struct, frozen=True):
     labels: tuple[str, ...]
     actions: tuple[str, ...]
     rewards: dict[str, tuple[Part, ...]]
+    observations: tuple[str, ...] = ()
 
     def text(self) -> str:
         return f"{NOTES_MARK} {json.dumps(msgspec.to_builtins(self), ensure_ascii=False)}"
@@ -444,6 +447,8 @@ class Body:
         self.choice_entries: list[tuple[tuple[Amount, ...], int]] = []
         self.exit_texts: dict[int, str] = {}
         """Of chains in continuous time: the exit rates that are written behind states, by entry."""
+        self.observations: dict[int, int] = {}
+        """Of partially observable models: what states look like, by entry."""
         self.state_entry, self.choice_entry = array("i"), array("i")
         self.choice_start, self.transition_start = array("q"), array("q")
         self.successor, self.code = array("i"), array("i")
@@ -633,6 +638,8 @@ class Body:
                 word = rest.split(None, 1)[0]
                 if word.startswith("!") and self.header.is_continuous:
                     self.exit_texts[len(self.state_entries)] = word[1:]
+                elif word.startswith("{") and self.header.is_observed:
+                    self.observe(word)
                 else:
                     self.check_label(word, rest)
                     names.append(word)
@@ -641,6 +648,14 @@ class Body:
                 self.fail(f"a space is missing before {shorten(rest.split()[0])}", rest)
             rest = rest.strip()
         return rewards or (), names
+
+    def observe(self, word: str) -> None:
+        """The number of an observation, `{3}`, once for a state."""
+        number = whole_number(word[1:-1]) if word.endswith("}") else None
+        if number is None:
+            self.fail(f"{shorten(word)} is not the number of an observation", word, "it is written as {3}")
+        if self.observations.setdefault(len(self.state_entries), number) != number:
+            self.fail("a second observation for this state", word)
 
     def check_label(self, word: str, rest: str) -> None:
         """Refuse what is no label: exit rates, observations, brackets, comments."""
@@ -654,7 +669,7 @@ class Body:
             self.fail(
                 f"{shorten(word)} is an observation, which states of partially observable models have",
                 rest,
-                "tightrope reads DTMCs and MDPs",
+                "their files say '@type: POMDP'",
             )
         if word.startswith("//"):
             self.fail("a comment behind a state", rest, "comments stand on lines of their own")

@@ -1,5 +1,8 @@
 """DRN files are read: models in discrete time, Markov automata, and chains in continuous time.
 
+In files of partially observable models (`@type: POMDP`) behind every state stands the number of its
+observation, `{3}`. Observations are called by their numbers, or as the file notes.
+
 The checks that need all of a file are made here. In files of Markov automata (`@type: Markov Automaton`, or
 `MA`) behind every state stands its exit rate (`!2.5`); `!0` marks those whose choices are immediate. Behind
 transitions stand probabilities, also of states that wait. Numbers are doubles; parameters and intervals are
@@ -57,6 +60,7 @@ from tightrope.model.expressions import ExpressionTable
 from tightrope.model.mdp import MDP
 from tightrope.model.parameters import Parameters, narrow_domain, parse_domain
 from tightrope.model.polynomial import Polynomial
+from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
@@ -252,16 +256,34 @@ def read_drn(
     box: str | None = None,
     domain: str | None = None,
     progress: Progress | None = None,
-) -> Model:
+) -> Model | POMDP:
     """The model in a DRN file; `values` says which kind comes out.
 
     `box` and `domain` (texts as on the command line) replace the domain of the parameters, which
     otherwise is the one noted in the file, or [0, 1] for each.
     """
     place = Path(path)
-    _, model = _read(place, lambda header: _values(place, header, box, domain), progress=progress)
+    body, model = _read(place, lambda header: _values(place, header, box, domain), progress=progress)
     assert not isinstance(model, ParametricCTMC)
-    return model
+    return _observed(body, model) if body.header.is_observed else model
+
+
+def _observed(body: Body, model: Model) -> POMDP:
+    """The model with its observations."""
+    missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.observations]
+    if missing:
+        message = (
+            f"state {missing[0]} has no observation: in a partially observable model all states have one"
+        )
+        fail_at_nth(body.path, missing[0], is_state_line, message, body.header.model_line)
+    number = np.array([body.observations[entry] for entry in body.state_entry])
+    noted = () if body.header.notes is None else body.header.notes.observations
+    used, look = np.unique(number, return_inverse=True)
+    names = tuple(noted[k] if k < len(noted) else str(k) for k in used.tolist())
+    try:
+        return POMDP(model, look.reshape(-1).astype(np.int32), names)
+    except InputError as error:
+        raise InputError(error.message, Location(str(body.path)), error.hint) from None
 
 
 def _read(

@@ -26,6 +26,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial, parts
+from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 
@@ -135,7 +136,7 @@ def _label_texts(structure: Structure) -> Callable[[int], str]:
 _STATES_AT_ONCE = 4096
 
 
-def write_drn(model: Model | Continuous, path: str | Path) -> None:
+def write_drn(model: Model | Continuous | POMDP, path: str | Path) -> None:
     """The file appears whole or not at all; chains in continuous time are written with their rates.
 
     >>> import tightrope as tr
@@ -149,19 +150,22 @@ def write_drn(model: Model | Continuous, path: str | Path) -> None:
     ...     tr.load(os.path.join(folder, "coin.drn")).states
     3
     """
+    seen = model if isinstance(model, POMDP) else None
+    model = model.model if isinstance(model, POMDP) else model
     structure = model.structure
     if isinstance(model, Continuous):  # rewards of states and of leaving them; not those of interval chains
         rewards = {} if isinstance(model, IntervalCTMC) else exit_rewards(model)
         structure = replace(structure, rewards=rewards)
-    header = "".join(f"{line}\n" for line in _header(model, structure))
-    lines = StateLines(structure, *_values(model), _exit_texts(model))
+    header = "".join(f"{line}\n" for line in _header(model, structure, seen))
+    looks = None if seen is None else [f" {{{look}}}" for look in seen.observation.tolist()]
+    lines = StateLines(structure, *_values(model), _exit_texts(model) if looks is None else looks)
     with atomic_write(path) as file:
         file.write(header)
         for start in range(0, structure.states, _STATES_AT_ONCE):
             file.write(lines.of(start, min(start + _STATES_AT_ONCE, structure.states)))
 
 
-def _header(model: Model | Continuous, structure: Structure) -> Iterator[str]:
+def _header(model: Model | Continuous, structure: Structure, seen: POMDP | None) -> Iterator[str]:
     for kind, names in (("reward structure", tuple(structure.rewards)), ("action", structure.action_names)):
         for name in names:
             if any(character.isspace() for character in name) or name == NO_LABEL:
@@ -171,10 +175,11 @@ def _header(model: Model | Continuous, structure: Structure) -> Iterator[str]:
     yield DRN_MARK
     if not isinstance(model, IntervalCTMC):
         labels = tuple(labels_of(structure))
-        yield Notes(VERSION, parameters.text(), labels, structure.action_names, rewards).text()
+        looks = () if seen is None else seen.names
+        yield Notes(VERSION, parameters.text(), labels, structure.action_names, rewards, looks).text()
     if parameters.free:
         yield f"// {parameters.listed}: free rows are written as parameters, {parameters.names[-1]} the last"
-    discrete = "DTMC" if structure.is_chain else "MDP"
+    discrete = "POMDP" if seen is not None else "DTMC" if structure.is_chain else "MDP"
     yield f"@type: {'CTMC' if isinstance(model, Continuous) else discrete}"
     yield f"@value_type: {_value_type(model)}"
     yield "@parameters"

@@ -1,0 +1,298 @@
+"""Certificates of controllers that see observations: of known models with both ends, and of learned ones.
+
+*Known models.* The certificate is a plain one, about the outer model of beliefs (`tightrope.beliefs.graph`)
+in which the first belief has one choice more: what the controller does. Behind it stands the chain that the
+controller makes of the model. So the best value there is at most what the outer model's theorem says, and at
+least that of the controller, which is a policy of it. Its doubles stand for the rationals they were rounded
+from, as in every certificate of a plain model; rewards are rounded so that they err on the safe side.
+
+The claim `value` is about the optimum over all controllers, `given policy` about the controller. Both have
+the same bounds: what is near comes from the controller, and no controller does better than the optimum.
+
+*Rewards until a target, minimised*, are summed up without regard to the target in the outer model. This is
+what the controller earns, too, as it reaches the target almost surely: from every state of its chain there
+is a path to it, and none to a stop elsewhere. Where that is not so no certificate is written.
+
+*Learned ones* are about the chain itself, as a parametric model of its own.
+
+To tie a certificate, either model is built again from the user's model, property and controller. Which
+beliefs were expanded is read off the certificate's rows: this is a guess that only decides what the
+certificate is compared with; for any set of expanded beliefs the theorem holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope import __version__
+from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_rounded
+from tightrope.beliefs.question import Question, question_of
+from tightrope.beliefs.solve import closeness, solve_partial
+from tightrope.certificate.problem import Certificate, CertifiedProblem
+from tightrope.certify.problem import to_problem
+from tightrope.certify.solved import to_claim, to_words, value_hints
+from tightrope.certify.verification import Own
+from tightrope.data.counts import Counts
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.observed import controlled
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
+from tightrope.model.pomdp import POMDP, Controller
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.problem import Problem
+from tightrope.solver.solve import solve
+
+
+@dataclass(frozen=True, eq=False)
+class BesideBeliefs:
+    """The outer model of beliefs with the controller's chain beside it; `choice` is the policy that does what
+    the controller does."""
+
+    model: MDP
+    objective: Objective
+    choice: OffsetArray
+
+
+def controller_certificate(
+    problem: Problem, theta: Sequence[Fraction], precision: float, seconds: float, text: str
+) -> Certificate:
+    """Solve a question about a partially observable model, at a point, and prove both ends."""
+    pomdp = problem.model
+    assert isinstance(pomdp, POMDP)
+    solved = solve_partial(
+        pomdp, problem.objective, point=theta, precision=closeness(precision), seconds=seconds
+    )
+    if solved.graph is None:
+        raise InputError(f"{text} is decided where a play begins: there is nothing to certify")
+    return certificate_of_controller(solved.graph, solved.controller, certified_words(pomdp, text))
+
+
+def certified_words(pomdp: POMDP, text: str) -> dict[str, str]:
+    """What a certificate says of itself."""
+    return {"tightrope": __version__, "model_hash": pomdp.hash(), "property": text}
+
+
+def certificate_of_controller(
+    graph: BeliefGraph, controller: Controller, about: Mapping[str, Any] | None = None
+) -> Certificate:
+    """What proves both ends: of the optimum over all controllers, and of this one."""
+    built = beside_beliefs(graph, controller)
+    problem = to_problem(built.model, built.objective)
+    policy = Policy.of_choices(built.model.structure, built.choice)
+    free = solve(built.model, built.objective, precision=1e-9, threads=1)
+    own = solve(built.model, built.objective, policy=policy, precision=1e-9, threads=1)
+    first = built.model.initial
+    low, high = (own, free) if graph.question.maximises else (free, own)
+    bounds = float(low.fixpoint_lower[first]), float(high.fixpoint_upper[first])
+    if built.objective.complement:
+        bounds = math.nextafter(1 - bounds[1], -1.0), math.nextafter(1 - bounds[0], 2.0)
+    hints, of_policy = value_hints(free), value_hints(own, policy)
+    if graph.question.maximises:
+        hints = replace(
+            hints,
+            lower=of_policy.lower,
+            lower_ranking=of_policy.lower_ranking,
+            upper_ranking=hints.upper_ranking if hints.upper_ranking is not None else hints.lower_ranking,
+            witness=built.choice.astype(np.int64),
+        )
+    else:
+        ranking = of_policy.upper_ranking if of_policy.upper_ranking is not None else of_policy.lower_ranking
+        witness = built.choice.astype(np.int64)
+        hints = replace(hints, upper=of_policy.upper, upper_ranking=ranking, witness=witness)
+    claims = (
+        to_claim("value", bounds, None, problem.objective),
+        to_claim("given policy", bounds, policy, problem.objective),
+    )
+    return Certificate(problem, claims, (hints, of_policy), about=to_words(about or {}))
+
+
+def beside_beliefs(graph: BeliefGraph, controller: Controller) -> BesideBeliefs:
+    """The model of the certificate, its states in an order that depends on what is expanded alone."""
+    question = graph.question
+    order, place = [0], {0: BEFORE}
+    for number in order:
+        for move in graph.moves[number]:
+            for behind in move.successor:
+                if behind not in place:
+                    place[behind] = BEFORE + len(order)
+                    order.append(behind)
+    renumber = np.zeros(len(graph) + BEFORE, np.int64)
+    renumber[STOP] = STOP
+    for number, at in place.items():
+        renumber[BEFORE + number] = at
+    counts, reward = [1, 1], [0.0, 0.0]
+    successor: list[Sequence[int] | OffsetArray] = [[SUCCESS], [STOP]]
+    chance: list[Sequence[float] | FloatArray] = [[1.0], [1.0]]
+    rows = _chain(question, controller, BEFORE + len(order))
+    for number in order:
+        own = graph.rounded[number]
+        counts.append(len(own) + (number == 0))
+        for earned, towards, likely in own:
+            reward.append(earned)
+            successor.append(renumber[towards])
+            chance.append(likely)
+        if number == 0:
+            _append(rows[0], reward, successor, chance)
+    for row in rows[1:]:
+        counts.append(1)
+        _append(row, reward, successor, chance)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    structure = Structure(
+        start,
+        np.concatenate([[0], np.cumsum([len(one) for one in successor])]),
+        np.concatenate(successor),
+        initial_states=(BEFORE,),
+        declared_mdp=True,
+    )
+    model = MDP(structure, np.concatenate(chance))
+    choice = start[:-1].copy()
+    choice[BEFORE] = start[BEFORE + 1] - 1
+    if question.must_reach and not question.maximises:
+        _check_reaches(rows, BEFORE + len(order))
+    return BesideBeliefs(model, _objective(question, model, np.array(reward)), choice)
+
+
+_Row = tuple[float, list[int], list[float]]
+
+
+def _append(row: _Row, reward: list[float], successor: list[Any], chance: list[Any]) -> None:
+    reward.append(row[0])
+    successor.append(row[1])
+    chance.append(row[2])
+
+
+def _chain(question: Question, controller: Controller, begin: int) -> list[_Row]:
+    """What the controller does: the row of the first state, then those of others, numbered from `begin`."""
+    first = (question.first, 0)
+    place: dict[tuple[int, int], int] = {}
+    queue = [first]
+    rows: list[_Row] = []
+    for state, node in queue:
+        seen = question.looks[question.look[state]][0]
+        row = question.rows[state][int(controller.action[node, seen])]
+        after = int(controller.following[node, seen])
+        towards, likely = [], []
+        for behind, weight in zip(row.successor, row.weight, strict=True):
+            pair = (behind, after)
+            if pair not in place:
+                place[pair] = begin + len(place)
+                queue.append(pair)
+            towards.append(place[pair])
+            likely.append(weight / row.total)
+        for end, weight in ((SUCCESS, row.success), (STOP, row.total - sum(row.weight) - row.success)):
+            if weight:
+                towards.append(end)
+                likely.append(weight / row.total)
+        rows.append((safely_rounded(row.reward, not question.maximises), towards, likely))
+    return rows
+
+
+def _check_reaches(rows: list[_Row], begin: int) -> None:
+    """Every state of the chain has a path to success, and none stops elsewhere."""
+    sure = {number for number, (_, towards, _) in enumerate(rows) if SUCCESS in towards}
+    while True:
+        more = {
+            number
+            for number, (_, towards, _) in enumerate(rows)
+            if number not in sure and any(there - begin + 1 in sure for there in towards if there >= begin)
+        }
+        if not more:
+            break
+        sure |= more
+    if len(sure) < len(rows) or any(STOP in towards for _, towards, _ in rows):
+        raise CannotCertify("the controller may miss the target, which is worth infinity: nothing is proved")
+
+
+def _objective(question: Question, model: MDP, reward: FloatArray) -> Objective:
+    objective, ends = question.objective, np.zeros(model.states, np.bool_)
+    ends[SUCCESS] = True
+    agent = objective.agent
+    if not question.earns:
+        return Objective(ObjectiveKind.UNTIL, agent, agent, target=ends, complement=objective.complement)
+    earned = RewardStructure(None, reward)
+    if question.must_reach and agent is Direction.MAX:
+        return Objective(ObjectiveKind.REACH_REWARD, agent, agent, target=ends, reward=earned)
+    return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
+
+
+def own_controller(
+    pomdp: POMDP,
+    objective: Any,
+    theta: Sequence[Fraction] | None,
+    counts: Counts | None,
+    controller: Controller | None,
+    limit: tuple[str, Fraction] | None,
+    problem: CertifiedProblem,
+) -> Own:
+    """What the user has, as the problem that a certificate about a controller speaks of."""
+    if objective is None or controller is None:
+        raise InputError(
+            "a certificate about a controller is compared with a model, a property and a controller",
+            hint="give --prop and --policy beside --model",
+        )
+    if not isinstance(objective, Objective):
+        raise InputError("certificates of controllers are about one P or R over a simple path or a reward")
+    if problem.law == "domain":
+        lifted = controlled(Problem(pomdp, objective), controller)
+        assert lifted.lift is not None
+        seen = None if counts is None else lifted.lift.to_product(counts)
+        return Own(lifted.lift.model, lifted.objective, None, seen, None, limit, is_controlled=True)
+
+    graph = guess_graph(question_of(pomdp, objective, () if theta is None else theta), problem)
+    built = beside_beliefs(graph, controller)
+    return Own(built.model, built.objective, limit=limit, is_controlled=True)
+
+
+def guess_graph(question: Question, problem: CertifiedProblem) -> BeliefGraph:
+    """The beliefs of a certificate's model, expanded where its rows look so."""
+    if question.first < 0:
+        raise CannotCertify(
+            "this certificate is about another property: yours is decided where a play begins"
+        )
+    graph = BeliefGraph.of(question)
+    theirs = problem.graph
+    order, place = [0], {0: BEFORE}
+    for number in order:
+        at = place[number]
+        if at < theirs.states and number:
+            graph.expand(number)
+            if not _looks_like(graph, number, problem, at, place):
+                graph.cut(number)
+        for move in graph.moves[number]:
+            for behind in move.successor:
+                if behind not in place:
+                    place[behind] = BEFORE + len(order)
+                    order.append(behind)
+    return graph
+
+
+def _looks_like(
+    graph: BeliefGraph, number: int, problem: CertifiedProblem, at: int, place: Mapping[int, int]
+) -> bool:
+    """Whether the rows of a state are those of a belief as it is now; `place` is not changed."""
+    theirs, known = problem.graph, dict(place)
+    choices = range(int(theirs.choice_start[at]), int(theirs.choice_start[at + 1]))
+    own = graph.rounded[number]
+    if len(choices) != len(own) or problem.probability is None:
+        return False
+    for choice, (_, towards, likely) in zip(choices, own, strict=True):
+        span = slice(int(theirs.transition_start[choice]), int(theirs.transition_start[choice + 1]))
+        listed = []
+        for there in towards.tolist():
+            if there < BEFORE:
+                listed.append(there)
+                continue
+            listed.append(known.setdefault(there - BEFORE, BEFORE + len(known)))
+        if listed != theirs.successor[span].tolist():
+            return False
+        if not np.allclose(likely, problem.probability[span], rtol=1e-9, atol=0.0):
+            return False
+    return True

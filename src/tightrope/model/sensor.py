@@ -1,0 +1,158 @@
+"""Sensors: models in which what a controller reads is drawn anew in every state it comes to.
+
+A sensor gives every state the probabilities of its readings: numbers, functions of the parameters, or `free`.
+It becomes a part of the model: where a play comes to state s, a step without a choice draws the reading, and
+behind it stand copies of s, one for each, with the actions of s. So a step of the model becomes two, and
+bounds on steps count pairs (`POMDP.pace`); rewards are earned where actions are origin, once.
+
+Readings are independent given the states, as the draw depends on the state alone. That is an assumption about
+the sensor, which results name.
+
+Where a first state is drawn (`Structure.draws_start`) nothing is read before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.builder import Probability, build_from_rows
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
+from tightrope.model.structure import ParametricReward, RewardStructure
+
+SENSING = "sensing"
+"""What a controller sees before a reading, and the action that draws it."""
+
+Seen = str | Mapping[str, Probability]
+
+
+def observed(model: ParametricMDP | POMDP, seen: Sequence[Seen]) -> POMDP:
+    """The model with an observation per state, or with a sensor where a state has several, each with its
+    probability. Of a POMDP what was seen before is still seen.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "l", {1: 1}), (0, "r", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> model = tr.build_from_rows(rows, labels={"won": [1]})
+    >>> pomdp = observed(model, [{"hot": "3/4", "cold": "1/4"}, "end", "end"])
+    >>> pomdp.names, pomdp.states, tr.solve(pomdp, 'Pmax=? [ F<=1 "won" ]').lower
+    (('sensing', 'hot', 'cold', 'end'), 7, 1.0)
+    """
+    behind = model.model if isinstance(model, POMDP) else model
+    if not isinstance(behind, ParametricMDP):
+        raise InputError("a sensor goes with models without intervals")
+    if len(seen) != behind.states:
+        raise InputError(f"observations of {len(seen):,} states, and the model has {behind.states:,}")
+    before = ["" if not isinstance(model, POMDP) else model.names[o] + " " for o in looks_of(model)]
+    if all(isinstance(one, str) for one in seen):
+        number: dict[str, int] = {}
+        look = [number.setdefault(f"{old}{one}", len(number)) for old, one in zip(before, seen, strict=True)]
+        return POMDP(behind, np.array(look, np.int32), tuple(number))
+    if isinstance(model, POMDP) and model.pace > 1:
+        raise InputError("the model has a sensor already")
+    rows = [{one: 1} if isinstance(one, str) else dict(one) for one in seen]
+    empty = next((state for state, row in enumerate(rows) if not row), None)
+    if empty is not None:
+        raise InputError(f"state {behind.structure.state_name(empty)} has no reading at all")
+    return _sensed(behind, rows, before)
+
+
+def looks_of(model: ParametricMDP | POMDP) -> list[int]:
+    """The observation of every state, 0 where there is none."""
+    return model.observation.tolist() if isinstance(model, POMDP) else [0] * model.states
+
+
+def _sensed(model: ParametricMDP, readings: list[dict[str, Any]], before: Sequence[str]) -> POMDP:
+    own = model.structure
+    drawn = own.initial if own.draws_start else -1
+    source: list[int] = list(range(own.states))
+    look = [SENSING] * own.states
+    rows: list[Any] = []
+    origin: list[int] = []
+    """The choice of the model behind every row, −1 for a reading."""
+    functions = [model.expressions.function(e) for e in range(len(model.expressions))]
+
+    def act(at: int, state: int) -> None:
+        for choice in range(int(own.choice_start[state]), int(own.choice_start[state + 1])):
+            span = slice(int(own.transition_start[choice]), int(own.transition_start[choice + 1]))
+            towards = own.successor[span].tolist()
+            chance = [functions[e] for e in model.expression[span].tolist()]
+            rows.append(
+                (at, own.action_names[own.action_of_choice[choice]], dict(zip(towards, chance, strict=True)))
+            )
+            origin.append(choice)
+
+    for state, reading in enumerate(readings):
+        if state == drawn:
+            look[state] = "start"
+            act(state, state)
+            continue
+        first = len(source)
+        rows.append(
+            (state, SENSING, dict(zip(range(first, first + len(reading)), reading.values(), strict=True)))
+        )
+        origin.append(-1)
+        for name in reading:
+            source.append(state)
+            look.append(f"{before[state]}{name}")
+            act(len(source) - 1, state)
+    number = {name: k for k, name in enumerate(dict.fromkeys(look))}
+    behind = np.array(source)
+    acts = np.arange(len(source)) >= own.states
+    if drawn >= 0:
+        acts[drawn] = True
+    labels = {
+        name: np.flatnonzero(has[behind] & (acts if name in _only_once(model) else True)).tolist()
+        for name, has in own.labels.items()
+        if name != "init"
+    }
+    variables = {name: values[behind].tolist() for name, values in own.valuations.items()}
+    if variables:
+        column = "reading"
+        while column in variables:
+            column += "_"
+        variables[column] = [number[name] for name in look]
+    names = None
+    if not variables:
+        names = [f"{own.state_name(s)}:{name}" for s, name in zip(source, look, strict=True)]
+    built = build_from_rows(
+        rows,
+        model.parameters,
+        states=len(source),
+        initial=own.initial,
+        labels=labels,
+        valuations=variables or None,
+        own_states=names,
+    )
+    assert isinstance(built, ParametricMDP)
+    order = sorted(range(len(rows)), key=lambda i: rows[i][0])
+    choice = np.array([origin[i] for i in order])
+    rewards = {name: _lifted(name, reward, behind, acts, choice) for name, reward in own.rewards.items()}
+    structure = replace(built.structure, rewards=rewards)
+    return POMDP(
+        replace(built, structure=structure),
+        np.array([number[name] for name in look], np.int32),
+        tuple(number),
+        2,
+    )
+
+
+def _only_once(model: ParametricMDP) -> set[str]:
+    """The label that says which state draws the first one."""
+    own = model.structure
+    if not own.draws_start:
+        return set()
+    return {name for name, has in own.labels.items() if name.rstrip("_") == "start" and has[own.initial]}
+
+
+def _lifted(name: str, reward: RewardStructure, behind: Any, acts: Any, choice: Any) -> RewardStructure:
+    """The same rewards, where actions are origin."""
+    if isinstance(reward, ParametricReward):
+        raise InputError(f"the rewards {name!r} have parameters, which does not go with a sensor")
+    state = None if reward.state is None else np.where(acts, reward.state[behind], 0.0)
+    own = None if reward.choice is None else np.where(choice >= 0, reward.choice[choice], 0.0)
+    return RewardStructure(state, own)

@@ -1,0 +1,206 @@
+"""Sensors whose readings are drawn in every state, and tables of labelled readings that are learned from."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.cli.app import run
+from tightrope.data.labelled import with_sensor
+from tightrope.model.sensor import observed
+
+TAXI = """
+mdp
+module runway
+  place : [0..4] init 2;
+  [left]  place>0&place<4 -> 0.8 : (place'=place-1) + 0.2 : (place'=place);
+  [hold]  place>0&place<4 -> 0.02 : (place'=place-1) + 0.96 : (place'=place) + 0.02 : (place'=place+1);
+  [right] place>0&place<4 -> 0.8 : (place'=place+1) + 0.2 : (place'=place);
+  [stop] place=0|place=4 -> true;
+endmodule
+label "off" = place=0 | place=4;
+rewards "moves" [left] true : 1; [right] true : 1; place=2 : 3; endrewards
+"""
+LABELS = "place,camera,count\n1,left,1900\n1,middle,100\n2,left,50\n2,middle,3900\n2,right,50\n"
+LABELS += "3,middle,100\n3,right,1900\n"
+
+
+@pytest.fixture
+def taxi(tmp_path):
+    path = tmp_path / "taxi.prism"
+    path.write_text(TAXI)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Pmin=? [ F<=6 "off" ]',
+        'Pmax=? [ F[2,5] "off" ]',
+        "Pmax=? [ X place=1 ]",
+        'R{"moves"}max=? [ C<=5 ]',
+        'R{"moves"}min=? [ F "off" ]',
+    ],
+)
+def test_a_sensor_that_never_errs_changes_no_answer(taxi, text):
+    plant = tr.load(taxi)
+    exact = observed(plant, [{f"at {place}": 1} for place in plant.structure.valuations["place"].tolist()])
+    assert exact.pace == 2
+    seen = tr.solve(exact, text, seconds=600)
+    known = tr.solve(plant.problem(text)).bounds
+    assert seen.lower == pytest.approx(known[0], abs=1e-5)
+    assert seen.upper == pytest.approx(known[1], abs=1e-5)
+
+
+def test_a_sensor_that_errs_costs_and_one_that_says_nothing_costs_most(taxi):
+    plant, text = tr.load(taxi), 'Pmin=? [ F<=6 "off" ]'
+
+    def value(error):
+        rows = []
+        for place in plant.structure.valuations["place"].tolist():
+            if place in (0, 4):
+                rows.append("end")
+            else:
+                rows.append({str(k): 1 - error if k == place else error / 2 for k in (1, 2, 3)})
+        return tr.solve(observed(plant, rows), text, seconds=600, precision=1e-3)
+
+    right, often, blind = value(Fraction(0)), value(Fraction(1, 10)), value(Fraction(2, 3))
+    assert right.upper <= often.upper + 1e-6 and often.lower <= blind.upper + 1e-6
+    assert often.lower > right.upper and blind.lower > often.upper
+
+
+def test_builders_take_what_is_seen():
+    rows = [
+        (0, "go", {1: 0.5, 2: 0.5}),
+        (1, "l", {3: 1}),
+        (1, "r", {4: 1}),
+        (2, "l", {4: 1}),
+        (2, "r", {3: 1}),
+    ]
+    rows += [(3, "", {3: 1}), (4, "", {4: 1})]
+    seen = {0: "begin", 1: {"a": 0.9, "b": 0.1}, 2: {"a": 0.1, "b": 0.9}, 3: "won", 4: "lost"}
+    pomdp = tr.POMDP.from_rows(rows, observe=seen, labels={"won": [3]})
+    assert tr.solve(pomdp, 'Pmax=? [ F "won" ]').interval.lower == pytest.approx(0.9, abs=1e-6)
+    with pytest.raises(tr.InputError, match="says nothing about state 4"):
+        tr.POMDP.from_rows(rows, observe={k: v for k, v in seen.items() if k < 4})
+    with pytest.raises(tr.InputError, match="has no reading at all"):
+        tr.POMDP.from_rows(rows, observe={**seen, 1: {}})
+
+
+def test_readings_are_counted_at_their_sensor(taxi, tmp_path):
+    table = tmp_path / "labels.csv"
+    table.write_text(LABELS)
+    pomdp, reading = with_sensor(tr.load(taxi), table)
+    assert pomdp.names == ("sensing", "left", "middle", "right", "unseen", "ended")
+    own, counts = pomdp.structure, reading.counts
+    at = int(own.choice_start[list(own.valuations["place"]).index(2)])
+    span = slice(int(own.transition_start[at]), int(own.transition_start[at + 1]))
+    assert counts.transition[span].tolist() == [50, 3900, 50, 0] and counts.steps == 8000
+    rows = [{"place": 1, "camera": "left"}] * 3
+    assert with_sensor(tr.load(taxi), rows)[1].counts.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("place,camera,count\n,left,3\n", "labels.csv:2: place is missing"),
+        ("place,camera,count\n1,,3\n", "labels.csv:2: the reading is missing"),
+        ("place,camera,count\n7,left,3\n", "labels.csv:2: no state of the model has place=7"),
+        ("place,camera,count\n1,left,-3\n", "no whole number of at least 0"),
+        ("place,camera,count\n1,left,2.5\n", "no whole number of at least 0"),
+        ("place,camera,count\n1.5,left,2\n", "place is '1.5'"),
+        ("place,camera,light,count\n1,left,dark,2\n", "there are: 'camera', 'light'"),
+        ("spot,camera,count\n1,left,2\n", "no column says in which state"),
+        ("place,camera,count\n1,left\n", "labels.csv:2"),
+        ("place,camera,camera\n1,left,left\n", "camera"),
+        ("place,camera,count\n", "the table has no rows"),
+        ("place,camera,count\n1,unseen,4\n", "'unseen' is no reading"),
+    ],
+)
+def test_wrong_tables_are_refused(taxi, tmp_path, table, words, capsys):
+    (tmp_path / "labels.csv").write_text(table)
+    line = [
+        "learn",
+        str(taxi),
+        "--prop",
+        'Pmin=? [ F<=4 "off" ]',
+        "--observations",
+        str(tmp_path / "labels.csv"),
+    ]
+    assert run(line) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_data_come_from_one_place(taxi, capsys):
+    assert run(["learn", str(taxi), "--prop", 'Pmin=? [ F<=4 "off" ]']) == 2
+    assert "--observations" in capsys.readouterr().err
+
+
+def test_a_controller_is_learned_from_labelled_readings(taxi, tmp_path, capsys):
+    table, out, proof = tmp_path / "labels.csv", tmp_path / "out", tmp_path / "taxi.cert"
+    table.write_text(LABELS)
+    about = ["--prop", 'Pmin=? [ F<=4 "off" ]', "--observations", str(table)]
+    words = [
+        "learn",
+        str(taxi),
+        *about,
+        "--delta",
+        "0.01",
+        "-o",
+        str(out),
+        "--certificate",
+        str(proof),
+        "--json",
+    ]
+    assert run(words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "proved" and 0 < answer["guarantee"] < 0.01
+    assert any(one["name"] == "readings" for one in answer["assumptions"])
+    written = json.loads((out / "robust-controller.json").read_text())
+    assert {row[1] for row in written["controller"]} <= {
+        "sensing",
+        "left",
+        "middle",
+        "right",
+        "unseen",
+        "ended",
+    }
+    tie = [
+        "verify",
+        str(proof),
+        "--model",
+        str(taxi),
+        *about,
+        "--policy",
+        str(out / "robust-controller.json"),
+    ]
+    assert run(tie) == 0
+    assert "of your model, property, data and policy" in capsys.readouterr().out
+    table.write_text(LABELS.replace("3900", "3901"))
+    assert run(tie) == 1 and "other data" in capsys.readouterr().err
+
+
+def test_what_is_learned_covers_the_true_value(taxi):
+    plant, text = tr.load(taxi), 'Pmin=? [ F<=3 "off" ]'
+    truth = {1: (0.93, 0.07, 0.0), 2: (0.02, 0.96, 0.02), 3: (0.0, 0.07, 0.93)}
+    places = plant.structure.valuations["place"].tolist()
+    named = ("left", "middle", "right")
+    real = observed(
+        plant, [dict(zip(named, truth[p], strict=True)) if p in truth else "ended" for p in places]
+    )
+    chosen = {"left": "right", "middle": "hold", "right": "left"}
+    value = tr.solve(real, text, policy=chosen).interval
+    rng, missed = np.random.default_rng(7), 0
+    for _ in range(12):
+        rows = [
+            {"place": p, "camera": name, "count": int(n)}
+            for p, row in truth.items()
+            for name, n in zip(named, rng.multinomial(150, row), strict=True)
+        ]
+        pomdp, reading = with_sensor(plant, rows)
+        given = {**chosen, "unseen": "hold"}
+        result = tr.learn(tr.Problem(pomdp, text), reading.counts, delta=0.1, policy=given, sets="expression")
+        missed += not result.robust.interval.lower <= value.upper or result.guarantee < value.lower
+    assert missed <= 1

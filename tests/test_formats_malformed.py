@@ -25,9 +25,9 @@ DRN_MISTAKES = [
     (
         "@type: MDP",
         "@type: POMDP",
-        "{file}:2:8: partially observable models are not supported; tightrope reads MDP and DTMC",
+        "{file}:16:1: state 0 has no observation: in a partially observable model all states have one",
     ),
-    ("@type: MDP", "@type: LTS", "{file}:2:1: unknown model type 'LTS'; tightrope reads MDP and DTMC"),
+    ("@type: MDP", "@type: LTS", "{file}:2:1: unknown model type 'LTS'; tightrope reads MDP, DTMC and POMDP"),
     ("@type: MDP", "@type: MDP\n@type: MDP", "{file}:3:1: the section @type occurs twice"),
     ("@type: MDP", "@kind: MDP", "{file}:2:1: unknown section '@kind'"),
     ("parametric", "float", "{file}:3:1: unknown value type 'float'"),

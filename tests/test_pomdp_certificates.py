@@ -10,8 +10,8 @@ from test_pomdp import MAZE, random_pomdp
 from tightrope.beliefs.solve import solve_partial
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import RATIONAL
-from tightrope.certify.observed import certificate_of_controller, own_controller
-from tightrope.certify.verification import compare
+from tightrope.certify.observed import certificate_of_controller
+from tightrope.certify.verification import compare, own_controller
 from tightrope.cli.app import run
 
 GOAL = 'Rmin=? [ F "goal" ]'

@@ -37,12 +37,12 @@ from tightrope.beliefs.solve import closeness, solve_partial
 from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_claim, to_words, value_hints
-from tightrope.certify.verification import Own
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.observed import controlled
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.structure import RewardStructure, Structure
@@ -223,16 +223,15 @@ def _objective(question: Question, model: MDP, reward: FloatArray) -> Objective:
     return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
 
 
-def own_controller(
+def as_certified(
     pomdp: POMDP,
     objective: Any,
     theta: Sequence[Fraction] | None,
     counts: Counts | None,
     controller: Controller | None,
-    limit: tuple[str, Fraction] | None,
     problem: CertifiedProblem,
-) -> Own:
-    """What the user has, as the problem that a certificate about a controller speaks of."""
+) -> tuple[MDP | ParametricMDP, Objective, Counts | None]:
+    """What the user has, as the model, the question and the counts that such a certificate speaks of."""
     if objective is None or controller is None:
         raise InputError(
             "a certificate about a controller is compared with a model, a property and a controller",
@@ -244,11 +243,10 @@ def own_controller(
         lifted = controlled(Problem(pomdp, objective), controller)
         assert lifted.lift is not None
         seen = None if counts is None else lifted.lift.to_product(counts)
-        return Own(lifted.lift.model, lifted.objective, None, seen, None, limit, is_controlled=True)
-
+        return lifted.lift.model, lifted.objective, seen
     graph = guess_graph(question_of(pomdp, objective, () if theta is None else theta), problem)
     built = beside_beliefs(graph, controller)
-    return Own(built.model, built.objective, limit=limit, is_controlled=True)
+    return built.model, built.objective, None
 
 
 def guess_graph(question: Question, problem: CertifiedProblem) -> BeliefGraph:

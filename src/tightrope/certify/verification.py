@@ -252,7 +252,6 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
 def _own_controller(
     pomdp: Any, property: Any, at: Any, data: Any, policy: Any, problem: CertifiedProblem
 ) -> Own:
-    from tightrope.certify.observed import own_controller
     from tightrope.learning.learn import counts_of
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.pomdp import controller_of
@@ -260,18 +259,29 @@ def _own_controller(
 
     model = pomdp.model
     query = None if property is None else Problem(pomdp, property).query
-    theta = (
-        model.parameters.point(at or {}) if isinstance(model, ParametricMDP) and not problem.data else None
-    )
-    return own_controller(
-        pomdp,
-        None if query is None else query.objective,
-        theta,
-        None if data is None else counts_of(data, model),
-        None if policy is None else controller_of(pomdp, policy),
-        None if query is None else query.limit,
-        problem,
-    )
+    parametric = isinstance(model, ParametricMDP) and problem.law != "domain"
+    theta = model.parameters.point(at or {}) if parametric else None
+    counts = None if data is None else counts_of(data, model)
+    controller = None if policy is None else controller_of(pomdp, policy)
+    if query is None:
+        return own_controller(pomdp, None, theta, counts, controller, None, problem)
+    return own_controller(pomdp, query.objective, theta, counts, controller, query.limit, problem)
+
+
+def own_controller(
+    pomdp: POMDP,
+    objective: Any,
+    theta: Sequence[Fraction] | None,
+    counts: Counts | None,
+    controller: Controller | None,
+    limit: tuple[str, Fraction] | None,
+    problem: CertifiedProblem,
+) -> Own:
+    """What the user has of a partially observable model, as what its certificates are about."""
+    from tightrope.certify.observed import as_certified
+
+    model, asks, seen = as_certified(pomdp, objective, theta, counts, controller, problem)
+    return Own(model, asks, None, seen, None, limit, is_controlled=True)
 
 
 def _objective(

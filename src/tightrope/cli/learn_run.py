@@ -256,7 +256,7 @@ def run_one(request: LearnRequest) -> None:
     )
     if request.certificate is not None:
         _refuse_uncertified(subject, options)
-        for words in _not_covered(subject):
+        for words in _not_covered(subject, request.policy):
             warn(words)
     if subject.product is not None and exports:
         raise InputError(
@@ -394,9 +394,9 @@ def _results(learner: Pipeline, options: LearnOptions, several: bool) -> list[Le
     return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
 
 
-def _not_covered(subject: Subject) -> list[str]:
+def _not_covered(subject: Subject, policy: str | None) -> list[str]:
     """What a certificate will not be about, in words, before it is computed."""
-    if subject.product is None:
+    if subject.product is None or subject.pomdp is not None or policy is not None:
         return []
     return [
         "the certificate will be about the robust policy with the memory of the automaton that the checker "
@@ -445,7 +445,10 @@ def _print(
         if proof is not None:
             policies = dict(proved)
             answer.certificate = ProvedFacts(
-                proof.digest, str(request.certificate), policies, _not_covered(subject) or UNSET
+                proof.digest,
+                str(request.certificate),
+                policies,
+                _not_covered(subject, request.policy) or UNSET,
             )
         print_json(answer)
         sys.stdout.flush()

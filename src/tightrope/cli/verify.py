@@ -24,7 +24,15 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.verdict import Check, Verdict
 from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_proved_checker
-from tightrope.certify.verification import Own, compare, confidence_text, headline, tie_verdict, worth
+from tightrope.certify.verification import (
+    Own,
+    compare,
+    confidence_text,
+    headline,
+    own_controller,
+    tie_verdict,
+    worth,
+)
 from tightrope.cli import options
 from tightrope.cli.options import (
     READING,
@@ -333,8 +341,6 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
             raise InputError(f"--data goes with parametric models, {model_name} is none")
         counts = counted_anew(log.read(loaded.model, files).counts, loaded.model, model)
     if pomdp is not None:
-        from tightrope.certify.observed import own_controller
-
         controller = None if request.policy is None else controller_of(pomdp, request.policy)
         return own_controller(pomdp, objective, theta, counts, controller, limit, problem)
     given, usual = (

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -116,7 +117,11 @@ def test_maze_is_solved_exactly(tmp_path):
     assert again.lower <= again.upper <= solved.upper + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(12))
+SEEDS = range(int(os.environ.get("TIGHTROPE_REPLICATIONS", "12")))
+"""More of them: TIGHTROPE_REPLICATIONS=500 pytest tests/test_pomdp.py -k every_controller"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_bounds_hold_for_every_controller(seed):
     pomdp = random_pomdp(seed)
     for text in ('Pmax=? [ F<=4 "goal" ]', 'Pmin=? [ F<=4 "goal" ]'):
@@ -224,6 +229,27 @@ def test_learning_covers_the_controllers_true_value():
     assert misses <= 8
     with pytest.raises(tr.InputError, match="a slab bets on a value that is known before the data"):
         tr.learn(problem, data, delta=0.1, region="slab")
+
+
+def test_the_controller_is_chosen_for_the_worst_that_the_data_allow():
+    """A good sensor of which little is known, and a fair one of which much is: the second is taken."""
+    parameters = tr.Parameters.box(a=("0.01", "0.5"), b=("0.01", "0.5"))
+    a, b = parameters.symbols()
+    rows = [(0, "go", {1: Fraction(1, 2), 2: Fraction(1, 2)})]
+    for s in (1, 2):
+        right, wrong = (3, 4) if s == 1 else (6, 5)
+        rows += [(s, "A", {right: 1 - a, wrong: a}), (s, "B", {right: 1 - b, wrong: b})]
+    for s in (3, 4, 5, 6):
+        rows += [(s, "l", {7 if s in (3, 4) else 8: 1}), (s, "r", {8 if s in (3, 4) else 7: 1})]
+    rows += [(7, "", {7: 1}), (8, "", {8: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"won": [7]})
+    pomdp = tr.POMDP(model, [0, 1, 1, 2, 3, 2, 3, 4, 5], ("go", "dark", "L", "R", "won", "lost"))
+    data = [[(0, "go", 1), (1, "A", 3)]] * 18 + [[(0, "go", 1), (1, "A", 4)]] * 2
+    data += [[(0, "go", 1), (1, "B", 3)]] * 1700 + [[(0, "go", 1), (1, "B", 4)]] * 300
+    result = tr.learn(tr.Problem(pomdp, 'Pmax=? [ F "won" ]'), data, delta=0.01, region="polytope")
+    chosen = result.problem.lift.chosen
+    _, node = chosen.act(0, "go")
+    assert chosen.act(node, "dark")[0] == "B" and 0.8 < result.guarantee < 0.85
 
 
 def test_controllers_are_written_and_read(tmp_path, capsys):

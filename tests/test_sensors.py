@@ -1,6 +1,7 @@
 """Sensors whose readings are drawn in every state, and tables of labelled readings that are learned from."""
 
 import json
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -193,7 +194,8 @@ def test_what_is_learned_covers_the_true_value(taxi):
     chosen = {"left": "right", "middle": "hold", "right": "left"}
     value = tr.solve(real, text, policy=chosen).interval
     rng, missed = np.random.default_rng(7), 0
-    for _ in range(12):
+    count = int(os.environ.get("TIGHTROPE_REPLICATIONS", "12"))
+    for _ in range(count):
         rows = [
             {"place": p, "camera": name, "count": int(n)}
             for p, row in truth.items()
@@ -202,5 +204,7 @@ def test_what_is_learned_covers_the_true_value(taxi):
         pomdp, reading = with_sensor(plant, rows)
         given = {**chosen, "unseen": "hold"}
         result = tr.learn(tr.Problem(pomdp, text), reading.counts, delta=0.1, policy=given, sets="expression")
-        missed += not result.robust.interval.lower <= value.upper or result.guarantee < value.lower
-    assert missed <= 1
+        low, high = result.interval
+        missed += not (low <= value.upper and value.lower <= high)
+    print(f"{missed} of {count} missed")
+    assert missed <= 0.1 * count

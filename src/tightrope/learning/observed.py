@@ -1,10 +1,11 @@
 """Learning about controllers that see observations: which one is chosen, and what is learned of it.
 
-A controller is chosen at an estimate of the parameters (`tightrope.beliefs`), or given. What is learned is
-its value: the chain that it makes of the model has the same parameters, so everything that is known of a
-region holds for it. Nothing is promised of other controllers, and none is needed for the promise: on the
-event that the region holds the truth, the bound holds for *every* controller at once, so that choosing one
-after looking at the data costs no confidence (slabs, which hold along one direction, are refused).
+A controller is chosen at an estimate of the parameters (`tightrope.beliefs`) and where it does worst, or is
+given. What is learned is its value: the chain that it makes of the model has the same parameters, so
+everything that is known of a region holds for it. Nothing is promised of other controllers, and none is
+needed for the promise: on the event that the region holds the truth, the bound holds for *every* controller
+at once, so that choosing one after looking at the data costs no confidence (slabs, which hold along one
+direction, are refused).
 
 The chain stands beside a copy of the model that no play reaches: its choices keep the counts of actions that
 the controller does not take. Copies of a choice are tied, as in every product.
@@ -15,14 +16,16 @@ reading is drawn anew in every step. Every result says so in a note.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tightrope.beliefs.solve import solve_partial
+from tightrope.beliefs.solve import evaluate, solve_partial
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.learning.learn import PlainQuestions, counts_of
@@ -34,6 +37,7 @@ from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.product import Product, lift_objective
 from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -152,30 +156,102 @@ def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, po
 
 
 def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -> Controller:
-    """The best controller found at the estimate of the parameters."""
-    pomdp = problem.model
+    """The best controller found at the estimate of the parameters, or one that does better where it does
+    worst, near the edge of what the data leave open. Nothing of this enters a bound."""
+    pomdp, objective = problem.model, problem.query.objective
     assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)
-    point = estimate_point(pomdp.model, counts)
-    seconds = min(SECONDS, options.seconds)
-    return solve_partial(
-        pomdp, problem.query.objective, point=point, precision=1e-3, seconds=seconds
-    ).controller
+    places = _Places.of(pomdp.model, counts)
+    seconds = min(SECONDS, options.seconds) / (1 + ROUNDS)
+
+    def found(point: Sequence[Fraction]) -> Controller:
+        return solve_partial(pomdp, objective, point=point, precision=1e-3, seconds=seconds).controller
+
+    def value(controller: Controller, point: Sequence[Fraction]) -> float:
+        low, high = evaluate(pomdp, objective, controller, point, 1e-6).bounds
+        worth = (low + high) / 2
+        return worth if objective.maximises else -worth
+
+    chosen = found(places.estimate)
+    edges = [places.worst(lambda point: value(chosen, point))]
+    for _ in range(ROUNDS if places.is_open else 0):
+        rival = found(edges[-1])
+        edges.append(places.worst(partial(value, rival)))
+        ours, theirs = (min(value(one, point) for point in edges) for one in (chosen, rival))
+        if not theirs > ours:
+            break
+        chosen = rival
+    return chosen
 
 
-def estimate_point(model: ParametricMDP, counts: Counts) -> list[Fraction]:
-    """A point of the domain near the estimate, with short numbers where there are some."""
-    coordinates = Coordinates.of(model.expressions, model.parameters)
-    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
-    weight = np.bincount(model.expression, counts.transition.astype(np.float64), len(model.expressions))
-    t = maximiser.estimate(weight.astype(np.float64))
-    for digits in (2, 3, 5):
+ROUNDS = 2
+"""So often a rival is looked for where the best controller so far does worst."""
+
+FAR = 3.0
+"""How many standard deviations away the worst parameters are looked for."""
+
+STEP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Points of the domain: an estimate, and those as far from it as the data allow, by the normal law."""
+
+    model: ParametricMDP
+    coordinates: Coordinates
+    maximiser: LikelihoodMaximiser
+    t: FloatArray
+    covariance: FloatArray
+    estimate: list[Fraction]
+
+    @staticmethod
+    def of(model: ParametricMDP, counts: Counts) -> _Places:
+        coordinates = Coordinates.of(model.expressions, model.parameters)
+        functions = coordinates.functions(model.expressions)
+        maximiser = LikelihoodMaximiser.of(coordinates, functions)
+        weight = np.bincount(model.expression, counts.transition.astype(np.float64), len(model.expressions))
+        t = maximiser.estimate(weight.astype(np.float64))
+        x = maximiser.lifted(t)
+        chance = np.clip(functions.constant + functions.linear @ x, 1e-6, 1.0)
+        slope = functions.linear @ maximiser.jacobian(t)
+        information = (slope * (weight / chance**2)[:, None]).T @ slope
+        covariance: FloatArray = np.linalg.pinv(information + 1e-6 * np.eye(len(t)), hermitian=True).astype(
+            np.float64
+        )
+        made = _Places(model, coordinates, maximiser, t, covariance, [])
+        near = next((point for digits in (2, 3, 5) if (point := made.point(t, digits)) is not None), None)
+        return replace(made, estimate=made.exactly(t) if near is None else near)
+
+    @property
+    def is_open(self) -> bool:
+        return len(self.t) > 0
+
+    def exactly(self, t: FloatArray) -> list[Fraction]:
+        values = [Fraction(value) for value in t.tolist()]
+        return [polynomial.evaluate(values) for polynomial in self.coordinates.substitution]
+
+    def point(self, t: FloatArray, digits: int) -> list[Fraction] | None:
+        """The point with so many digits, where it is one of the domain."""
         short = np.round(t, digits)
-        if maximiser.is_inside(short):
-            exact = [Fraction(round(value * 10**digits), 10**digits) for value in short.tolist()]
-            theta = [polynomial.evaluate(exact) for polynomial in coordinates.substitution]
-            if model.parameters.contains(theta):
-                return theta
-    return [
-        polynomial.evaluate([Fraction(value) for value in t.tolist()])
-        for polynomial in coordinates.substitution
-    ]
+        if not self.maximiser.is_inside(short):
+            return None
+        exact = [Fraction(round(value * 10**digits), 10**digits) for value in short.tolist()]
+        theta = [polynomial.evaluate(exact) for polynomial in self.coordinates.substitution]
+        return theta if self.model.parameters.contains(theta) else None
+
+    def worst(self, value: Callable[[Sequence[Fraction]], float]) -> list[Fraction]:
+        """Where a value is smallest, to first order, within the data's reach."""
+        here, slope = value(self.point(self.t, 6) or self.estimate), np.zeros(len(self.t))
+        for k in range(len(self.t)):
+            for step in (STEP, -STEP):
+                moved = self.t.copy()
+                moved[k] += step
+                if (near := self.point(moved, 6)) is not None:
+                    slope[k] = (value(near) - here) / step
+                    break
+        down = self.covariance @ slope
+        size = math.sqrt(max(float(slope @ down), 0.0))
+        for part in (FAR, FAR / 2, FAR / 4, FAR / 8):
+            point = None if size == 0 else self.point(self.t - part * down / size, 6)
+            if point is not None:
+                return point
+        return self.estimate

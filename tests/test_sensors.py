@@ -208,3 +208,52 @@ def test_what_is_learned_covers_the_true_value(taxi):
         missed += not (low <= value.upper and value.lower <= high)
     print(f"{missed} of {count} missed")
     assert missed <= 0.1 * count
+
+
+def test_more_readings_are_planned(taxi, tmp_path, capsys):
+    table = tmp_path / "labels.csv"
+    table.write_text(LABELS)
+    words = ["plan", str(taxi), "--prop", 'Pmin=? [ F<=4 "off" ]', "--observations", str(table)]
+    assert run([*words, "--delta", "0.01", "--above", "0.001", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    (strategy,) = plan["strategies"]
+    more = strategy["episodes"]
+    assert 4_000 < more < 60_000 and plan["episodes_so_far"] == 8000
+    scaled = 1 + more / 8000
+    lines = [line.split(",") for line in LABELS.splitlines()[1:]]
+    rows = [{"place": int(a), "camera": b, "count": round(int(n) * scaled)} for a, b, n in lines]
+    pomdp, reading = with_sensor(tr.load(taxi), rows)
+    result = tr.learn(tr.Problem(pomdp, 'Pmin=? [ F<=4 "off" ]'), reading.counts, delta=0.01)
+    assert 0.0008 < result.guarantee < 0.0012
+
+
+def test_a_controller_at_work_earns_its_value(taxi, tmp_path):
+    """Played by hand against a plant and a camera of our own, with readings that it has never seen."""
+    table = tmp_path / "labels.csv"
+    table.write_text(LABELS)
+    pomdp, reading = with_sensor(tr.load(taxi), table)
+    problem = tr.Problem(pomdp, 'Pmin=? [ F<=4 "off" ]')
+    play = tr.learn(problem, reading.counts, delta=0.01).problem.lift.chosen.player()
+    moves = {"left": (-1, 0.8), "right": (1, 0.8)}
+    camera = {1: ("left", 0.95), 2: ("middle", 0.975), 3: ("right", 0.95)}
+    rng, off = np.random.default_rng(3), 0
+    for _ in range(4000):
+        play.reset()
+        place = 2
+        for _ in range(4):
+            name, likely = camera[place]
+            seen = (
+                name if rng.random() < likely else "middle" if place != 2 else rng.choice(["left", "right"])
+            )
+            action = play(str(seen))
+            if action == "hold":
+                place += int(rng.choice([-1, 0, 1], p=[0.02, 0.96, 0.02]))
+            else:
+                step, chance = moves[action]
+                place += step if rng.random() < chance else 0
+            if place in (0, 4):
+                off += 1
+                break
+    assert off <= 25
+    play.reset()
+    assert play("fog") in ("left", "hold", "right")

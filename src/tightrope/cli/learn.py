@@ -22,7 +22,6 @@ from tightrope.cli.options import (
     parse_cost_range,
     takes,
 )
-from tightrope.errors import InputError
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
@@ -164,11 +163,7 @@ class LearnRequest(SubjectOptions):
     @property
     def places(self) -> list[str]:
         """Where the data are."""
-        if (self.data is None) == (self.observations is None):
-            raise InputError(
-                "data are given by --data, or by --observations for labelled readings of a sensor"
-            )
-        return self.data or [str(self.observations)]
+        return options.places_of(self.data, self.observations)
 
     @property
     def compares(self) -> bool:

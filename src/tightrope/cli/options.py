@@ -189,6 +189,15 @@ _DATA = option(
 )
 Data = Annotated[list[str], _DATA]
 DataUnlessLabelled = Annotated[list[str] | None, _DATA]
+
+
+def places_of(data: list[str] | None, observations: str | None) -> list[str]:
+    """Where the data are."""
+    if (data is None) == (observations is None):
+        raise InputError("data are given by --data, or by --observations: labelled readings of a sensor")
+    return data or [str(observations)]
+
+
 Observations = Annotated[
     str | None,
     option(

@@ -49,7 +49,8 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
 class PlanRequest(SubjectOptions):
     """The options of the command."""
 
-    data: options.Data
+    data: options.DataUnlessLabelled = None
+    observations: options.Observations = None
     gap: Annotated[
         str | None,
         option(
@@ -144,6 +145,8 @@ def plan(request: PlanRequest) -> None:
     from tightrope.design.planner import NothingToPlan
     from tightrope.design.planner import plan as plan_collection
     from tightrope.model.policy import Policy
+    from tightrope.model.pomdp import controller_of
+    from tightrope.problem import Problem
 
     require_device(request.device)
     begin = time.perf_counter()
@@ -154,18 +157,21 @@ def plan(request: PlanRequest) -> None:
         return _plan_improvement(request)
     Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if request.output is None else claim_plan(request.output)
-    log = LogRequest.of(request.reading, request.data)
+    log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
     files = log.files()
-    subject = load_subject(request, any_kind=True)
-    given = None if request.policy is None else Policy(subject.model, request.policy)
+    subject = load_subject(request, any_kind=True, observed=True, labelled=request.observations)
+    given: Any = request.policy
+    if given is not None:
+        pomdp = subject.pomdp
+        given = Policy(subject.model, given) if pomdp is None else controller_of(pomdp, given)
     cap = request.within_cap
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap
-    reading = log.read(subject.model, files)
+    reading = subject.labelled or log.read(subject.model, files)
     try:
         with phase_progress() as progress:
             outcome = plan_collection(
-                subject.problem,
+                subject.problem if subject.pomdp is None else Problem(subject.pomdp, subject.query),
                 reading.counts,
                 delta=request.delta,
                 gap=request.gap,
@@ -225,11 +231,12 @@ def _plan_improvement(request: PlanRequest) -> None:
     from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
     from tightrope.model.policy import Policy
 
-    others = "gap optimality above budget policy within_cap cost avoid at_most generative refuted output"
+    others = "gap optimality above budget policy within_cap cost avoid at_most generative refuted output "
+    others += "observations"
     for name in others.split():
         if getattr(request, name):
             raise InputError(f"`{name}` does not go with `improve`, which plans to go on as so far")
-    log = LogRequest.of(request.reading, request.data)
+    log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
     files = log.files()
     subject = load_subject(request)
     baseline: Any = request.improve

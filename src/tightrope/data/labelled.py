@@ -31,7 +31,7 @@ from tightrope.errors import InputError, Location, describe
 from tightrope.model.free import free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.pomdp import POMDP
+from tightrope.model.pomdp import POMDP, UNSEEN
 from tightrope.model.sensor import observed
 from tightrope.model.structure import Structure
 from tightrope.numerics.text import reading as opening
@@ -39,9 +39,6 @@ from tightrope.numerics.text import reading as opening
 COUNT, STATE = "count", "state"
 USUAL = ("observation", "reading", "seen")
 """Names by which the column of readings is known where there are others."""
-
-UNSEEN = "unseen"
-"""The reading that the table never shows."""
 
 ENDED = "ended"
 """What is seen in states that no action leaves: there is nothing to read any more."""

@@ -22,9 +22,10 @@ from tightrope.design.plan import Plan, PlanStatus, Strategy
 from tightrope.errors import InputError, ReadingWarning
 from tightrope.io.plans import AS_SO_FAR, Aim, Target
 from tightrope.io.results import Interval
-from tightrope.learning.learn import learn
+from tightrope.learning.learn import counts_of, learn
+from tightrope.learning.observed import choose_controller, estimated_value
 from tightrope.learning.options import LearnOptions
-from tightrope.model.policy import PolicyGiven
+from tightrope.model.pomdp import POMDP
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem
 from tightrope.regions.registry import region_kind
@@ -42,9 +43,11 @@ def plan_more(
     delta: float,
     target: Target,
     options: LearnOptions,
-    policy: PolicyGiven | None = None,
+    policy: Any = None,
+    estimate: float | None = None,
 ) -> Plan:
-    """A plan of episodes like those so far."""
+    """A plan of episodes like those so far; `estimate` is the value to which answers narrow, the middle of
+    the interval where it is not known."""
     if target.aim is Aim.OPTIMALITY:
         raise InputError(
             f"how far the policy for {problem.text} is from the best is not forecast", hint="plan with `gap`"
@@ -60,6 +63,13 @@ def plan_more(
     gap_now, episodes = interval.upper - interval.lower, max(counts.design.episodes or 1, 1)
     value = 0.5 * (interval.lower + interval.upper) if math.isfinite(gap_now) else math.nan
     sought = _width(problem, target, value)
+    if estimate is not None and gap_now > 0 and interval.lower < estimate < interval.upper:
+        value = estimate
+        sought = _width(problem, target, value)
+        if sought is not None and target.aim is Aim.ABOVE:  # ends come nearer in proportion
+            least = problem.query.directions is not None and problem.query.directions[0].value == "min"
+            end = interval.upper - value if least else value - interval.lower
+            sought *= gap_now / (2.0 * end)
     steps = counts.steps / episodes
 
     def made(status: PlanStatus, strategies: tuple[Strategy, ...] = (), notes: tuple[str, ...] = ()) -> Plan:
@@ -109,16 +119,29 @@ def plan_more(
     rows = np.maximum(rows, 1e-300 * np.array([0.0, 1.0, 1.0, 1.0]))
     needed = [target.amount] * 3
     if sought is not None:
-        needed = [_until(rows[:, 0], rows[:, column], sought) for column in (1, 2, 3)]
+        needed = [_until(rows[:, 0], rows[:, column], sought, episodes) for column in (1, 2, 3)]
     strategy = Strategy(AS_SO_FAR, needed[0], needed[1], needed[2], steps, 1.0, rows)
     status = PlanStatus.PLANNED if math.isfinite(needed[0]) else PlanStatus.BEYOND
     note = "the forecast is of more data of the kind so far; no exploration is designed for this property"
     return made(status, (strategy,), (note,))
 
 
-def _answer(
-    problem: Problem, counts: Counts, delta: float, options: LearnOptions, policy: PolicyGiven | None
-) -> Any:
+def plan_controller(
+    problem: Problem, data: Any, delta: float, target: Target, options: LearnOptions, policy: Any = None
+) -> Plan:
+    """A plan of more data about one controller of a partially observable model, given or the one that is
+    chosen now. What a table counts is counted one by one: labelled images, for example."""
+    pomdp = problem.model
+    assert isinstance(pomdp, POMDP)
+    counts = counts_of(data, pomdp.model)
+    if counts.design.episodes is None:
+        counts = replace(counts, design=replace(counts.design, episodes=counts.steps))
+    chosen = policy if policy is not None else choose_controller(problem, counts, options)
+    value = estimated_value(problem, counts, chosen)
+    return plan_more(problem, counts, delta, target, options, chosen, value)
+
+
+def _answer(problem: Problem, counts: Counts, delta: float, options: LearnOptions, policy: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReadingWarning)
         return learn(problem, counts, delta=delta, policy=policy, **options.words)
@@ -144,8 +167,9 @@ def _width(problem: Problem, target: Target, value: float) -> float | None:
     return target.amount * abs(value) if target.relative else target.amount
 
 
-def _until(at: Any, gaps: Any, sought: float) -> float:
-    """The first number of episodes whose gap is small enough, on the curve; infinite where none is."""
+def _until(at: Any, gaps: Any, sought: float, so_far: float) -> float:
+    """The first number of episodes whose gap is small enough, on the curve; infinite where none is. Between
+    its points the logarithm of the gap falls evenly with that of all episodes."""
     below = np.flatnonzero(gaps <= sought)
     if not len(below):
         return math.inf
@@ -153,5 +177,5 @@ def _until(at: Any, gaps: Any, sought: float) -> float:
     if i == 0:
         return 0.0
     share = (math.log(gaps[i - 1]) - math.log(sought)) / (math.log(gaps[i - 1]) - math.log(gaps[i]))
-    low, high = math.log1p(at[i - 1]), math.log1p(at[i])
-    return float(math.expm1(low + share * (high - low)))
+    low, high = math.log(so_far + at[i - 1]), math.log(so_far + at[i])
+    return float(math.exp(low + share * (high - low)) - so_far)

@@ -68,7 +68,7 @@ from tightrope.design.forecast import (
     plausible_points,
 )
 from tightrope.design.information import Information
-from tightrope.design.more_of_same import plan_more
+from tightrope.design.more_of_same import plan_controller, plan_more
 from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
@@ -79,6 +79,7 @@ from tightrope.learning.pipeline import Pipeline, Progress, parametric
 from tightrope.learning.result import LearningResult, PolicyValue
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven
+from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem, learnable, problem_of
@@ -619,6 +620,10 @@ def plan(
     check_delta(delta)
     options = LearnOptions(**given).without_outcomes
     wanted = problem_of(problem)
+    if isinstance(wanted.model, POMDP):
+        if alone := [name for name in ("cost", "avoid", "generative") if own[name]]:
+            raise InputError(f"`{alone[0]}` is about designed exploration: here the forecast is of more data")
+        return plan_controller(wanted, data, delta, target, options, policy)
     if wanted.lift is not None or not wanted.query.is_plain or wanted.objective.depends_on_step:
         alone = [name for name in ("cost", "avoid", "generative") if own[name]]
         if alone:

@@ -163,7 +163,7 @@ def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -
     places = _Places.of(pomdp.model, counts)
     seconds = min(SECONDS, options.seconds) / (1 + ROUNDS)
 
-    def found(point: Sequence[Fraction]) -> Controller:
+    def best_at(point: Sequence[Fraction]) -> Controller:
         return solve_partial(pomdp, objective, point=point, precision=1e-3, seconds=seconds).controller
 
     def value(controller: Controller, point: Sequence[Fraction]) -> float:
@@ -171,16 +171,25 @@ def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -
         worth = (low + high) / 2
         return worth if objective.maximises else -worth
 
-    chosen = found(places.estimate)
+    chosen = best_at(places.estimate)
     edges = [places.worst(lambda point: value(chosen, point))]
     for _ in range(ROUNDS if places.is_open else 0):
-        rival = found(edges[-1])
+        rival = best_at(edges[-1])
         edges.append(places.worst(partial(value, rival)))
         ours, theirs = (min(value(one, point) for point in edges) for one in (chosen, rival))
         if not theirs > ours:
             break
         chosen = rival
     return chosen
+
+
+def estimated_value(problem: Problem, counts: Counts, given: Any) -> float:
+    """What a controller is worth at the estimate, for forecasts."""
+    pomdp = problem.model
+    assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)
+    point = _Places.of(pomdp.model, counts).estimate
+    controller = controller_of(pomdp, given)
+    return sum(evaluate(pomdp, problem.query.objective, controller, point, 1e-6).bounds) / 2
 
 
 ROUNDS = 2

@@ -46,6 +46,12 @@ from tightrope.numerics.record import Facts, Record
 
 VERSION = 1
 
+SENSING = "sensing"
+"""What a controller sees before a reading, and the action that draws it (`tightrope.model.sensor`)."""
+
+UNSEEN = "unseen"
+"""The reading that a sensor was never seen to report."""
+
 Hidden = ParametricMDP | IntervalMDP | MDP
 """The models behind observations."""
 
@@ -287,6 +293,10 @@ class Controller(Record):
         look = self.pomdp.find_observation(observation) if isinstance(observation, str) else int(observation)
         return self.pomdp.action_name(look, int(self.action[node, look])), int(self.following[node, look])
 
+    def player(self) -> Player:
+        """What acts on one observation after the other, from the beginning of an episode on."""
+        return Player(self)
+
     @staticmethod
     def memoryless(pomdp: POMDP, action: Sequence[int]) -> Controller:
         """One action per observation, by its place."""
@@ -348,6 +358,37 @@ class Controller(Record):
             np.searchsorted(used, np.array(following)),
         )
         return Policy(own, rows), memory
+
+
+class Player:
+    """A controller at work: `player(observation)` is the action to take, `player.reset()` begins an episode.
+
+    Where a sensor is part of the model it takes readings, one a step; what the sensor was never seen to
+    report is `unseen`. A loop over a Gymnasium environment is `env.step(player(observation))`.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "l", {0: 1}), (0, "r", {1: 1}), (1, "l", {0: 1}), (1, "r", {1: 1})]
+    >>> model = tr.POMDP(tr.build_from_rows(rows, labels={"b": [1]}), [0, 0], ("dark",))
+    >>> play = tr.Controller(model, [[1], [0]], [[1], [0]]).player()
+    >>> play("dark"), play("dark"), play("dark")
+    ('r', 'l', 'r')
+    """
+
+    def __init__(self, controller: Controller):
+        self.controller, self.node = controller, 0
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self.node = 0
+
+    def __call__(self, observation: str) -> str:
+        pomdp = self.controller.pomdp
+        if pomdp.pace > 1:
+            _, self.node = self.controller.act(self.node, SENSING)
+            if observation not in pomdp.names and UNSEEN in pomdp.names:
+                observation = UNSEEN
+        action, self.node = self.controller.act(self.node, observation)
+        return action
 
 
 def controller_of(pomdp: POMDP, given: Any) -> Controller:

@@ -22,11 +22,8 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.model.builder import Probability, build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.pomdp import POMDP
+from tightrope.model.pomdp import POMDP, SENSING
 from tightrope.model.structure import ParametricReward, RewardStructure
-
-SENSING = "sensing"
-"""What a controller sees before a reading, and the action that draws it."""
 
 Seen = str | Mapping[str, Probability]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -101,3 +102,19 @@ def test_a_policy_without_a_state_that_is_met_again_gains_nothing() -> None:
     data = [[(0, "go", 1)]] * 30 + [[(0, "go", 2)]] * 30
     result = tr.compare(model.problem('Smax=? [ "one" ]'), data, {0: "go"}, {0: "stay"}, delta=0.05)
     assert not np.isfinite(result.interval.lower) and result.order == ()
+
+
+def test_where_a_second_class_is_possible_nothing_is_known() -> None:
+    """State 2 may be left for ever or never: at q = 0 the play can end in either of two states."""
+    parameters = tr.Parameters.box(q=(0, "1/2"), p=("0.1", "0.9"))
+    q, p = parameters.symbols()
+    rows = [(0, "a", {1: p, 2: 1 - p}), (0, "b", {2: 1}), (1, "", {1: 1}), (2, "", {1: q, 2: 1 - q})]
+    model = tr.build_from_rows(rows, parameters, state_rewards={"r": [0, 1, 0]})
+    problem = tr.Problem(model, 'R{"r"}max=? [ S ]')
+    stay = [(2, "", 2)] * 20
+    data = [[(0, "a", 1)]] * 40 + [[(0, "a", 2), *stay]] * 10
+    policies = ({0: first, 1: "", 2: ""} for first in "ab")
+    with warnings.catch_warnings(action="ignore"):
+        compared = tr.compare(problem, data, *policies, delta=0.05, seconds=1)
+    low, high = compared.best.interval
+    assert (low, high) == (-np.inf, np.inf) and compared.verdict.word.value == "limit"

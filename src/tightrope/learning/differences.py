@@ -20,6 +20,7 @@ the baseline, so they are narrow for it.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -264,7 +265,9 @@ class Comparison(Record):
     @property
     def status(self) -> str:
         """Whether the best difference came as close as was asked, or why not; it is certified in any case."""
-        value = self.best.value
+        value, interval = self.best.value, self.best.interval
+        if not math.isfinite(interval.lower) and not math.isfinite(interval.upper):
+            return "nothing is known of the difference"
         return CLOSE if value is None or value.status.is_reached else value.status.value
 
     def headline(self) -> str:

@@ -466,6 +466,11 @@ def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFi
     together = json.loads(capsys.readouterr().out)
     assert [each["ledger"]["delta"] for each in together] == [0.02, 0.02]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["02", "reach"]
+    properties.write_text(properties.read_text().replace('"reach"', '"../reach"'))
+    assert run([*words, "0.04", "--prop", f"{properties}#1,2", "-o", str(tmp_path / "again")]) == 0
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == ["01", "02"]
+    assert not (tmp_path / "reach").exists() and capsys.readouterr()
+    properties.write_text(properties.read_text().replace('"../reach"', '"reach"'))
     assert run([*words, "0.02", "--prop", f"{properties}#reach"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert alone["robust_policy"] == together[0]["robust_policy"]

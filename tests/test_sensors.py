@@ -134,6 +134,22 @@ def test_wrong_tables_are_refused(taxi, tmp_path, table, words, capsys):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["learn", "plan"])
+def test_options_of_logs_do_not_go_with_labelled_readings(taxi, tmp_path, command, capsys):
+    table = tmp_path / "labels.csv"
+    table.write_text(LABELS)
+    words = [command, str(taxi), "--prop", 'Pmin=? [ F<=4 "off" ]', "--observations", str(table)]
+    assert run([*words, "--design", "generative-fixed"]) == 2
+    assert "--design" in capsys.readouterr().err
+
+
+def test_labelled_readings_go_with_simple_questions(taxi, tmp_path, capsys):
+    table = tmp_path / "labels.csv"
+    table.write_text(LABELS)
+    assert run(["learn", str(taxi), "--prop", 'R{"moves"}min=? [ S ]', "--observations", str(table)]) == 2
+    assert "--observations" in capsys.readouterr().err
+
+
 def test_data_come_from_one_place(taxi, capsys):
     assert run(["learn", str(taxi), "--prop", 'Pmin=? [ F<=4 "off" ]']) == 2
     assert "--observations" in capsys.readouterr().err

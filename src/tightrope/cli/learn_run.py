@@ -24,6 +24,7 @@ from tightrope.atomic import atomic_write, explain_errors
 from tightrope.cli.options import (
     parse_constants,
     refuse,
+    refuse_log_options,
     refuse_options,
     require_coupled,
     require_device,
@@ -149,10 +150,8 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
 NOT_TIMED = """
     interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
     breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range prior
+    observations
 """
-LOG_WORDS = "states columns maps skip_invalid ends watched_until until_now order since window chosen_at gaps"
-"""How logs are read, which labelled readings are not."""
-
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
@@ -185,7 +184,7 @@ def run(request: LearnRequest) -> None:
         for number, (file, each) in enumerate(several, start=1):
             place = file.properties.index(each) + 1
             text = file.file if Path(file.file).suffix in PROPERTY_SUFFIXES else file.source
-            name = each.name or f"{number:02}"
+            name = each.name if each.name and each.name.isidentifier() else f"{number:02}"
             try:
                 run_one(
                     replace(
@@ -230,7 +229,7 @@ def run_one(request: LearnRequest) -> None:
     other = other_kind(request.prop)
     if other is not None:
         why = f"it does not go with {request.prop}: {NO_ANSWER}"
-        refused = "breakdown breakdown_of threshold export discount terminal_reward outcomes"
+        refused = "breakdown breakdown_of threshold export discount terminal_reward outcomes observations"
         refuse_options(request, f"{refused} behaviour return_range", why)
         if request.certificate is not None:
             require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
@@ -246,7 +245,7 @@ def run_one(request: LearnRequest) -> None:
     files = request.log.files()
     constants = parse_constants(request.const)
     if request.observations is not None:
-        refuse_options(request.reading, LOG_WORDS, "it goes with --data")
+        refuse_log_options(request.reading)
     subject = load_subject(
         request,
         temporal=True,

@@ -191,6 +191,11 @@ Data = Annotated[list[str], _DATA]
 DataUnlessLabelled = Annotated[list[str] | None, _DATA]
 
 
+def refuse_log_options(reading: Any) -> None:
+    """Refuse what says how logs are read, beside labelled readings, which are read in one way."""
+    refuse_options(reading, " ".join(one.name for one in fields(reading)), "it goes with --data")
+
+
 def places_of(data: list[str] | None, observations: str | None) -> list[str]:
     """Where the data are."""
     if (data is None) == (observations is None):

@@ -158,6 +158,8 @@ def plan(request: PlanRequest) -> None:
     Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if request.output is None else claim_plan(request.output)
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
+    if request.observations is not None:
+        options.refuse_log_options(request.reading)
     files = log.files()
     subject = load_subject(request, any_kind=True, observed=True, labelled=request.observations)
     given: Any = request.policy

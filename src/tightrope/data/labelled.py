@@ -211,21 +211,20 @@ def _key(
             values.append(lower == "true")
             continue
         try:
-            whole = int(text) if not isinstance(row[place], float) else int(row[place])
-            assert float(text) == whole
-        except (ValueError, AssertionError, OverflowError):
-            raise table.error(line, f"{name} is {text!r}, no whole number") from None
+            whole = int(float(text)) if isinstance(row[place], float) else int(text)
+        except (ValueError, OverflowError):
+            whole = None
+        if whole is None or float(text) != whole:
+            raise table.error(line, f"{name} is {text!r}, no whole number")
         values.append(whole)
     return tuple(values)
 
 
 def _number(table: _Table, line: int, value: Any) -> int:
-    try:
-        number = int(str(value).strip())
-        assert number >= 0
-    except (ValueError, AssertionError):
-        raise table.error(line, f"the count is {value!r}, no whole number of at least 0") from None
-    return number
+    text = str(value).strip()
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
+        raise table.error(line, f"the count is {value!r}, no whole number of at least 0")
+    return int(text)
 
 
 def _ended(own: Structure) -> list[bool]:

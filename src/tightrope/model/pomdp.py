@@ -442,12 +442,10 @@ def _read(pomdp: POMDP, path: Path) -> Controller:
         raise InputError('"controller" is no list of rows', place)
     met: dict[tuple[int, int], tuple[int, int]] = {}
     for number, row in enumerate(rows, 1):
-        try:
-            node, seen, name, after = row
-            assert isinstance(node, int) and isinstance(after, int) and min(node, after) >= 0
-            assert isinstance(seen, str) and isinstance(name, str)
-        except (TypeError, ValueError, AssertionError):
-            raise InputError(f"row {number} is not [node, observation, action, node]", place) from None
+        is_row = isinstance(row, list) and [type(one) for one in row] == [int, str, str, int]
+        if not is_row or min(row[0], row[3]) < 0:
+            raise InputError(f"row {number} is not [node, observation, action, node]", place)
+        node, seen, name, after = row
         try:
             look = pomdp.find_observation(seen)
             wanted = pomdp.find_action(look, name)

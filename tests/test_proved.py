@@ -31,6 +31,7 @@ from adversary.examples import EXAMPLES
 from adversary.honest import ALL as KNOWN
 from adversary.honest import (
     DRAWN_SPREAD,
+    DRAWN_WALK,
     REACH,
     SPREAD,
     SPREAD_DOMAIN,
@@ -111,6 +112,8 @@ SPREADING = (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", *ROUNDS)
 LATE = (*SPREAD_DOMAIN, "--prop", 'Pmin=? [ F>=2 "goal" ]')
 ONWARD = SPREAD.replace("p:(s'=0)", "p:(s'=1)")
 ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
+EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
+RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
 MORE = [
     Honest(
         f"spread/joint/{sets}", "learn", "spread.prism", SPREAD, LATE,
@@ -127,9 +130,31 @@ MORE = [
         ("--delta", "0.05", "--sets", "untied", "--interval", "clopper-pearson"),
         (*ONWARD_AT, "--at", "p=0.3,q=0.4,r=0.15", *ROUNDS),
     ),
+    Honest(
+        "earned/likelihood", "learn", "earned.prism", EARNED,
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}min=? [ F "done" ]'),
+        ("--delta", "0.05", "--region", "likelihood", "--sets", "rectangular"), DRAWN_WALK,
+    ),
+    Honest(
+        "earned/lost", "learn", "lost.prism", EARNED.replace("1+", "1-"),
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}max=? [ C<=4 ]'),
+        ("--delta", "0.05", "--region", "polytope", "--sets", "expression"), DRAWN_WALK,
+    ),
+    Honest(
+        "earned/domain", "check", "earned.prism", EARNED,
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}max=? [ F "done" ]'), ("--sets", "expression"),
+    ),
+    *(
+        Honest(
+            f"ring/{name}", "learn", "ring.prism", RING,
+            (*WALK_DOMAIN, "--prop", f'R{{"cost"}}{name}=? [ S ]'),
+            ("--delta", "0.05", "--region", region, "--sets", sets), DRAWN_WALK,
+        )
+        for name, region, sets in (("max", "polytope", "rectangular"), ("min", "likelihood", "expression"))
+    ),
 ]  # fmt: skip
-"""Intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior, and Clopper and Pearson
-of trajectories that meet no choice twice."""
+"""Intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior, Clopper and Pearson of
+trajectories that meet no choice twice, rewards with parameters, long-run averages."""
 
 ALL = {**KNOWN, **{one.name: one for one in MORE}}
 LEARNED = [
@@ -274,6 +299,37 @@ def test_data_that_were_looked_at_while_they_came_fix_no_visits(
     code, words = asked(program, path)
     assert code == 1 and "looked at" in words
     assert not verify(path, "--exact").accepted
+
+
+@pytest.mark.parametrize("name", ["earned/likelihood", "earned/lost", "earned/domain"])
+def test_rewards_are_those_of_the_problem(program: Path, tmp_path: Path, name: str) -> None:
+    """Other rewards than those that bounds were proved of; both kinds; parameters where there are none."""
+
+    def judged(forgery: Forgery) -> int:
+        path = forgery.save(tmp_path / "forged.cert")
+        code, words = asked(program, path)
+        assert code in (1, 2), words
+        assert not verify(path, "--exact").accepted
+        return code
+
+    forgery = Forgery.of(ALL[name].certificate)
+    earned, polynomial = forgery["problem.objective.earned"], forgery["problem.polynomial"]
+    rewarding, constant = int(earned.max()), polynomial.index("1")
+    assert "*0^2" in polynomial[rewarding]
+    forgery["problem.objective.earned"] = np.where(earned == rewarding, constant, earned)
+    assert judged(forgery) == 1
+    forgery = Forgery.of(ALL[name].certificate)
+    forgery["problem.objective.reward"] = np.zeros(len(earned))
+    assert judged(forgery) == 2
+    forgery = Forgery.of(ALL[name].certificate)
+    for end, sign in (("lower", 1), ("upper", -1)):
+        forgery[f"claims.0.{end}"] += sign * 0.01
+        assert judged(forgery) == 1
+        forgery[f"claims.0.{end}"] -= sign * 0.01
+    plain = Forgery.of(ALL["point/cost"].certificate)
+    plain.drop("problem.objective.reward")
+    plain["problem.objective.earned"] = np.zeros(8, dtype=np.int8)
+    assert judged(plain) == 2
 
 
 def test_models_whose_probabilities_do_not_sum_to_one_are_refused(program: Path, tmp_path: Path) -> None:

@@ -1305,19 +1305,20 @@ let rec zero = function
 
 type ledge = { goes : int; expr : int }
 
-type lchoice = { gains : Exact.F.t; outcomes : ledge list }
+type lchoice = { gains : poly; outcomes : ledge list }
 
 type model = { shape : problem; table : (int -> lchoice list);
                polys : (int -> poly); domain : poly list;
                least : (int -> Exact.F.t) }
 
 (** val boxed :
-    model -> (int -> int -> int -> Exact.F.t * Exact.F.t) -> problem **)
+    model -> (int -> int -> lchoice -> Exact.F.t) -> (int -> int -> int ->
+    Exact.F.t * Exact.F.t) -> problem **)
 
-let boxed m b =
+let boxed m r b =
   let p = m.shape in
   { states = p.states; initial = p.initial; rows = (fun s ->
-  mapi (fun i c -> { reward = c.gains; edges =
+  mapi (fun i c -> { reward = (r s i c); edges =
     (mapi (fun j e ->
       let (l, u) = b s i j in { next = e.goes; lo = l; hi = u }) 0 c.outcomes) })
     0 (m.table s)); kind_of = p.kind_of; target = p.target; allowed =
@@ -1437,7 +1438,7 @@ type cert = { ask : question; compl : bool; lower : Exact.F.t option;
               level : Exact.F.t; shares : int list;
               lg : (Exact.F.t -> Exact.I.t); facts : made list; bounds : 
               int; bound_at : (int -> bound);
-              slot : (int -> int -> int -> int);
+              slot : (int -> int -> int -> int); paid : (int -> int -> int);
               why_low : (int -> int -> int -> (Exact.F.t * reference) list);
               why_high : (int -> int -> int -> (Exact.F.t * reference) list) }
 
@@ -1633,6 +1634,37 @@ let bound_ok m n evs c env b =
 let sides c s i j =
   let b = c.bound_at (c.slot s i j) in (b.blo, b.bhi)
 
+(** val number : poly -> Exact.F.t option **)
+
+let number = function
+| [] -> Some (Exact.make (Exact.I.zero, Exact.I.one))
+| p0 :: l ->
+  let (q0, m) = p0 in
+  (match m with
+   | [] -> (match l with
+            | [] -> Some q0
+            | _ :: _ -> None)
+   | _ :: _ -> None)
+
+(** val pays : cert -> bool -> int -> int -> lchoice -> Exact.F.t **)
+
+let pays c upward s i ch =
+  match number ch.gains with
+  | Some q0 -> q0
+  | None -> let b = c.bound_at (c.paid s i) in if upward then b.bhi else b.blo
+
+(** val pay_ok : model -> cert -> int -> int -> lchoice -> bool **)
+
+let pay_ok m c s i ch =
+  match number ch.gains with
+  | Some _ -> true
+  | None ->
+    let k = c.paid s i in
+    (&&) ((fun (n : int) m -> n < m) k c.bounds)
+      (zero
+        (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+          (m.polys (c.bound_at k).of_expr) ch.gains))
+
 (** val weighed : model -> (int -> Exact.F.t) -> ledge list -> poly **)
 
 let rec weighed m y = function
@@ -1674,10 +1706,11 @@ let sets_ok m n evs cut c =
           (below c.bounds (fun k -> bound_ok m n evs c env (c.bound_at k)))
           (below m.shape.states (fun s ->
             foralli (fun i ch ->
-              foralli (fun j e ->
-                let k = c.slot s i j in
-                (&&) ((fun (n : int) m -> n < m) k c.bounds)
-                  ((=) (c.bound_at k).of_expr e.expr)) 0 ch.outcomes) 0
+              (&&) (pay_ok m c s i ch)
+                (foralli (fun j e ->
+                  let k = c.slot s i j in
+                  (&&) ((fun (n : int) m -> n < m) k c.bounds)
+                    ((=) (c.bound_at k).of_expr e.expr)) 0 ch.outcomes)) 0
               (m.table s)))) (means_ok m n evs c env false c.low c.why_low))
       (means_ok m n evs c env true c.high c.why_high)
   | None -> false
@@ -1694,8 +1727,25 @@ let nobody q0 =
     poly option) -> cert -> bool **)
 
 let proved m n evs cut c =
-  (&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
-    (shows (boxed m (sides c)) c.ask c.compl c.lower c.upper c.low c.high)
+  if c.compl
+  then let l = less c.upper in
+       let u = less c.lower in
+       (&&)
+         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
+           (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l))
+         (match u with
+          | Some u0 ->
+            shows_high (boxed m (pays c true) (sides c)) c.ask c.high u0
+          | None -> true)
+  else let l = c.lower in
+       let u = c.upper in
+       (&&)
+         ((&&) ((&&) (nobody c.ask) (sets_ok m n evs cut c))
+           (shows_low (boxed m (pays c false) (sides c)) c.ask c.low l))
+         (match u with
+          | Some u0 ->
+            shows_high (boxed m (pays c true) (sides c)) c.ask c.high u0
+          | None -> true)
 
 (** val no_cut : (int -> Exact.F.t) -> Exact.F.t -> poly option **)
 

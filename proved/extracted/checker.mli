@@ -342,13 +342,15 @@ val zero : poly -> bool
 
 type ledge = { goes : int; expr : int }
 
-type lchoice = { gains : Exact.F.t; outcomes : ledge list }
+type lchoice = { gains : poly; outcomes : ledge list }
 
 type model = { shape : problem; table : (int -> lchoice list);
                polys : (int -> poly); domain : poly list;
                least : (int -> Exact.F.t) }
 
-val boxed : model -> (int -> int -> int -> Exact.F.t * Exact.F.t) -> problem
+val boxed :
+  model -> (int -> int -> lchoice -> Exact.F.t) -> (int -> int -> int ->
+  Exact.F.t * Exact.F.t) -> problem
 
 val label : model -> (int * int) -> int -> int option
 
@@ -396,7 +398,7 @@ type cert = { ask : question; compl : bool; lower : Exact.F.t option;
               level : Exact.F.t; shares : int list;
               lg : (Exact.F.t -> Exact.I.t); facts : made list; bounds : 
               int; bound_at : (int -> bound);
-              slot : (int -> int -> int -> int);
+              slot : (int -> int -> int -> int); paid : (int -> int -> int);
               why_low : (int -> int -> int -> (Exact.F.t * reference) list);
               why_high : (int -> int -> int -> (Exact.F.t * reference) list) }
 
@@ -443,6 +445,12 @@ val bound_ok :
   model -> int -> (int -> event) -> cert -> poly list -> bound -> bool
 
 val sides : cert -> int -> int -> int -> Exact.F.t * Exact.F.t
+
+val number : poly -> Exact.F.t option
+
+val pays : cert -> bool -> int -> int -> lchoice -> Exact.F.t
+
+val pay_ok : model -> cert -> int -> int -> lchoice -> bool
 
 val weighed : model -> (int -> Exact.F.t) -> ledge list -> poly
 

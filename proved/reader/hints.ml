@@ -245,20 +245,23 @@ let crossed (claim : claim) = match claim.low, claim.high with
     for s = 0 to low.size - 1 do if low.get s > high.get s then found := true done; !found
   | _ -> false
 
-(* What can only refuse: a file is refused, too, where its vectors prove nothing though its claim needs no proof. *)
-let demand_hints (file : Problem.t) (claim : claim) problem question low high =
+(* What can only refuse; [cheap] and [dear]: with the least and the largest rewards. A file is refused, too, where its vectors prove nothing though its claim needs no proof. *)
+let demand_hints (file : Problem.t) (claim : claim) cheap dear question low high =
   let unbounded = Problem.steps file.objective = None and words = claim.name in
   demand (not (crossed claim)) (words ^ ": a lower bound above an upper one");
   demand (claim.policy <> "free" || claim.witness <> None || not unbounded) (words ^ ": the agent's witness is missing");
   demand (claim.low_rank <> None || not unbounded || List.mem file.objective.kind [ "DISCOUNTED"; "AVERAGE" ]) (words ^ ": a ranking is missing");
-  demand (Checker.playable problem question) (words ^ ": a choice has no distribution, or the policy is none");
+  List.iter (fun problem -> demand (Checker.playable problem question)
+    (words ^ ": a choice has no distribution, or the policy is none")) (if cheap == dear then [ cheap ] else [ cheap; dear ]);
+  demand (claim.lower >= 0.0 || not (Checker.never_negative cheap)) (words ^ ": no value is below 0");
   let holds max check hints =
+    let problem = if max then cheap else dear in
     Checker.owners problem question max hints
     && check problem (Checker.arena problem question max hints) (Checker.rule_for problem question max hints) hints in
   (* The theorem asks nothing of bounds that are not positive; a file is asked that they are inductive, too. *)
   if unbounded && List.mem file.objective.kind [ "UNTIL"; "TOTAL" ] then begin
-    let last = file.objective.lower_steps and arena = Checker.arena problem question true low in
-    let rule = Checker.rule_for problem question true low in
+    let last = file.objective.lower_steps and arena = Checker.arena cheap question true low in
+    let rule = Checker.rule_for cheap question true low in
     for s = 0 to file.graph.states - 1 do
       if not (low.endless s) && Q.sign (low.x last s) <= 0 then
         demand (Checker.step_at Q.leq Checker.low_term arena rule (low.x last) (low.x last) (low.lam last) last s)
@@ -276,5 +279,5 @@ let of_claim (file : Problem.t) problem question number =
   let claim = List.nth file.claims number in
   let side upward = snd (hints { file; problem; claim; question; upward; over = None }) in
   let low = side false and high = side true in
-  demand_hints file claim problem question low high;
+  demand_hints file claim problem problem question low high;
   low, high

@@ -139,13 +139,13 @@ let nothing : Checker.cert =
     lam = (fun _ _ _ -> Checker.Box Q.zero); witness = (fun _ _ -> 0); pin = (fun _ _ _ -> []); bias = (fun _ -> Q.zero); lam' = (fun _ _ -> Q.zero) } in
   { Checker.ask = { Checker.agent_max = true; nature_is = None; policy = None }; compl = false; lower = None; upper = None; low = none; high = none;
     elow = (fun _ -> Q.zero); ehigh = (fun _ -> Q.one); parts = (fun q -> Q.num q, Q.den q); level = Q.one; shares = []; lg = (fun _ -> Z.zero);
-    facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []) }
+    facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); paid = (fun _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []) }
 
 let logarithm = let known = Hashtbl.create 1000 in
   fun q -> match Hashtbl.find_opt known q with Some y -> y | None -> let y = Predictor.log_below q in Hashtbl.replace known q y; y
 
 (* Shares of pilots; and what tangents of the likelihood rest on: a point gives slopes t, and the least that Σ t·f can be. *)
-let evidence (hints : Problem.learned) (data : Problem.data option) model (expressions, pilots, predict, batches, met, delta) =
+let evidence (hints : Problem.learned) (data : Problem.data option) model used (expressions, pilots, predict, batches, met, delta) =
   match data with
   | Some data when List.mem "likelihood" data.methods ->
     let sizes = List.init (data.batch_start.size - 1) (fun b ->
@@ -158,9 +158,14 @@ let evidence (hints : Problem.learned) (data : Problem.data option) model (expre
       | None -> List.init (Predictor.usual sizes + 1) (fun j -> if j = Predictor.usual sizes then 1 else 0) in
     if List.length shares > List.length pilots then not_covered "so many pilots";
     let stub = { nothing with Checker.shares; lg = logarithm } in
+    let within = List.for_all (fun p -> Q.sign p >= 0) in
+    (* Of rewards nothing is predicted; the checker asks that none with a number among these is negative. *)
+    let others = List.filter (fun e -> not (used e)) (List.init expressions Fun.id) in
+    List.iteri (fun b _ -> if others <> [] && Checker.times_of b pilots shares > 0
+      && not (within (List.map (fun e -> Checker.poly_val (predict b (Checker.earlier b met)) (model.Checker.polys e)) others))
+      then not_covered "rewards among probabilities") sizes;
     let known = match Checker.likely model expressions pilots predict stub batches met delta with
       | Some known -> known | None -> unproved "there is nothing to cut" in
-    let within = List.for_all (fun p -> Q.sign p >= 0) in
     List.iteri (fun b _ ->
       if Checker.times_of b pilots shares > 0 then
         demand (within (List.map (Checker.poly_val (predict b (Checker.earlier b met))) model.Checker.domain)) "there is nothing to cut") sizes;
@@ -220,22 +225,26 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     | None -> (fun _ -> 0.0), fun _ -> 1.0 in
   demand (not (untied && hints.region <> None)) "a region beside intervals of transitions";
   let words = if data = None then Sets.no_domain else Sets.contradiction in
-  let shares, known = evidence hints data model seen in
+  let shares, known = evidence hints data model (Hashtbl.mem place) seen in
   let support = Q.of_float (Option.value ~default:0.0 file.assumed_support) in
-  let sets = Sets.project domain polynomials used hints of_model known support words in
+  let earned = match file.objective.earned with Some v -> List.sort_uniq compare (List.init v.size v.get) | None -> [] in
+  let sets = Sets.project domain polynomials used earned hints of_model known support words in
   let flat, single, equality, made = reasons sets.space domain written (Hashtbl.find place) (fun k -> fst (sets.tangent k)) in
   let of_expression = Hashtbl.create 1000 in
-  List.iter (fun e ->
-    let b = Hashtbl.find sets.expressions e in
-    Hashtbl.replace of_expression e { Checker.of_expr = e; blo = b.low; bhi = b.high;
-      why_lo = flat (Lazy.force b.low_fact); why_hi = flat (Lazy.force b.high_fact) }) used;
+  let bound_of table e =
+    let b : Sets.ends = Hashtbl.find table e in
+    { Checker.of_expr = e; blo = b.low; bhi = b.high; why_lo = flat (Lazy.force b.low_fact); why_hi = flat (Lazy.force b.high_fact) } in
+  List.iter (fun e -> Hashtbl.replace of_expression e (bound_of sets.expressions e)) used;
+  let rewards = Array.of_list (List.map (bound_of sets.rewards) earned) in
   let event_of = Hashtbl.create 1000 in
   if untied then Array.iteri (fun k t -> Hashtbl.replace event_of t k) interval_of;
   let number = Hashtbl.create 1000 in
   List.iteri (fun i e -> Hashtbl.replace number e i) used;
   let expressions = Array.of_list (List.map (Hashtbl.find of_expression) used) in
+  let probabilities = if untied then graph.transitions else Array.length expressions in (* bounds of rewards come after these *)
   let bound_at k =
-    if not untied then expressions.(k)
+    if k >= probabilities then rewards.(k - probabilities)
+    else if not untied then expressions.(k)
     else begin
       let whole : Checker.bound = Hashtbl.find of_expression (expression.get k) in
       match Hashtbl.find_opt event_of k with
@@ -249,7 +258,14 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
     end in
   let transition s i j = graph.transition_start.get (graph.choice_start.get s + i) + j in
   let slot s i j = let t = transition s i j in if untied then t else Hashtbl.find number (expression.get t) in
-  let problem = Checker.boxed model (fun s i j -> let b = bound_at (slot s i j) in b.blo, b.bhi) in
+  let prices = Hashtbl.create 100 in
+  List.iteri (fun i e -> Hashtbl.replace prices e (probabilities + i)) earned;
+  let paid s i = match file.objective.earned with
+    | Some v -> Hashtbl.find prices (v.get (graph.choice_start.get s + i)) | None -> 0 in
+  let priced upward = Checker.boxed model (Checker.pays { nothing with bound_at; paid } upward)
+    (fun s i j -> let b = bound_at (slot s i j) in b.blo, b.bhi) in
+  let cheap = priced false in
+  let dear = if earned = [] then cheap else priced true in
   let level = if evs = [||] then Q.one else Q.div delta (Q.of_int ((if fixed then 2 else 1) * Array.length evs)) in
   let bound x = if x = infinity then None else Some (Q.of_float x) in
   List.mapi (fun number (claim : claim) ->
@@ -258,7 +274,7 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       let over = match if upward then claim.high_basis else claim.low_basis with
         | Some basis when has_basis basis -> Some (over_region file expression polynomials sets single equality upward basis)
         | _ -> None in
-      let why, hints = Hints.hints { file; problem; claim; question; upward; over } in
+      let why, hints = Hints.hints { file; problem = (if upward then dear else cheap); claim; question; upward; over } in
       let why step s i = Option.value ~default:[] (why step s i) in
       (* All facts are made before the checker is called. *)
       if over <> None then begin
@@ -272,11 +288,11 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       why, hints in
     let why_low, low = side false in
     let why_high, high = side true in
-    Hints.demand_hints file claim problem question low high;
+    Hints.demand_hints file claim cheap dear question low high;
     let cert = { Checker.ask = question; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
       low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
       parts = (fun q -> Q.num q, Q.den q); level; shares; lg = logarithm; facts = made ();
-      bounds = (if untied then graph.transitions else Array.length expressions); bound_at; slot; why_low; why_high } in
+      bounds = probabilities + Array.length rewards; bound_at; slot; paid; why_low; why_high } in
     let tails g =
       let k = Checker.tally true counts evs.(g).Checker.trials and m = Checker.tally false counts evs.(g).trials in
       tails (cert.elow g) k m, tails (Q.sub Q.one (cert.ehigh g)) m k in

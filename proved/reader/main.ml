@@ -39,7 +39,7 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
       | [ "likelihood" ] -> Q.one
       | [ _; "likelihood" ] -> Q.max Q.zero (Q.min Q.one (Predictor.share (Problem.domain hints) count))
       | _ -> Q.zero in
-    let delta = if data then Says.delta file else Q.zero and expressions = Array.length polynomials in
+    let delta = if data then Says.delta file else Q.zero and expressions = 1 + List.fold_left max 0 (List.init expression.size expression.get) in
     let d2 = Q.mul share delta and counts = if data then Says.counts file else fun _ _ _ -> 0 in
     let d1 = Q.sub delta d2 and likelihood = Q.sign share > 0 in
     let pilots, batches, met = if likelihood then Predictor.pilots (Says.plan file), Says.batches file, Says.met file else [], 0, fun _ _ -> 0 in

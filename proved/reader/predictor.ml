@@ -124,24 +124,25 @@ let interior s middle =
   end
 
 (* What predicts batch b, from what was met in batches before it. *)
-let of_space (space : Region.space) polynomials prior =
+let of_space (space : Region.space) polynomials used prior =
   let free = List.length space.free and constraints = List.length space.domain.constraints in
-  let forms = Array.map (fun p -> let linear, constant, _ = Region.affine space p in Array.map Q.to_float linear, Q.to_float constant) polynomials in
+  let form e = let linear, constant, _ = Region.affine space polynomials.(e) in Array.map Q.to_float linear, Q.to_float constant in
   let rows = List.concat (List.init (space.parameters + constraints) (fun i ->
     let both = i < space.parameters || (let _, _, equal = List.nth space.domain.constraints (i - space.parameters) in equal) in
     Region.domain_row space i 0 :: (if both then [ Region.domain_row space i 1 ] else []))) in
   let rows = List.filter_map (fun (r : Region.row) ->
     let own = Array.sub r.linear 0 free in
     if Array.exists (fun a -> Q.sign a <> 0) own then Some (Array.map Q.to_float own, Q.to_float r.bound) else None) rows in
-  let unknown = List.filter (fun e -> not (Poly.is_number polynomials.(e))) (List.init (Array.length polynomials) Fun.id) in
   (* a prior counts a parameter p and 1 − p as seen so often *)
   let seeds = List.concat_map (fun (i, happened, did_not) ->
     if i >= float_of_int space.parameters then Refusal.unproved "a prior of a parameter that there is not";
     let linear, constant, _ = Region.affine space (Poly.parameter (int_of_float i)) in
     let linear = Array.map Q.to_float linear and constant = Q.to_float constant in
     [ (linear, constant), happened; (Array.map Float.neg linear, 1.0 -. constant), did_not ]) prior in
+  let unknown = List.filter (fun e -> not (Poly.is_number polynomials.(e))) used in
+  let forms = List.map form unknown @ List.map fst seeds in
   let strength = Array.of_list (List.map snd seeds) in
-  let pick f = Array.of_list (List.map (fun e -> f forms.(e)) unknown @ List.map (fun (form, _) -> f form) seeds) in
+  let pick f = Array.of_list (List.map f forms) in
   let s = { products = space.products; linear = pick fst; constant = pick snd;
     faces = Array.of_list (List.map fst rows); bounds = Array.of_list (List.map snd rows) } in
   let unknown = Array.of_list unknown in
@@ -169,7 +170,7 @@ let of_space (space : Region.space) polynomials prior =
 let of_model domain (expression : int Arrays.vector) polynomials prior =
   let polynomials = Array.map (fun p -> Poly.of_terms (List.map (fun (c, m) -> m, c) p)) polynomials in
   let used = List.sort_uniq compare (List.init expression.size expression.get) in
-  of_space (Region.space (Region.with_fixed domain) (List.map (fun e -> polynomials.(e)) used)) polynomials prior
+  of_space (Region.space (Region.with_fixed domain) (List.map (fun e -> polynomials.(e)) used)) polynomials used prior
 
 (* What the likelihood has of delta beside intervals of so many events. *)
 let share domain events =

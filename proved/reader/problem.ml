@@ -194,7 +194,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   let is_domain = match law with Domain _ -> true | _ -> false in
   require (is_interval = (objective.nature <> "ANY")) "nature's direction does not fit the model";
   require (objective.earned = None || is_domain) "rewards with parameters are for models over a domain";
-  if objective.kind = "AVERAGE" && is_domain then not_covered "averages of models that are not known";
+  require (objective.earned = None || objective.kind <> "AVERAGE") "averages are of rewards that are known";
   law, is_interval || is_domain
 
 let read_claim arrays (graph : graph) objective is_domain number claim hints =
@@ -256,6 +256,10 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
   let by_step = c.name = "robust policy" && (known <> None || objective.lower_steps > 0) in
   require ((c.policy = "free") = (c.name = "value") || by_step) "a policy of another kind than its name says";
   require (is_domain || (c.low_basis = None && c.high_basis = None)) "bases without a region";
+  let has_basis = Option.fold ~none:false ~some:(fun (v : int vector) ->
+    let found = ref false in
+    for i = 0 to v.size - 1 do if v.get i >= 0 then found := true done; !found) in
+  if average && (has_basis c.low_basis || has_basis c.high_basis) then not_covered "averages over a region";
   c
 
 let read_region json arrays =

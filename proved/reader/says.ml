@@ -32,8 +32,8 @@ let lines file name = match table file name with
 
 (* Nothing that is said of the problem or claimed is passed over: fields and arrays are these, or null. *)
 let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; "successor" ];
-  "problem.objective", [ "kind"; "agent"; "nature"; "complement"; "lower_steps"; "upper_steps"; "discount"; "reward"; "target";
-                         "allowed"; "terminal" ];
+  "problem.objective", [ "kind"; "agent"; "nature"; "complement"; "lower_steps"; "upper_steps"; "discount"; "reward"; "earned";
+                         "target"; "allowed"; "terminal" ];
   "problem", [ "probability"; "lower"; "upper"; "expression"; "polynomial"; "theta"; "assumed_support" ];
   "problem.domain", [ "lower"; "upper"; "coefficient"; "bound"; "is_equality" ];
   "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated"; "prior";
@@ -101,6 +101,10 @@ let sets file =
 let objective file name = "problem.objective." ^ name
 let reward file = if there file (objective file "reward")
   then (let r = floats file (objective file "reward") in fun c -> exact (r.get c)) else fun _ -> Q.zero
+(* In place of a number, over a domain: a polynomial of the problem. *)
+let earned file polys = if not (there file (objective file "earned")) then (let r = reward file in fun c -> [ r c, [] ])
+  else if there file (objective file "reward") then raise Not_found
+  else (let e = ints file (objective file "earned") in fun c -> polys.(e.get c))
 
 (* All but the choices. *)
 let shape file =
@@ -122,10 +126,11 @@ let shape file =
     factor = (if missing file (own "discount") then Q.one else exact (real file (own "discount"))) }
 
 let problem file =
-  let g = graph file and set = sets file and earned = reward file in
+  let g = graph file and set = sets file and reward = reward file in
+  if there file (objective file "earned") then raise Not_found;
   let choice c =
     let a, _ = span g.transition_start c in
-    { Checker.reward = earned c;
+    { Checker.reward = reward c;
       edges = List.mapi (fun i (lo, hi) -> { Checker.next = g.successor.get (a + i); lo; hi }) (set c) } in
   { (shape file) with rows = (fun s -> from_to (span g.choice_start s) choice) }
 
@@ -145,12 +150,8 @@ let question file number =
     | _ ->
       (* [earlier] has rows (step, state, choice), steps falling: until that step another choice than [choice] *)
       let choice = ints file (own "choice") and changes = Hashtbl.create 16 in
-      if there file (own "earlier") then begin
-        let rows = ints file (own "earlier") in
-        for i = 0 to rows.size / 3 - 1 do
-          Hashtbl.add changes (rows.get (3 * i + 1)) (rows.get (3 * i), rows.get (3 * i + 2))
-        done
-      end;
+      let rows = if there file (own "earlier") then ints file (own "earlier") else { size = 0; get = Fun.id } in
+      for i = 0 to rows.size / 3 - 1 do Hashtbl.add changes (rows.get (3 * i + 1)) (rows.get (3 * i), rows.get (3 * i + 2)) done;
       Some (fun step s ->
         let c = match List.find_opt (fun (until, _) -> until >= step) (Hashtbl.find_all changes s) with
           | Some (_, c) -> c | None -> choice.get s in
@@ -181,8 +182,8 @@ let domain file =
 
 let polynomials file = Array.of_list (List.map (fun line -> List.sort (fun (_, m) (_, n) -> compare m n) (polynomial line)) (lines file "problem.polynomial"))
 let model file =
-  let g = graph file and earned = reward file and expression = ints file "problem.expression" in
-  let polys = polynomials file in
+  let g = graph file and expression = ints file "problem.expression" and polys = polynomials file in
+  let earned = earned file polys in
   let choice c = { Checker.gains = earned c; outcomes = from_to (span g.transition_start c) (fun t ->
     { Checker.goes = g.successor.get t; expr = expression.get t }) } in
   { Checker.shape = shape file; table = (fun s -> from_to (span g.choice_start s) choice);

@@ -96,11 +96,12 @@ let range book p (side : int -> ends) =
 (* ---------- From hints to bounds ---------- *)
 
 type tangent = ((int -> Q.t) * Q.t) * row
-type t = { space : space; expressions : (int, ends) Hashtbl.t; polytope : polytope option; choice_basis : int array array;
+type t = { space : space; expressions : (int, ends) Hashtbl.t; rewards : (int, ends) Hashtbl.t; polytope : polytope option; choice_basis : int array array;
            tangent : int -> tangent }
 
-(* [events]: polynomials and place, for events or outcomes that share δ; None where transitions do, or without data. *)
-let project (domain : Problem.domain) polynomials used (hints : Problem.learned) (events : Events.t option) known support words =
+(* [used]: the expressions of transitions, [earned]: those of rewards. [events]: polynomials and place, for events or outcomes that share
+   δ; None where transitions do, or without data. *)
+let project (domain : Problem.domain) polynomials used earned (hints : Problem.learned) (events : Events.t option) known support words =
   let space = space domain (List.map (fun e -> polynomials.(e)) used) in
   let book = space.book in
   let n = size space in
@@ -239,7 +240,7 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
       Hashtbl.replace of_events e better) events.place) events;
   (* The best of all, in doubles; what is not known is at least as likely as is assumed, or as can be. *)
   let at_least f e = given book (Chance e) (Poly.minus f (Poly.constant support)) in
-  let proved e =
+  let proved is_reward e =
     let f = polynomials.(e) in
     let number = Poly.is_number f in
     let plain = if number then
@@ -257,9 +258,12 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
             (Poly.minus (Poly.constant found.high) f) [ Q.one, Lazy.force found.high_fact ]) })
         (range book reduced in_box)
     end in
-    let all = plain :: List.filter_map Fun.id [ range book f parameter; within; Hashtbl.find_opt of_events e ] in
-    let low = List.fold_left (fun (a, p) (o : ends) -> if Q.gt o.low a then o.low, o.low_fact else a, p) (plain.low, plain.low_fact) all in
-    let high = List.fold_left (fun (a, p) (o : ends) -> if Q.lt o.high a then o.high, o.high_fact else a, p) (plain.high, plain.high_fact) all in
+    let over = range book f parameter in
+    demand (not is_reward || over <> None) "a reward has too many terms to be bounded";
+    let first = if is_reward then Option.get over else plain in
+    let all = List.filter_map Fun.id [ over; within; if is_reward then None else Hashtbl.find_opt of_events e ] in
+    let low = List.fold_left (fun (a, p) (o : ends) -> if Q.gt o.low a then o.low, o.low_fact else a, p) (first.low, first.low_fact) all in
+    let high = List.fold_left (fun (a, p) (o : ends) -> if Q.lt o.high a then o.high, o.high_fact else a, p) (first.high, first.high_fact) all in
     let low = match Hashtbl.find_opt bases (e, 0) with Some (b, f) when Q.gt b (fst low) -> b, f | _ -> low in
     let high = match Hashtbl.find_opt bases (e, 1) with Some (b, f) when Q.lt b (fst high) -> b, f | _ -> high in
     demand (Q.leq (fst low) (fst high)) words;
@@ -268,17 +272,19 @@ let project (domain : Problem.domain) polynomials used (hints : Problem.learned)
       let own = Lazy.force own in
       if Poly.M.equal Q.equal book.says.(own) wanted then own else combine book wanted [ Q.one, own ]) in
     let raised = Q.min support up in
-    let down, why = if not number && Q.gt raised down
+    let down, why = if not number && not is_reward && Q.gt raised down
       then raised, lazy (combine book (Poly.minus f (Poly.constant raised)) [ Q.one, at_least f e ])
       else down, rounded (Poly.minus f (Poly.constant down)) (snd low) in
     { low = down; high = up; low_fact = why;
       high_fact = rounded (Poly.minus (Poly.constant up) f) (snd high) } in
-  List.iter (fun e -> Hashtbl.replace bounds e (proved e)) used;
+  List.iter (fun e -> Hashtbl.replace bounds e (proved false e)) used;
+  let rewards = Hashtbl.create 100 in
+  List.iter (fun e -> Hashtbl.replace rewards e (proved true e)) earned;
   let region = Option.map (fun (_ : Problem.region) -> polytope space final (Array.map (row final) all)) hints.region in
   let rows = List.concat (List.init (space.parameters + List.length domain.constraints) (fun i ->
     let both = i < space.parameters || (let _, _, equal = List.nth domain.constraints (i - space.parameters) in equal) in
     domain_row space i 0 :: (if both then [ domain_row space i 1 ] else []))) in
   let points = match hints.region with Some r -> r.point | None -> [||] in
   demand (has_a_point (Option.value ~default:(polytope space final [||]) region) rows points) words;
-  { space; expressions = bounds; polytope = region; tangent;
+  { space; expressions = bounds; rewards; polytope = region; tangent;
     choice_basis = (match hints.region with Some r -> r.choice_basis | None -> [||]) }

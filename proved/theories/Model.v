@@ -4,10 +4,10 @@ From Proved Require Import Game Problem Polynomial Value Ville.
 Import ListNotations.
 Open Scope R_scope.
 
-(* Every outcome of a choice leads somewhere with the probability of an expression; [shape] holds the rest of the problem.
+(* A choice earns a polynomial; every outcome leads somewhere with the probability of an expression; [shape] holds the rest of the problem.
    [domain] and [least] are what is assumed: these polynomials are not negative, and expressions are at least so large. *)
 Record ledge := LEdge { goes : nat; expr : nat }.
-Record lchoice := LChoice { gains : Q; outcomes : list ledge }.
+Record lchoice := LChoice { gains : poly; outcomes : list ledge }.
 Record model := Model {
   shape : problem; table : nat -> list lchoice; polys : nat -> poly; domain : list poly; least : nat -> Q }.
 
@@ -18,14 +18,14 @@ Definition instance (M : model) (theta : nat -> R) : Prop :=
     sumi (fun _ e => chance M theta e) 0 (outcomes c) = 1 /\
     forall e, In e (outcomes c) -> 0 <= chance M theta e /\ Q2R (least M (expr e)) <= chance M theta e.
 
-(* The same with bounds [b state choice outcome] in place of expressions. *)
-Definition boxed (M : model) (b : nat -> nat -> nat -> Q * Q) : problem :=
+(* The same with numbers that are earned and bounds [b state choice outcome] in place of expressions. *)
+Definition boxed (M : model) (r : nat -> nat -> lchoice -> Q) (b : nat -> nat -> nat -> Q * Q) : problem :=
   let p := shape M in
   Problem (states p) (initial p)
-    (fun s => mapi (fun i c => Choice (gains c)
+    (fun s => mapi (fun i c => Choice (r s i c)
         (mapi (fun j e => let (l, u) := b s i j in Edge (goes e) l u) 0 (outcomes c))) 0 (table M s))
     (kind_of p) (target p) (allowed p) (terminal p) (first p) (last p) (factor p).
-Definition skeleton (M : model) : problem := boxed M (fun _ _ _ => (0%Q, 1%Q)).
+Definition skeleton (M : model) : problem := boxed M (fun _ _ _ => 0%Q) (fun _ _ _ => (0%Q, 1%Q)).
 
 (* The expression of an outcome. Nature keeps to the truth. *)
 Definition label (M : model) (c : nat * nat) (j : nat) : option nat :=
@@ -37,15 +37,24 @@ Definition law (M : model) (theta : nat -> R) (c : nat * nat) (j : nat) : R :=
   match label M c j with Some e => poly_at theta (polys M e) | None => 0 end.
 Definition truth (M : model) (theta : nat -> R) : hist -> nat -> nat -> nat -> R := fun _ s i j => law M theta (s, i) j.
 
-(* Of the true model: what the policy is worth, or what a free agent can make sure of. *)
-Definition true_bound (M : model) (theta : nat -> R) (q : question) (max : bool) (worth : play -> Prop) : Prop :=
+(* What an agent can expect of the true model within k more steps; see [value] in Game.v. *)
+Fixpoint true_value (M : model) (theta : nat -> R) (a : hist -> nat -> nat -> R) (k : nat) (h : hist) (s : nat) : R :=
+  match ends_of (shape M) (length h) s, k with
+  | Some b, _ => Q2R b
+  | None, O => 0
+  | None, S k' => sumi (fun i c => a h s i * (poly_at theta (gains c) + sumi (fun _ e => chance M theta e *
+      (Q2R (factor (shape M)) * true_value M theta a k' ((s, i) :: h) (goes e))) 0 (outcomes c))) 0 (table M s)
+  end.
+(* What the policy is worth, or what a free agent can make sure of. *)
+Definition true_bound (M : model) (theta : nat -> R) (q : question) (max : bool) (means : (nat -> R) -> (nat -> R) -> Prop) : Prop :=
   let A := legal_agent (game_of (skeleton M)) (pol_of (skeleton M) q) in
-  if agent_owns q max then exists a, A a /\ worth (Play a (truth M theta))
-  else forall a, A a -> worth (Play a (truth M theta)).
+  let worth a := means (fun k => true_value M theta a k [] (initial (shape M)))
+                       (fun k => missed (game_of (skeleton M)) (Play a (truth M theta)) k [] (initial (shape M))) in
+  if agent_owns q max then exists a, A a /\ worth a else forall a, A a -> worth a.
 Definition true_stated (M : model) (theta : nat -> R) (q : question) (complement : bool) (lower upper : option Q) : Prop :=
   let (l, u) := if complement then (less upper, less lower) else (lower, upper) in
-  true_bound M theta q true (worth_low (skeleton M) l) /\
-  match u with Some u => true_bound M theta q false (worth_high (skeleton M) u) | None => True end.
+  true_bound M theta q true (fun f m => low_means (shape M) f m l) /\
+  match u with Some u => true_bound M theta q false (fun f m => high_means (shape M) f m u) | None => True end.
 
 (* What is seen: (state, choice) and the outcome, latest first. *)
 Definition seen := log (nat * nat) nat.

@@ -45,10 +45,8 @@ Definition high_means (p : problem) (f m : nat -> R) (b : Q) : Prop :=
   | None, Average => at_most (fun k => f k / INR k) b
   | None, _ => at_most f b
   end.
-Definition worth_low (p : problem) (b : option Q) (P : play) : Prop :=
-  low_means p (fun k => value (game_of p) P k [] (initial p)) (fun k => missed (game_of p) P k [] (initial p)) b.
-Definition worth_high (p : problem) (b : Q) (P : play) : Prop :=
-  high_means p (fun k => value (game_of p) P k [] (initial p)) (fun k => missed (game_of p) P k [] (initial p)) b.
+Definition worth (p : problem) (means : (nat -> R) -> (nat -> R) -> Prop) (P : play) : Prop :=
+  means (fun k => value (game_of p) P k [] (initial p)) (fun k => missed (game_of p) P k [] (initial p)).
 
 (* Those who want a bound ([max]: the maximisers) can make sure of it, whatever the others do. *)
 Definition guaranteed (p : problem) (q : question) (max : bool) (worth : play -> Prop) : Prop :=
@@ -67,5 +65,5 @@ Definition guaranteed (p : problem) (q : question) (max : bool) (worth : play ->
 Definition less (b : option Q) : option Q := option_map (fun b => Qminus 1 b) b.
 Definition stated (p : problem) (q : question) (complement : bool) (lower upper : option Q) : Prop :=
   let (l, u) := if complement then (less upper, less lower) else (lower, upper) in
-  guaranteed p q true (worth_low p l) /\
-  match u with Some u => guaranteed p q false (worth_high p u) | None => True end.
+  guaranteed p q true (worth p (fun f m => low_means p f m l)) /\
+  match u with Some u => guaranteed p q false (worth p (fun f m => high_means p f m u)) | None => True end.

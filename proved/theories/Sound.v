@@ -9,6 +9,8 @@ Ltac split_andb H :=
 
 (* ---------- The bounds, in one game ---------- *)
 
+Notation worth_low p b := (worth p (fun f m => low_means p f m b)).
+Notation worth_high p b := (worth p (fun f m => high_means p f m b)).
 (* What the numbers of hints must be: bounds of the means that one step compares. *)
 Definition these (K j : nat) (h : hist) : Prop := Nat.min (length h) K = j.
 Definition supported_low (G : game) (K : nat) (n : hist -> nat -> nat -> nat -> R) (hs : hints) : Prop :=
@@ -594,23 +596,25 @@ Proof.
   { intros g H eps He. destruct (H eps He) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). lra. }
   destruct (last p); [intros; lra|]. destruct (kind_of p); auto. intros [V H]. auto.
 Qed.
-Lemma low_ext p f f' m m' b : (forall k, f k = f' k) -> (forall k, m k = m' k) -> low_means p f m b -> low_means p f' m' b.
+Lemma average_le (f f' : nat -> R) k : (1 <= k)%nat -> f k <= f' k -> f k / INR k <= f' k / INR k.
+Proof. intros Hk H. apply Rmult_le_compat_r; [|exact H]. left. apply Rinv_0_lt_compat. apply lt_0_INR. lia. Qed.
+Lemma low_more p f f' m m' b : (forall k, f k <= f' k) -> (forall k, m k = m' k) -> low_means p f m b -> low_means p f' m' b.
 Proof.
-  intros Ef Em. unfold low_means. assert (A : forall g g', (forall k, g k = g' k) -> at_least g b -> at_least g' b).
+  intros Ef Em. unfold low_means. assert (A : forall g g', (forall k, (1 <= k)%nat -> g k <= g' k) -> at_least g b -> at_least g' b).
   { intros g g' E. destruct b as [b|]; simpl; intros H e; [intros He; destruct (H e He) as (k0 & H0)|destruct (H e) as (k0 & H0)];
-      exists k0; intros k Hk; rewrite <- E; auto. }
-  destruct (last p); [destruct b; auto; now rewrite Ef|].
-  assert (Ea : forall k, f k / INR k = f' k / INR k) by (intros k; now rewrite Ef).
-  destruct (kind_of p); try (apply A; assumption). intros H V. apply (A f f' Ef), H. intros eps He. destruct (V eps He) as (k0 & H0). exists k0.
-  intros k Hk. rewrite Em. auto.
+      exists (S k0); intros k Hk; specialize (H0 k ltac:(lia)); specialize (E k ltac:(lia)); lra. }
+  destruct (last p) as [n|]; [destruct b; auto; specialize (Ef n); lra|].
+  assert (Ea : forall k, (1 <= k)%nat -> f k / INR k <= f' k / INR k) by (intros k Hk; now apply average_le).
+  destruct (kind_of p); try (apply A; auto; fail). intros H V. apply (A f f'); [auto|]. apply H. intros eps He.
+  destruct (V eps He) as (k0 & H0). exists k0. intros k Hk. rewrite Em. auto.
 Qed.
-Lemma high_ext p f f' m m' b : (forall k, f k = f' k) -> (forall k, m k = m' k) -> high_means p f m b -> high_means p f' m' b.
+Lemma high_less p f f' m m' b : (forall k, f' k <= f k) -> (forall k, m k = m' k) -> high_means p f m b -> high_means p f' m' b.
 Proof.
-  intros Ef Em. unfold high_means. assert (A : forall g g', (forall k, g k = g' k) -> at_most g b -> at_most g' b).
-  { intros g g' E H e He. destruct (H e He) as (k0 & H0). exists k0. intros k Hk. rewrite <- E; auto. }
-  destruct (last p); [now rewrite Ef|].
-  assert (Ea : forall k, f k / INR k = f' k / INR k) by (intros k; now rewrite Ef).
-  destruct (kind_of p); try (apply A; assumption). intros [V H]. split; [|now apply (A f f' Ef)].
+  intros Ef Em. unfold high_means. assert (A : forall g g', (forall k, (1 <= k)%nat -> g' k <= g k) -> at_most g b -> at_most g' b).
+  { intros g g' E H e He. destruct (H e He) as (k0 & H0). exists (S k0). intros k Hk. specialize (H0 k ltac:(lia)). specialize (E k ltac:(lia)). lra. }
+  destruct (last p) as [n|]; [specialize (Ef n); lra|].
+  assert (Ea : forall k, (1 <= k)%nat -> f' k / INR k <= f k / INR k) by (intros k Hk; now apply average_le).
+  destruct (kind_of p); try (apply A; auto; fail). intros [V H]. split; [|apply (A f f'); auto].
   intros eps He. destruct (V eps He) as (k0 & H0). exists k0. intros k Hk. rewrite <- Em. auto.
 Qed.
 
@@ -640,7 +644,7 @@ Lemma low_of_all a n : match b with Some b => Qle_bool b 0 && never_negative p |
   legal_agent (game_of p) (pol_of p q) a -> legal_nature (game_of p) n -> worth_low p b (Play a n).
 Proof.
   pose proof (posed p q PL) as WP. intros H LA LN. destruct b as [b'|]; [|discriminate]. apply andb_prop in H.
-  destruct H as [Hb NN]. apply Qle_bool_R in Hb. rewrite Q2R_0 in Hb. unfold worth_low, low_means.
+  destruct H as [Hb NN]. apply Qle_bool_R in Hb. rewrite Q2R_0 in Hb. unfold worth, low_means.
   assert (N : forall k, Q2R b' <= value (game_of p) (Play a n) k [] (initial p)).
   { intros k. pose proof (never_below p q PL a n NN LA LN k [] (initial p) (initial_in p WP)). lra. }
   assert (A : at_least (fun k => value (game_of p) (Play a n) k [] (initial p)) (Some b')).
@@ -656,9 +660,9 @@ Lemma low_of_hints a n : check_low p AR (rule_for p q true hs) hs = true ->
     match b with Some b => Qle_bool b (x hs 0 (initial p)) | None => false end = true ->
   legal_agent AR (rule_for p q true hs) a -> legal_nature AR n -> supported_low AR (horizon p) n hs -> worth_low p b (Play a n).
 Proof.
-  pose proof (posed p q PL) as WP. intros H H0 LA LN Sp. unfold worth_low.
-  apply (low_ext p (fun k => value AR (Play a n) k [] (initial p)) _ (fun k => missed AR (Play a n) k [] (initial p))).
-  - intros k. apply arena_value.
+  pose proof (posed p q PL) as WP. intros H H0 LA LN Sp. unfold worth.
+  apply (low_more p (fun k => value AR (Play a n) k [] (initial p)) _ (fun k => missed AR (Play a n) k [] (initial p))).
+  - intros k. right. apply arena_value.
   - intros k. apply arena_missed.
   - apply orb_prop in H0. destruct H0 as [H0|H0].
     + apply andb_prop in H0. destruct H0 as [M U].
@@ -686,7 +690,7 @@ Lemma high_of_all a n : is_probability p && Qle_bool 1 b = true ->
   legal_agent (game_of p) (pol_of p q) a -> legal_nature (game_of p) n -> worth_high p b (Play a n).
 Proof.
   pose proof (posed p q PL) as WP. intros H LA LN. apply andb_prop in H. destruct H as [IP Hb]. apply Qle_bool_R in Hb.
-  rewrite Q2R_1 in Hb. unfold worth_high, high_means.
+  rewrite Q2R_1 in Hb. unfold worth, high_means.
   assert (N : forall k, value (game_of p) (Play a n) k [] (initial p) <= Q2R b).
   { intros k. pose proof (never_above p q PL a n IP LA LN k [] (initial p) (initial_in p WP)). lra. }
   assert (A : at_most (fun k => value (game_of p) (Play a n) k [] (initial p)) b).
@@ -697,9 +701,9 @@ Lemma high_of_hints a n : check_high p AR (rule_for p q false hs) hs = true -> n
   Qle_bool (x hs 0 (initial p)) b = true ->
   legal_agent AR (rule_for p q false hs) a -> legal_nature AR n -> supported_high AR (horizon p) n hs -> worth_high p b (Play a n).
 Proof.
-  pose proof (posed p q PL) as WP. intros H H0 H1 LA LN Sp. unfold worth_high.
-  apply (high_ext p (fun k => value AR (Play a n) k [] (initial p)) _ (fun k => missed AR (Play a n) k [] (initial p))).
-  - intros k. apply arena_value.
+  pose proof (posed p q PL) as WP. intros H H0 H1 LA LN Sp. unfold worth.
+  apply (high_less p (fun k => value AR (Play a n) k [] (initial p)) _ (fun k => missed AR (Play a n) k [] (initial p))).
+  - intros k. right. symmetry. apply arena_value.
   - intros k. apply arena_missed.
   - apply high_weaker with (b := x hs 0 (initial p)); [now apply Qle_bool_R|].
     apply (core_high p AR (rule_for p q false hs) (Play a n) hs LA LN); auto.

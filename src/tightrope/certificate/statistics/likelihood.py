@@ -95,7 +95,9 @@ class Forms:
 
     def __init__(self, about: Learned):
         self.about, self.space = about, about.space
-        linear, constant = about.space.table(RATIONAL, about.polynomials)
+        met = set(about.used)  # of rewards nothing is predicted, and they need not be affine here
+        forms = [polynomial if e in met else {} for e, polynomial in enumerate(about.polynomials)]
+        linear, constant = about.space.table(RATIONAL, forms)
         self.doubles = RATIONAL.floats(linear), RATIONAL.floats(constant)
         spend_sums("expressions in coordinates", 2 * linear.size, [[*linear.flat, *constant.flat]])
         self.whole, self.common = over_common(np.concatenate([linear, constant[:, None]], axis=1))
@@ -111,7 +113,7 @@ class Likelihood:
 
     def __init__(self, forms: Forms, data: Data, delta: Fraction):
         self.forms, about = forms, forms.about
-        self.unknown = np.flatnonzero(about.unknown)
+        self.unknown = np.array([e for e in about.used if about.unknown[e]], dtype=np.int64)
         if data.batches * (len(self.unknown) * about.space.size + 1) > MOST_WORK:
             raise ValueError("there are more batches and expressions than this program checks")
         shares, threshold = self._shares(data, delta)

@@ -35,7 +35,7 @@ MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
 OF_INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
 JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", "slab", "slab of the best"))
-METHODS = (*OF_INTERVALS, "weissman", "likelihood", "slab", "ellipsoid", *JOINT)
+METHODS = (*OF_INTERVALS, "weissman", "likelihood", "slab", "slab of the difference", "ellipsoid", *JOINT)
 MOST_WORK = 2 * 10**7
 NOT_READ = 3
 CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
@@ -1123,7 +1123,7 @@ class Data:
         require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
         self._read_episodes(own)
         self._read_prior(own)
-        unread = self.first in ("slab", "ellipsoid") or self.second.startswith("slab")
+        unread = self.first.startswith("slab") or self.first == "ellipsoid" or self.second.startswith("slab")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )

@@ -43,8 +43,8 @@ is said: whatever is then added and multiplied is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
@@ -493,28 +493,30 @@ def model_misfit(walk: PolicyChain, ball: Ball, model: ValueModel) -> BoolArray:
 
 def take_steps(
     objective: CertifiedObjective,
-    walk: PolicyChain,
-    ball: Ball,
+    walks: Iterable[tuple[int, PolicyChain, Ball]],
     model: ValueModel,
     known: BoolArray,
-    steps: int,
+    signs: Sequence[int],
 ) -> tuple[ValueModel, BoolArray]:
-    """The model so many steps earlier, and where it is one; the walk is over all states.
+    """The model before all steps of the walks, the last one first, and where it is one; a walk is over all
+    states. Values of the states of a difference's second policy have the sign −1.
 
     A state visited after `step` steps counts as a target from lower_steps on, where steps are bounded.
     """
-    target = None if objective.steps is None else objective.target
-    for step in range(steps - 1, -1, -1):
+    target = None if objective.steps is None or objective.kind != "UNTIL" else objective.target
+    for step, walk, ball in walks:
         model = _one_step(walk, ball, model)
         known = np.logical_and.reduceat(known[walk.successor], walk.start[:-1])
-        decided = []
-        if objective.kind == "UNTIL" and objective.allowed is not None:
-            decided.append((~objective.allowed, 0))
-        if objective.kind == "UNTIL" and target is not None and step >= objective.lower_steps:
-            decided.append((target, 1))
-        for where, value in decided:
-            model.coefficient[where], model.error[where], known[where] = 0, 0, True
-            model.coefficient[where, 0] = value
+        for side, sign in enumerate(signs):
+            own = slice(side * len(known) // len(signs), (side + 1) * len(known) // len(signs))
+            decided = []
+            if objective.kind == "UNTIL" and objective.allowed is not None:
+                decided.append((~objective.allowed, 0))
+            if target is not None and step >= objective.lower_steps:
+                decided.append((target, sign))
+            for where, value in decided:
+                model.coefficient[own][where], model.error[own][where], known[own][where] = 0, 0, True
+                model.coefficient[own][where, 0] = value
     return model, known
 
 
@@ -701,6 +703,10 @@ def _shifted(table: Any, bits: int) -> Any:
     return table >> bits if bits >= 0 else table << -bits
 
 
+Side = tuple[Space, CertifiedProblem, Claim]
+"""What a policy's chain is made of."""
+
+
 class CoupledCheck:
     """The links of one proof about a claim, whose vectors bound the value.
 
@@ -732,13 +738,32 @@ class CoupledCheck:
         if len(hints.value) != (0 if vectors.lower is None else len(hints.node)):
             raise ValueError("models do not fit the proofs")
         self.claim, self.initial = link.certificate.claims[hints.claim], [problem.graph.initial]
-        self.about = link.space, problem, self.claim
+        self.sides: list[Side] = [(link.space, problem, self.claim)]
+        self.signs = [1]
         self.walk = self.chain(self.n, self.state)
         self._walks = {(self.n, False): self.walk}
 
-    def chain(self, n: Arithmetic, states: OffsetArray) -> PolicyChain:
-        """The policy's chain from these states."""
-        return PolicyChain.of(n, *self.about, states)
+    def chain(self, n: Arithmetic, states: OffsetArray, sides: Sequence[Side] | None = None) -> PolicyChain:
+        """The policy's chain from these states; `sides` where it is not what it is at last."""
+        return PolicyChain.of(n, *(sides or self.sides)[0], states)
+
+    def walks(
+        self, n: Arithmetic, walk: PolicyChain, shape: tuple[Any, Any, Any]
+    ) -> Iterator[tuple[int, PolicyChain, Ball]]:
+        """For every step, the last one first, the chain of what is done there, over all states."""
+        from tightrope.certificate.special import choices_by_step
+
+        ball, sides = Ball.of(walk, *shape), self.sides
+        for steps in zip(*(choices_by_step(claim, self.steps) for _, _, claim in sides), strict=True):
+            if any(choice is not None for _, choice in steps):
+                sides = [
+                    (space, problem, claim if choice is None else replace(claim, choice=choice))
+                    for (space, problem, claim), (_, choice) in zip(sides, steps, strict=True)
+                ]
+                spend("models of the value", 200 * self.graph.transitions, 320 if n.exact else 0)
+                walk = self.chain(n, walk.state, sides)
+                ball = Ball.of(walk, *shape)
+            yield steps[0][0], walk, ball
 
     def checks(self, ends: ValueEnds) -> tuple[list[Check], ValueEnds]:
         """All checks in order, and the bounds that follow beside those `ends` of the vectors."""
@@ -822,12 +847,13 @@ class CoupledCheck:
         """Bounds of the value at the initial state over a cell whose model encloses it, where it is known."""
         hints, shape, initial = self.hints, self.shape(proof), self.initial
         if (n, self.steps > 0) not in self._walks:
-            states = np.arange(self.graph.states) if self.steps else self.state
+            states = np.arange(self.graph.states * len(self.sides)) if self.steps else self.state
             self._walks[n, self.steps > 0] = self.chain(n, states)
         walk, (model, known) = self._walks[n, self.steps > 0], self.model(proof)
         ball = Ball.of(walk, *shape)
         if self.steps:
-            model, known = take_steps(self.objective, walk, ball, model, known, self.steps)
+            steps = self.walks(n, walk, shape)
+            model, known = take_steps(self.objective, steps, model, known, self.signs)
         if not known[initial].all():
             return None
         low, high = polynomial_ends(ball, model, initial, shape[0])

@@ -6,6 +6,7 @@ so a proof about V_1(x) − V_2(x) holds where the region does (`tightrope.certi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, isfinite
 
@@ -16,58 +17,70 @@ from tightrope.certificate.coupled import (
     CoupledCheck,
     CoupledHints,
     PolicyChain,
+    Side,
     ValueEnds,
     coupled_ends,
 )
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import Arithmetic
-from tightrope.certificate.problem import Certificate
+from tightrope.certificate.problem import Certificate, ValueHints
 from tightrope.certificate.verdict import Check, Contradiction
 from tightrope.numerics.arrays import OffsetArray
 
 
 class DifferenceCheck(CoupledCheck):
-    """The links of a proof about the difference of two policies' values, without a bound on the steps.
+    """The links of a proof about the difference of two policies' values.
 
     States are those of both policies' chains side by side, the second's numbered after the first's, whose
     values are negated: rewards, decided values, and so V itself. The two chains do not meet, so the models of
-    both are enclosed as before, and the sum of V at the two initial states is the difference. Where the
-    question is `complement`, 1 − V_1 − (1 − V_2) = V_2 − V_1: the two change places.
+    both are enclosed as before, steps are made on both at once, each by what its policy does there, and the
+    sum of V at the two initial states is the difference. Where the question is `complement`,
+    1 − V_1 − (1 − V_2) = V_2 − V_1: the two change places.
     """
 
     def __init__(self, link: Learned, hints: CoupledHints):
         pair = link.certificate.claims[hints.claim].pair
         objective, states = link.problem.objective, link.problem.graph.states
-        if pair is None or objective.steps is not None or objective.lower_steps or link.hints.region is None:
-            raise ValueError("a coupled proof of a difference over no region, or with a bound on the steps")
+        if pair is None or link.hints.region is None:
+            raise ValueError("a coupled proof of a difference over no region")
         if objective.earned is not None or link.problem.denominator is not None:
             raise ValueError("a coupled proof about rewards with parameters, or quotients")
         self.hints, self.objective, self.graph = hints, objective, link.problem.graph
-        self.n, self.steps, self.state = link.n, 0, hints.state
+        self.n, self.steps, self.state = link.n, objective.lower_steps, hints.state
         self.cells = Cells(hints, link.projection.writer, link.projection.box)
         if hints.point.shape[1] != link.space.size or hints.state.max(initial=0) >= 2 * states:
             raise ValueError("a coupled proof does not fit the coordinates or the states")
-        if len(hints.value) != len(hints.node):
+        by_steps = objective.steps is not None
+        if len(hints.value) != (0 if by_steps else len(hints.node)):
             raise ValueError("models do not fit the proofs")
         self.claim, self.initial = link.certificate.claims[hints.claim], [self.graph.initial]
         self.initial.append(states + self.graph.initial)
         sides = [int(one) for one in (pair[::-1] if objective.complement else pair)]
         self.sides = [(link.space, link.problem, link.certificate.claims[side]) for side in sides]
+        self.signs = [1, -1]
         finite, decided, value = [], [], []
-        for side, sign in zip(sides, (1.0, -1.0), strict=True):
-            vectors = link.certificate.values[side]
-            assert vectors.lower is not None and vectors.upper is not None
-            finite.append(np.isfinite(vectors.upper))
-            decided.append((vectors.lower == vectors.upper) & finite[-1])
-            value.append(np.where(decided[-1], sign * np.where(decided[-1], vectors.lower, 0.0), 0.0))
+        for side, sign in zip(sides, self.signs, strict=True):
+            if by_steps:
+                reached = (
+                    np.zeros(states) if objective.target is None else objective.target.astype(np.float64)
+                )
+                known = ValueHints(lower=reached, upper=reached)
+            else:
+                known = link.certificate.values[side]
+            assert known.lower is not None and known.upper is not None
+            finite.append(np.isfinite(known.upper))
+            decided.append((known.lower == known.upper) & finite[-1])
+            value.append(sign * np.where(decided[-1], known.lower, 0.0))
         self.finite, self.decided, self.value = (np.concatenate(part) for part in (finite, decided, value))
+        if by_steps:
+            self.steps, self.state = objective.steps or 0, hints.state[:0]
         self.walk = self.chain(self.n, self.state)
         self._walks = {(self.n, False): self.walk}
 
-    def chain(self, n: Arithmetic, states: OffsetArray) -> PolicyChain:
-        count = self.graph.states
-        one = PolicyChain.of(n, *self.sides[0], states[states < count])
-        two = PolicyChain.of(n, *self.sides[1], states[states >= count] - count)
+    def chain(self, n: Arithmetic, states: OffsetArray, sides: Sequence[Side] | None = None) -> PolicyChain:
+        count, (first, second) = self.graph.states, sides or self.sides
+        one = PolicyChain.of(n, *first, states[states < count])
+        two = PolicyChain.of(n, *second, states[states >= count] - count)
         return PolicyChain(
             n,
             states,

@@ -45,6 +45,7 @@ METHODS = {
     "weissman": Method("balls", fixed=True),
     "likelihood": Method("likelihood", ordered=True),
     "slab": Method("slab", ordered=True),
+    "slab of the difference": Method("slab", ordered=True),
     "ellipsoid": Method("ellipsoid"),
     **{
         f"{first}+{second}": Method("joint", fixed=first != "beta-binomial", ordered=True)
@@ -159,8 +160,9 @@ class Data:
 
     @property
     def bets(self) -> bool:
-        """Whether it is bet on a policy's value: on a given one's, if there is one, unless on the best."""
-        return self.method.partition("+")[2].startswith("slab") or self.method == "slab"
+        """Whether it is bet on a policy's value: on a given one's, if there is one, unless on the best; or on
+        what the best one gains over the given one."""
+        return self.method.rpartition("+")[2].startswith("slab")
 
     @property
     def total_delta(self) -> float:

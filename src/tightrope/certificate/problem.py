@@ -192,7 +192,7 @@ class CertifiedProblem:
         earned = self.objective.earned
         if max(self.expression.max(initial=0), 0 if earned is None else earned.max()) >= len(polynomial):
             return "an expression's number is out of range"
-        if earned is not None and self.data is not None and self.data.method == "slab":
+        if earned is not None and self.data is not None and self.data.method.startswith("slab"):
             return "a slab has no rewards with parameters"
         costs = None if self.data is None else self.data.costs
         if costs is not None and (
@@ -341,8 +341,8 @@ class Certificate:
     def _misfit_of_pair(self, number: int, pair: OffsetArray, hints: ValueHints) -> str | None:
         if any(one >= number or self.claims[one].policy not in ("fixed", "randomised") for one in pair):
             return "a difference is that of two policies of claims before it"
-        if self.problem.objective.kind in RUNS or any(self.claims[i].earlier is not None for i in pair):
-            return "a difference of averages, or of policies with memory or by steps"
+        if self.problem.objective.kind in RUNS:
+            return "a difference of averages, or of policies with memory"
         if any(getattr(hints, name) is not None for name, _ in list_fields(hints)):
             return "vectors beside a difference"
         return None

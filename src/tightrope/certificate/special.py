@@ -23,6 +23,7 @@ on.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -169,24 +170,35 @@ def mix(game: Game, per_choice: BoundVector, upward: bool) -> BoundVector:
     return BoundVector(mean, np.logical_or.reduceat(used & per_choice.infinite, starts)).within(n, upward)
 
 
+def choices_by_step(claim: Claim, steps: int) -> Iterator[tuple[int, OffsetArray | None]]:
+    """Every step from the last one to the first, and the policy's choices where they are others than after
+    it; None where they are not."""
+    current, place = claim.choice, 0
+    for step in range(steps - 1, -1, -1):
+        end = place
+        if claim.earlier is not None and current is not None:
+            end += int(np.searchsorted(-claim.earlier[place:, 0], -step, side="right"))
+        if end > place:
+            assert claim.earlier is not None and current is not None
+            current = current.copy()
+            current[claim.earlier[place:end, 1]] = claim.earlier[place:end, 2]
+        yield step, current if end > place else None
+        place = end
+
+
 def value_of_steps(
     whole: Game, game: Game, claim: Claim, upward: bool, after: BoundVector | None = None
 ) -> BoundVector:
     """A backup for every step that is counted, from the last one to the first: of the whole value where steps
     are bounded, else of the value `after` those steps. A state visited after `step` steps counts as a target
     from lower_steps on."""
-    objective, n, current, place = game.objective, game.n, claim.choice, 0
+    objective, n = game.objective, game.n
     steps, value = objective.lower_steps, after
     if value is None:
         target = np.zeros(game.states) if objective.target is None else objective.target
         steps, value = objective.steps or 0, BoundVector.of(n, target.astype(np.float64))
-    for step in range(steps - 1, -1, -1):
-        if claim.earlier is not None and current is not None:
-            end = place + int(np.searchsorted(-claim.earlier[place:, 0], -step, side="right"))
-            if end > place:
-                current = current.copy()
-                current[claim.earlier[place:end, 1]] = claim.earlier[place:end, 2]
-                place, game = end, whole.of_policy(current)
+    for step, current in choices_by_step(claim, steps):
+        game = game if current is None else whole.of_policy(current)
         value = game.best(game.choices(value, upward), upward)
         number, infinite = n.trim(value.number, upward), value.infinite
         if objective.kind == "UNTIL":

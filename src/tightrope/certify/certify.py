@@ -151,11 +151,6 @@ def learned_certificate(
 def certificate_of_difference(comparison: Comparison) -> Certificate:
     """The certificate of the best policy of a comparison: its value, the baseline's, and the difference."""
     result = comparison.as_result()
-    if result.decisions.bets:
-        raise InputError(
-            "certificates do not hold bets on a difference, which a slab makes here",
-            hint="leave the region out",
-        )
     about = {"model_hash": comparison.problem.base.hash(), "property": comparison.problem.text}
     return certificate_of(result, comparison.counts, about, comparison.best.value)
 

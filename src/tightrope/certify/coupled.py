@@ -116,10 +116,10 @@ def _proof(
     """The proof of one claim and the tighter claim; None where nothing is proved or it would be too large."""
     assert value.chain is not None
     size, objective = link.space.size, link.problem.objective
-    if value.chain.second is not None and (objective.steps is not None or objective.lower_steps):
-        return None
-    state, row = _open_states(link, claim, value)
     by_steps = objective.steps is not None
+    if objective.lower_steps and not by_steps and not value.chain.phases:
+        return None  # unrolled: models would be those of steps
+    state, row = _open_states(link, claim, value)
     held = 0 if by_steps else len(state) * len(tree.nodes)
     if held * (2 + size + packed_size(size)) > MOST_NUMBERS:
         return None
@@ -165,6 +165,8 @@ def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[Offset
     assert value.chain is not None
     chain, certificate = value.chain, link.certificate
     rows = np.flatnonzero(~chain.fixed)
+    if link.problem.objective.steps is not None:  # the checker makes the steps, and needs no models
+        return rows[:0].astype(np.int64), rows[:0]
     numbers: list[int] = [claim]
     pair = certificate.claims[claim].pair
     if pair is not None:
@@ -237,7 +239,7 @@ def _write(
     hulls = [part.hull for part in parts]
     models = [] if by_steps else [_model(value, part, row) for part in parts]
     fields: dict[str, Any] = {
-        name: np.array([model[i] for model in models]).reshape(-1, *getattr(blank, name).shape[1:])
+        name: np.array([model[i] for model in models]).reshape(len(models), *getattr(blank, name).shape[1:])
         for i, name in enumerate(("value", "slope", "curve", "error"))
     }
     return replace(
@@ -253,7 +255,7 @@ def _write(
         point=np.concatenate([blank.point, *(hull.points for hull in hulls)]),
         centre=np.array([hull.centre for hull in hulls]).reshape(-1, blank.centre.shape[1]),
         axes=np.array([hull.axes for hull in hulls]).reshape(-1, *blank.axes.shape[1:]),
-        dual=np.array(duals).reshape(-1, blank.dual.shape[1]),
+        dual=np.array(duals).reshape(len(duals), blank.dual.shape[1]),
         **fields,
     )
 
@@ -267,7 +269,8 @@ def _model(
     if len(hull.points):
         radius = float(np.sqrt((hull.points**2).sum(axis=1).max())) * (1 + 1e-12)
         assert value.chain is not None
-        model = expand(value.chain, value.functions, hull.centre, hull.axes, radius, spare=_SPARE_DEFECT)
+        after = replace(value.chain, phases=())  # of all steps, which the checker makes
+        model = expand(after, value.functions, hull.centre, hull.axes, radius, spare=_SPARE_DEFECT)
     if model is None:
         return np.zeros(count), np.zeros((count, size)), np.zeros((count, packed_size(size))), np.zeros(count)
     left, right = np.triu_indices(size)

@@ -149,7 +149,7 @@ def _certificate_of(
     _refuse_open(result, counts)
     if result.value is not None:
         refuse_steps(result.value.policy, result.objective)
-    proved = prove_sets(result, counts, question, seen)
+    proved = prove_sets(result, counts, question, seen, difference is not None)
     draft, events, link, proof, projected = (
         proved.draft,
         proved.events,
@@ -238,13 +238,18 @@ class ProvedSets:
 
 
 def prove_sets(
-    result: LearningResult, counts: Counts, question: Asked | None, seen: ObservedOutcomes | None
+    result: LearningResult,
+    counts: Counts,
+    question: Asked | None,
+    seen: ObservedOutcomes | None,
+    gains: bool = False,
 ) -> ProvedSets:
-    """From data, or the domain, to bounds of expressions; refused where no confidence holds."""
+    """From data, or the domain, to bounds of expressions; refused where no confidence holds. `gains`: bets
+    are on what is gained over the given policy."""
     _refuse_open(result, counts)
     first, region = result.robust.solutions[0], result.region if result.contradiction is None else None
     sets = result.sets.narrow or replace(result.sets, lower=first.kernel.lower, upper=first.kernel.upper)
-    draft, events = _draft(result, counts, question, seen)
+    draft, events = _draft(result, counts, question, seen, gains)
     wanted = _expression_bounds(result, sets)
     link = Learned(draft, FLOAT64)
     if isinstance(region, Polytope) and region.slab is not None:
@@ -274,10 +279,16 @@ def words_of(result: LearningResult) -> dict[str, str]:
 
 
 def _draft(
-    result: LearningResult, counts: Counts, question: Asked | None, seen: ObservedOutcomes | None
+    result: LearningResult,
+    counts: Counts,
+    question: Asked | None,
+    seen: ObservedOutcomes | None,
+    gains: bool,
 ) -> tuple[Certificate, EventMap | None]:
     """The problem and the intervals of events or transitions; of claims only whose policy is given."""
     data, support = data_of(result, counts), result.assumed_support
+    if gains and data is not None and data.bets:
+        data = replace(data, method="slab of the difference")
     if question is None:
         problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
     else:

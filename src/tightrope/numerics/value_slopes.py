@@ -159,7 +159,7 @@ def _in_one_pass(question: GraphQuestion, probability: FloatArray) -> OffsetArra
     order = np.argsort(layers, kind="stable")
     order = order[~held[order]]
     ends = np.flatnonzero(np.diff(layers[order], append=-1)) + 1
-    for begin, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
+    for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False):
         states = order[begin:end]
         choices, choice_start = spread(question.choice_start, states)
         moves, move_start = spread(question.transition_start, choices)

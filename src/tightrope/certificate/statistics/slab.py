@@ -62,6 +62,7 @@ from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetTable, TargetPolicy
 from tightrope.numerics.question import GraphQuestion
+from tightrope.numerics.value_slopes import value_slopes
 
 MOST_WORK = 3 * 10**7
 PILOT_SHARE, LEAST_PILOT, OPEN_PILOT, RENEWED_AFTER = 0.03, 5, 10, 1.5
@@ -148,7 +149,8 @@ class PlacedBets:
     """stake[side, scale, number, outcome] stood while outcomes were seen[number, outcome] times.
 
     Side 0 looks for the lower end of the reported value, side 1 for the upper one; `sides` are bet on: both
-    ends of a given policy's value, else the one that the agent wants to move.
+    ends of a given policy's value, else the one that the agent wants to move, of the best policy's value or
+    of what that gains over the given one.
     """
 
     def __init__(self, forms: Forms, data: Data, given: FloatArray | None, delta: Fraction):
@@ -157,9 +159,14 @@ class PlacedBets:
         problem, space, outcomes, expression = about.problem, about.space, about.outcomes, about.expression
         question = _question(problem)
         best = (given is None and data.has_intervals) or data.method.endswith("best")
-        self.sides = (0, 1) if given is not None else (int(question.maximises == question.complement),)
-        given = None if best else given
-        self.given = given is not None
+        gains = data.method.endswith("difference")
+        if gains and given is None:
+            raise ValueError("bets on a difference to no policy")
+        one = given is None or gains
+        self.sides = (int(question.maximises == question.complement),) if one else (0, 1)
+        usual, given = (given, None) if gains else (None, None if best else given)
+        self.whose = "best" if given is None else "given"
+        self.whose = f"the {self.whose} policy" + (", less the given one" if gains else "")
         self.schedule = BetSchedule.of(data, sizes_of(data))
         placed, scales = self.schedule.placed, self.schedule.scales
         self.guard, self.side = levels(delta, len(self.sides) == 2, len(space.free), best)
@@ -184,7 +191,11 @@ class PlacedBets:
             probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
             slopes = policy.slopes(probability, self.schedule.share(number))
             if slopes is not None:
-                along = np.bincount(expression[slopes[0]], slopes[1], len(linear)) @ linear @ jacobian
+                along = np.bincount(expression[slopes[0]], slopes[1], len(linear)) @ linear
+                less = None if usual is None else value_slopes(question, usual, probability)
+                if less is not None:
+                    along = along - np.bincount(expression[less[0]], less[1], len(linear)) @ linear
+                along = along @ jacobian
                 for scale, (amount, _) in enumerate(scales):
                     information = table.information(t, weight, amount / self.schedule.so_far[number])
                     for place, side in enumerate(self.sides):
@@ -217,8 +228,8 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     given = [claim.weights(choices) for claim in about.certificate.claims if claim.name == "given policy"]
     bets = PlacedBets(forms, data, given[0] if given else None, delta)
     guard, slab = Likelihood(forms, data, bets.guard), SlabRows(forms, bets)
-    fair, whose = not bets.unfair(about.outcomes), "the given" if bets.given else "the best"
-    words = f"placed {len(bets.schedule.placed)} times on {whose} policy, δ = {float(delta):g}"
+    fair = not bets.unfair(about.outcomes)
+    words = f"placed {len(bets.schedule.placed)} times on {bets.whose}, δ = {float(delta):g}"
     name = "every bet follows from the batches before it, and is no better than fair"
     check = Check(name, fair, words if fair else "stakes of a group of outcomes win on average")
     return Statements(check, {RowOrigin.CUT: guard, RowOrigin.SLAB: slab}, slab=slab, planned=guard.planned)

@@ -474,6 +474,12 @@ def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFi
     assert run([*words, "0.02", "--prop", f"{properties}#reach"]) == 0
     alone = json.loads(capsys.readouterr().out)
     assert alone["robust_policy"] == together[0]["robust_policy"]
+    earlier = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    for where in ("new", "out"):  # the last property is wrong: nothing of the first ones is written
+        assert run([*words, "0.03", "--prop", str(properties), "-o", str(tmp_path / where)]) == 2
+        assert "is true or false, but learning needs a value" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert earlier == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert run([*words, "0.02", "--prop", str(properties), "--certificate", str(tmp_path / "c")]) == 2
     assert "--certificate goes with one property, not 3" in capsys.readouterr().err
     assert run([*words, "0.02", "--prop", f"{properties}#other"]) == 2

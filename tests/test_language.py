@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tightrope as tr
@@ -78,6 +80,9 @@ def test_values(model: Any, text: str, expected: float) -> None:
         ('P>=1 [ "one" ]', "false"),
         ('Pmax>=0.1 [ F "one" {s<3} ]', "true"),
         ('Rmax=? [ F "end" ] = 1.0/0.0', "true"),
+        ('Rmin<1.0/0.0 [ F "end" ]', "true"),
+        ('R<1.0/0.0 [ F "end" ]', "false"),  # of every policy
+        ('Rmax>=1.0/0.0 [ F "end" ]', "true"),
     ],
 )
 def test_truths(model: Any, text: str, expected: str) -> None:
@@ -141,12 +146,46 @@ def test_timed_automata_have_digital_clocks() -> None:
     assert answer(timed, 'R{"time"}min=? [ F "done" ]') == (1.9 / 0.7, 1.9 / 0.7)
     assert answer(timed, 'R{"time"}max=? [ F "done" ]') == (5, 5)
     assert answer(timed, 'R{"energy"}min=? [ F "done" ]') == (10, 10)
+    for text, value in [  # one attempt in time, or two: the second ends after 1 + 3 + 1, or 2 + 5 + 2
+        ('Pmax=? [ F<=4 "done" ]', 0.7),
+        ('Pmax=? [ F<=5 "done" ]', 0.91),
+        ('Pmin=? [ F^{rew{"time"}<=8} "done" ]', 0.7),
+        ('Pmin=? [ F<=9 "done" ]', 0.91),
+        ('Pmax=? [ G<=8 !"done" ]', 0.3),
+        ("Pmax=? [ F>=3 s=0 ]", 0.3),
+    ]:
+        assert answer(timed, text) == (value, value)
     for text, message in [
-        ('Pmax=? [ F<=3 "done" ]', "of a timed automaton"),
+        ('Pmax=? [ F (F<=3 "done") ]', "of a timed automaton"),
+        ('Pmax=? [ F<3 "done" ]', "a bound on time with < or > is not one of digital clocks"),
+        ('Pmax=? [ F{"energy"}<=3 "done" ]', "of a timed automaton"),
         ("Pmax=? [ F x>=1 ]", "is a clock"),
     ]:
         with pytest.raises(tr.InputError, match=message):
             answer(timed, text)
+
+
+def test_rewards_called_time_that_are_not_time_bound_nothing(tmp_path: Path) -> None:
+    other = load_prism_text(TIMED + 'rewards "time" s=0 : 2; endrewards')
+    with pytest.raises(tr.InputError, match='the rewards "time" of this model are not its time'):
+        answer(other, 'Pmax=? [ F<=3 "done" ]')
+    file = parse_properties('"a": Pmax=? [ F "done" ]; "b": Pmin=? [ F<=9 "done" ];', "properties")
+    timed, chosen = load_prism_text(TIMED), replace(file, chosen=(1,))
+    query = read_query(file.properties[1], chosen, timed.structure)
+    bounds = check_query(query, timed.instantiate(), SolveOptions()).bounds
+    assert bounds == pytest.approx((0.91, 0.91))
+
+
+def test_time_as_a_reward_of_a_chain_is_its_time(tmp_path: Path) -> None:
+    text = "ctmc module m s : [0..1]; [] s=0 -> 2 : (s'=1); [] s=1 -> 1 : (s'=0); endmodule "
+    for rewards, expected in (("", 1 - np.exp(-2)), ('rewards "time" true : 1; endrewards', 1 - np.exp(-2))):
+        (tmp_path / "m.prism").write_text(text + rewards)
+        chain = tr.load(tmp_path / "m.prism")
+        assert answer(chain, 'P=? [ F^{rew{"time"}<=1} s=1 ]') == (expected, expected)
+    (tmp_path / "m.prism").write_text(text + 'rewards "time" true : 2; endrewards')
+    with pytest.raises(tr.InputError, match="bounds on rewards are not supported in continuous") as refused:
+        answer(tr.load(tmp_path / "m.prism"), 'P=? [ F^{rew{"time"}<=1} s=1 ]')
+    assert "F<=t a ] bounds the time itself" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize("guard", ["!(x<=1)", "(x<=1 => s=1)", "(x<=1)=false", "(x<=1 ? false : true)"])

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, UnsetType, structs
 
-from tightrope.atomic import atomic_write, explain_errors
+from tightrope.atomic import atomic_write
 from tightrope.cli.options import (
     parse_constants,
     refuse,
@@ -70,7 +70,16 @@ from tightrope.io.answers import (
     TimedLogFacts,
 )
 from tightrope.io.coding import to_plain, to_text
-from tightrope.io.output import CERTIFICATE, DRN, POLICY, OutputDirectory, OutputFile, claim, claim_file
+from tightrope.io.output import (
+    CERTIFICATE,
+    DRN,
+    POLICY,
+    OutputDirectory,
+    OutputFile,
+    appearing_together,
+    claim,
+    claim_file,
+)
 from tightrope.io.results import (
     CertificateFacts,
     CertifiedFacts,
@@ -176,11 +185,8 @@ def run(request: LearnRequest) -> None:
         )
     share = f"{request.delta:g}/{len(several)}"
     warn(f"{len(several)} properties: all answers hold together, each at δ = {share}")
-    if request.output is not None:
-        with explain_errors(request.output):
-            request.output.mkdir(exist_ok=True)
     troubles: list[str] = []
-    with gathering_json() if request.json else nullcontext():
+    with appearing_together(request.output), gathering_json() if request.json else nullcontext():
         for number, (file, each) in enumerate(several, start=1):
             place = file.properties.index(each) + 1
             text = file.file if Path(file.file).suffix in PROPERTY_SUFFIXES else file.source

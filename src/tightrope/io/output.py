@@ -79,6 +79,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -216,17 +217,26 @@ class OutputDirectory:
         token = secrets.token_hex(8)
         inside = self.path.is_dir()
         part = self.path / f".tightrope-{token}.part" if inside else _beside(self.path, token)
-        with explain_errors(self.path), _room(part):
+        with explain_errors(self.path), ExitStack() as room:
+            room.enter_context(_room(part))
             yield part
             files = {name: file_digest(part / name) for name in entries(part)}
             for name in files:
                 sync(part / name)
             new = Manifest(self.kind, {**files, **dict.fromkeys(live)})
-            if inside:
-                self._replace(part, new, first_gone)
+
+            def settle() -> None:
+                if inside:
+                    self._replace(part, new, first_gone)
+                else:
+                    new.save(part)
+                    self._appear(part)
+
+            if (waiting := _WAITING.get()) is None:
+                settle()
             else:
-                new.save(part)
-                self._appear(part)
+                waiting.append(settle)
+                _ROOMS.get().push(room.pop_all())
 
     def _appear(self, part: Path) -> None:
         try:
@@ -262,6 +272,35 @@ class OutputDirectory:
             f"{self.path} has changed since this run began, and is left alone",
             hint="another run may have written to it; name another directory",
         )
+
+
+_WAITING: ContextVar[list[Callable[[], None]] | None] = ContextVar("waiting", default=None)
+_ROOMS: ContextVar[ExitStack] = ContextVar("rooms")
+
+
+@contextmanager
+def appearing_together(folder: Path | None) -> Iterator[None]:
+    """Directories that are filled inside of the block take their places when it ends without an error: after
+    an error in a later one nothing is there of the earlier ones, nor a new `folder` of them."""
+    is_new = folder is not None and not folder.exists()
+    if folder is not None:
+        with explain_errors(folder):
+            folder.mkdir(exist_ok=True)
+    waiting: list[Callable[[], None]] = []
+    try:
+        with ExitStack() as rooms:
+            before = _WAITING.set(waiting), _ROOMS.set(rooms)
+            try:
+                yield
+            finally:
+                _WAITING.reset(before[0])
+                _ROOMS.reset(before[1])
+            for settle in waiting:
+                settle()
+    except BaseException:
+        if folder is not None and is_new and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
 
 
 def claim(path: str | Path, kind: str) -> OutputDirectory:

@@ -92,7 +92,10 @@ class TimedEvaluation(Evaluation):
 
     def _quantile(self, quantile: Quantile) -> StateBounds:
         row = CAPABILITIES[QueryKind.QUANTILE]
-        raise Complaint(f"{row.subject} not supported in continuous time", quantile.position)
+        raise Complaint(f"{row.subject} not supported in continuous time", quantile.position, _INSTEAD)
+
+
+_INSTEAD = "P=? [ F<=t a ] bounds the time itself; of chains R=? [ C<=t ] adds up what is earned until then"
 
 
 def _jumps(chain: CTMC | IntervalCTMC | MarkovAutomaton, highest_rewards: bool = True) -> MDP | IntervalMDP:
@@ -361,6 +364,7 @@ def time_bound(bound: StepBound, formulas: StateFormulas) -> TimeBound:
         raise Complaint(
             "bounds on rewards are not supported in continuous time",
             None if place is None else position_of(place),
+            _INSTEAD,
         )
     lower = Fraction(0) if bound.lower is None else _time(bound.lower, formulas)
     upper = None if bound.upper is None else _time(bound.upper, formulas)
@@ -393,7 +397,7 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
     follows from the costs of single visits, which have means alone in the embedded chain."""
     row = CAPABILITIES[operator_kind(operator)]
     if ModelKind.CONTINUOUS not in row.models:
-        raise Complaint(f"{row.subject} not supported in continuous time", operator.position)
+        raise Complaint(f"{row.subject} not supported in continuous time", operator.position, _INSTEAD)
     paths = [p for p in (operator.path, operator.condition) if isinstance(p, Expression)]
     if isinstance(operator.path, RewardFormula) and operator.path.target is not None:
         paths.append(operator.path.target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal as OneOf
 
 from tightrope.errors import InputError, Location
 from tightrope.model.objective import Direction, Objective
@@ -14,7 +14,16 @@ from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.expand.model import BUILT_IN_LABELS
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
-from tightrope.prism.parse.syntax import Expression, Name, Position, SourceText, suggestion
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Expression,
+    Literal,
+    Name,
+    Position,
+    SourceText,
+    Type,
+    suggestion,
+)
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
 from tightrope.prism.properties.resolve import (
     DirectionReading,
@@ -24,10 +33,19 @@ from tightrope.prism.properties.resolve import (
     read_objective,
     threshold_of,
 )
-from tightrope.prism.properties.shape import first_temporal, kind_of, parts_of, refuse_time, with_references
+from tightrope.prism.properties.shape import (
+    TIME,
+    first_temporal,
+    kind_of,
+    parts_of,
+    refuse_time,
+    with_references,
+    with_time_bounds,
+    without_negation,
+)
 from tightrope.prism.properties.state_formulas import StateFormulas
 
-TruthValue = Literal["true", "false", "not certified"]
+TruthValue = OneOf["true", "false", "not certified"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +202,15 @@ def read_query(
 ) -> Query:
     """What one property of a file asks of a model with this structure."""
     options = options or PropertyOptions()
-    if clocks := getattr(options.definitions or structure.definitions, "clocks", None):
-        refuse_time(replace(file, properties=(property_,)), "a timed automaton")
+    clocks = getattr(options.definitions or structure.definitions, "clocks", None)
+    if clocks or options.is_timed:
+        formula = with_time_bounds(property_.formula, structure, file, bool(clocks))
+        property_ = replace(property_, formula=formula)
+    if clocks:
+        path = getattr(property_.formula, "path", None)
+        bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
+        timed = bound if getattr(bound, "reward", None) == TIME else None
+        refuse_time(replace(file, properties=(property_,), chosen=None), "a timed automaton", but=timed)
         for part in parts_of(property_.formula):
             if isinstance(part, Name) and part.name in clocks:
                 raise SourceText(file.source, file.file).error(
@@ -193,6 +218,8 @@ def read_query(
                 )
     known = {*structure.labels, *BUILT_IN_LABELS, *(label.name for label in file.labels)}
     formula = with_references(property_, file, known)
+    if isinstance(formula, ValueOperator) and formula.is_reward and _is_infinite(formula.threshold):
+        formula = _compared_with_infinity(formula, file, structure, options)
     query = Query(
         property_.text,
         kind_of(formula, file),
@@ -227,6 +254,27 @@ def read_query(
         threshold=threshold,
         reading=reading,
     )
+
+
+def _is_infinite(threshold: Expression | None) -> bool:
+    """`1.0/0.0`"""
+    match threshold:
+        case Binary("/", Literal(numerator, above), Literal(0, below)):
+            return numerator > 0 and Type.DOUBLE in (above, below)
+    return False
+
+
+def _compared_with_infinity(
+    operator: ValueOperator, file: PropertyFile, structure: Structure, options: PropertyOptions
+) -> Expression:
+    """`R<1.0/0.0 [ … ]`: the comparison of a value, which may be infinite, and no threshold of ours."""
+    with SourceText(file.source, file.file).complaints():
+        agent, nature, _ = read_directions(operator, file, structure, options)
+    asked = replace(operator, comparison=None, threshold=None, agent=agent.value)
+    if options.is_interval:
+        asked = replace(asked, nature=nature.value)
+    assert operator.comparison is not None and operator.threshold is not None
+    return Binary(operator.comparison, asked, operator.threshold, operator.position)
 
 
 def pick(file: PropertyFile, name: str | None = None) -> Property:

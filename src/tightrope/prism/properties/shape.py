@@ -18,6 +18,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from tightrope.model.structure import Structure
 from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.syntax import (
@@ -153,6 +156,9 @@ def first_temporal(expression: Expression) -> Position | None:
     return next((node.position for node in nodes(expression) if isinstance(node, formulas.PathFormula)), None)
 
 
+TIME = "time"
+"""The rewards that are time itself."""
+
 EMBEDDED = "a chain in continuous time, with certificates,"
 """Whose answer is refused where it speaks of time: certificates are about its jumps."""
 
@@ -164,11 +170,14 @@ def speaks_of_time(file: formulas.PropertyFile) -> bool:
     return any(_time_in(node) is not None for each in file.wanted for node in parts_of(each.formula))
 
 
-def refuse_time(file: formulas.PropertyFile, subject: str) -> None:
-    """Refuse a file with a property that speaks of time or steps; `subject` is what cannot answer it."""
+def refuse_time(file: formulas.PropertyFile, subject: str, but: formulas.StepBound | None = None) -> None:
+    """Refuse a file with a property that speaks of time or steps, except for one bound; `subject` is what
+    cannot answer it."""
     for property_ in file.wanted:
         for node in parts_of(property_.formula):
-            if (what := _time_in(node)) is not None:
+            if (what := _time_in(node)) is not None and (
+                but is None or getattr(node, "bound", None) is not but
+            ):
                 raise SourceText(file.source, file.file).error(
                     f"{what}: of {subject} only what does not speak of time is answered",
                     getattr(node, "position", None),
@@ -186,6 +195,50 @@ def _time_in(node: Any) -> str | None:
     if isinstance(node, formulas.Quantile):
         return "a quantile"
     return "CVaR" if isinstance(node, formulas.ValueOperator) and node.cvar_level is not None else None
+
+
+def with_time_bounds(
+    operator: Expression, structure: Structure, file: formulas.PropertyFile, has_clocks: bool
+) -> Expression:
+    """The same with what bounds time said as the model has it, at the one temporal operator of P: of a timed
+    automaton `F<=k` bounds its rewards "time" (a clock that is never reset, so closed bounds alone are those
+    of digital clocks); of a chain in continuous time `F^{rew{"time"}<=k}`, where every state earns 1 per unit
+    of time and no jump does, is `F<=k`."""
+    if not isinstance(operator, formulas.ValueOperator) or not isinstance(operator.path, Expression):
+        return operator
+    path, negated = without_negation(operator.path)
+    if (
+        not isinstance(path, formulas.PathFormula)
+        or path.bound is None
+        or path.bound.reward not in (None, TIME)
+    ):
+        return operator
+    if any(part is not None and (is_path(part) or has_operators(part)) for part in (path.left, path.right)):
+        return operator
+    if not has_clocks and (path.bound.reward is None or not _earns_time(structure)):
+        return operator
+    if has_clocks:
+        steps = structure.rewards[TIME].per_choice(structure)
+        passes = np.array([structure.action_name(c) == TIME for c in range(structure.choices)])
+        wrong = (
+            "a bound on time with < or > is not one of digital clocks, which are closed"
+            if path.bound.lower_strict or path.bound.upper_strict
+            else 'the rewards "time" of this model are not its time'
+            if (steps != passes).any()
+            else None
+        )
+        if wrong is not None:
+            raise SourceText(file.source, file.file).error(wrong, path.position, "write F<=k, with a whole k")
+    bound = replace(path.bound, reward=TIME if has_clocks else None)
+    changed: Expression = replace(path, bound=bound)
+    return replace(operator, path=Unary("!", changed, path.position) if negated else changed)
+
+
+def _earns_time(structure: Structure) -> bool:
+    reward = structure.rewards.get(TIME)
+    if reward is None or reward.state is None:
+        return reward is None
+    return bool((reward.state == 1).all() and (reward.choice is None or not reward.choice.any()))
 
 
 def with_references(

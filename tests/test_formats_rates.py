@@ -235,3 +235,19 @@ def test_single_transitions_earn_in_explicit_files(tmp_path: Path) -> None:
     (tmp_path / "m.trew").write_text("2 1\n0 1 4\n")
     chain = tr.load(tmp_path / "m").instantiate()
     assert chain.earned[""].tolist() == [3 + 2.5 * 4, 0.0] and chain.rewards[""].state.tolist() == [3.0, 0.0]
+
+
+@pytest.mark.parametrize(("written", "is_close"), [("1.23457", True), ("1.23456", True), ("1.2346", False)])
+def test_exit_rates_of_six_digits_are_close_enough(tmp_path: Path, written: str, is_close: bool) -> None:
+    """The sum is 1.234565; the rates count, and four digits are too few."""
+    target = tmp_path / "m.drn"
+    target.write_text(
+        "@type: CTMC\n@parameters\n\n@reward_models\n\n@nr_states\n2\n@nr_choices\n2\n@model\n"
+        f"state 0 !{written} init\n\taction 0\n\t\t0 : 0.234565\n\t\t1 : 1\n"
+        "state 1 !1\n\taction 0\n\t\t1 : 1\n"
+    )
+    if is_close:
+        assert at_point(target).exit_rate.tolist() == [1.234565, 1.0]
+        return
+    with pytest.raises(tr.InputError, match=r"the exit rate is 1.2346, but the rates of its transitions sum"):
+        tr.load(target)

@@ -12,6 +12,7 @@ from tightrope.prism.expand.constants import parse_value
 from tightrope.prism.expand.expressions import Value, fold, value_of
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
+from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.parser import parse_expression, parse_model
 from tightrope.prism.parse.syntax import Literal, ModelType, Type
 
@@ -319,3 +320,44 @@ def test_deep_nesting_is_refused_in_words() -> None:
         program(f"mdp module m x:[0..1]; [] {deep}>0 -> true; endmodule")
     with pytest.raises(InputError, match="nested more than 250 deep"):
         program("mdp module m x:bool; [] " + "!" * 5000 + "x -> true; endmodule")
+
+
+GUARDED = """dtmc
+const double p; const int K = 0;
+module m
+  s : [0..2];
+  [] s=0 & ({}) -> p : (s'=1) + 1-p : (s'=2);
+  [] s=0 & !({}) -> (s'=2);
+  [] s>0 -> true;
+endmodule"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "holds"),
+    [
+        ("p>0.1", True),
+        ("p>=0.2", True),
+        ("p<0.2", False),
+        ("p!=2", True),
+        ("0.9<p*2-1", False),
+        ("min(p, 0.1)=0.1", True),
+        ("1/p>1", True),
+        ("p=0.5 & K=1", False),
+        ("K=1 & p=0.5", False),
+        ("p>0.5 | K=0", True),
+        ("K=1 => p=0.5", True),
+        ("!(p<=0)", True),
+    ],
+)
+def test_domains_decide_parameters_in_guards(guard: str, holds: bool) -> None:
+    model = load_prism_text(GUARDED.replace("{}", guard), domain="0.2<=p<=0.9")
+    assert model.states == (3 if holds else 2)
+
+
+@pytest.mark.parametrize("guard", ["p>0.5", "p>0.2", "p=0.5", "1/(p-0.5)>0", "(p>0.5)=false"])
+def test_guards_that_a_domain_leaves_open_are_refused(guard: str) -> None:
+    with pytest.raises(
+        InputError, match=r"in a guard that its domain, \[1/5, 9/10\], does not decide"
+    ) as raised:
+        load_prism_text(GUARDED.replace("{}", guard), domain="0.2<=p<=0.9")
+    assert "narrow the domain" in str(raised.value.hint)

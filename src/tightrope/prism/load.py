@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack
 
@@ -23,6 +23,7 @@ from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
+from tightrope.prism.expand.constants import decide_guard
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import evaluate
@@ -191,9 +192,29 @@ def _explore(
     parameters: Parameters,
     words: BuildWords,
 ) -> tuple[M, bool]:
+    program = _with_decided_guards(program, parameters)
     boundary = words.get("boundary")
     stop = None if boundary is None else boundary(program)
     return explore(program, stop, parameters, words.get("progress"), words.get("warn"))
+
+
+def _with_decided_guards(program: Program, parameters: Parameters) -> Program:
+    """The program without parameters in guards: the domain decides comparisons of them, or it is refused."""
+    ends = zip(parameters.names, parameters.lower, parameters.upper, strict=True)
+    box = {name: (low, high) for name, low, high in ends if name in program.parameters}
+    if not box:
+        return program
+    with SourceText(program.source, program.file).complaints():
+        modules = tuple(
+            replace(
+                module,
+                commands=tuple(
+                    replace(command, guard=decide_guard(command.guard, box)) for command in module.commands
+                ),
+            )
+            for module in program.modules
+        )
+    return replace(program, modules=modules)
 
 
 def _warn_of_ranges(parameters: Parameters, warn: Warn) -> None:

@@ -10,8 +10,8 @@ refused.
 
 In files of chains in continuous time (`@type: CTMC`, one action per state) the number behind a transition is
 its rate, exact where it is written as a fraction or decimal, and a polynomial where there are parameters. The
-exit rate behind a state (`!2.5`) must be the sum of its rates: a file that holds probabilities instead is
-refused. Rewards of states are earned per unit of time, those of actions whenever the state is left
+exit rate behind a state (`!2.5`) must be the sum of its rates, up to the rounding of six digits; the rates
+count, not it. A file that holds probabilities instead is refused. Rewards of states are earned per unit of time, those of actions whenever the state is left
 (`io.rate_rewards`).
 """
 
@@ -369,7 +369,8 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
         raise InputError(message, Location(str(path))) from None
 
 
-_CLOSE = Fraction(1, 10**6)
+_CLOSE = Fraction(5, 10**6)
+"""How far, relatively, an exit rate may be from the sum of the rates: six digits, rounded, are as close."""
 
 
 def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:

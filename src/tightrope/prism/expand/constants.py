@@ -24,6 +24,7 @@ from tightrope.prism.expand.expressions import (
     names,
     type_of,
     value_of,
+    with_children,
 )
 from tightrope.prism.parse.syntax import (
     Binary,
@@ -218,6 +219,108 @@ def refuse_parameters(expression: Expression, parameters: Collection[str], where
             )
 
 
+# Parameters in guards: which commands there are must not depend on where in the domain a model lies. So a
+# comparison of parameters and numbers may stand in a guard, and the domain has to decide it.
+
+
+def check_guard(guard: Expression, parameters: Collection[str]) -> None:
+    """Complain about parameters outside of comparisons that no variable has a part in."""
+    if isinstance(guard, Binary) and guard.operator in _COMPARED:
+        if all(name.name in parameters for name in names(guard)):
+            return
+    elif isinstance(guard, Unary | Binary) and guard.operator in ("!", "&", "|", "=>", "<=>"):
+        for part in children(guard):
+            check_guard(part, parameters)
+        return
+    refuse_parameters(guard, parameters, "a guard")
+
+
+def decide_guard(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> Expression:
+    """The guard without parameters, each of which lies somewhere in `box`; complains where that does not
+    decide it."""
+    if not any(name.name in box for name in names(guard)):
+        return guard
+    decided = _decided(guard, box)
+    for name in names(decided):
+        if name.name in box:
+            low, high = box[name.name]
+            raise Complaint(
+                f"parameter '{name.name}' may not occur in a guard that its domain, [{low}, {high}], does "
+                "not decide: which commands there are would depend on it",
+                name.position,
+                f'narrow the domain with `params`, or give it a value: `const={{"{name.name}": …}}`',
+            )
+    return decided
+
+
+def _decided(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> Expression:
+    is_logic = isinstance(guard, Unary | Binary) and guard.operator in ("!", "&", "|", "=>", "<=>")
+    if not is_logic and not any(name.name in box for name in names(guard)):
+        return guard
+    if isinstance(guard, Binary) and guard.operator in _COMPARED:
+        try:
+            (a, b), (c, d) = _range(guard.left, box), _range(guard.right, box)
+        except _OpenError:
+            return guard
+        holds, fails = {
+            "<": (b < c, a >= d),
+            "<=": (b <= c, a > d),
+            ">": (a > d, b <= c),
+            ">=": (a >= d, b < c),
+            "=": (a == b == c == d, b < c or a > d),
+            "!=": (b < c or a > d, a == b == c == d),
+        }[guard.operator]
+        return Literal(holds, Type.BOOL, guard.position) if holds or fails else guard
+    parts = tuple(_decided(part, box) for part in children(guard))
+    fixed = [bool(part.value) if isinstance(part, Literal) else None for part in parts]
+    match guard:
+        case Unary("!") if fixed[0] is not None:
+            return Literal(not fixed[0], Type.BOOL, guard.position)
+        case Binary("&") if False in fixed:
+            return Literal(False, Type.BOOL, guard.position)
+        case Binary("|") if True in fixed:
+            return Literal(True, Type.BOOL, guard.position)
+        case Binary("=>") if fixed[0] is False or fixed[1] is True:
+            return Literal(True, Type.BOOL, guard.position)
+    return fold(with_children(guard, parts), {})
+
+
+class _OpenError(Exception):
+    """The range of an expression is not known."""
+
+
+def _range(expression: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> tuple[Fraction, Fraction]:
+    """Between which numbers an expression lies, by interval arithmetic."""
+    match expression:
+        case Literal(value, Type.INT | Type.DOUBLE):
+            return Fraction(value), Fraction(value)
+        case Name(name) if name in box:
+            return box[name]
+        case Unary("-", operand):
+            low, high = _range(operand, box)
+            return -high, -low
+        case Binary(operator, left, right) if operator in ("+", "-", "*", "/"):
+            (a, b), (c, d) = _range(left, box), _range(right, box)
+            if operator == "+":
+                return a + c, b + d
+            if operator == "-":
+                return a - d, b - c
+            if operator == "/":
+                if c <= 0 <= d:
+                    raise _OpenError
+                c, d = 1 / d, 1 / c
+            ends = (a * c, a * d, b * c, b * d)
+            return min(ends), max(ends)
+        case Call("min" | "max", arguments):
+            ranges = [_range(argument, box) for argument in arguments]
+            best = min if expression.function == "min" else max
+            return best(low for low, _ in ranges), best(high for _, high in ranges)
+    raise _OpenError
+
+
+_COMPARED = ("<", "<=", ">", ">=", "=", "!=")
+
+
 def check_polynomial(
     expression: Expression, parameters: Collection[str], what: str, quotients: bool = False
 ) -> None:
@@ -304,6 +407,13 @@ class Expander:
         """An expression over the variables, without parameters."""
         expanded = self._expand(expression, type_, what)
         refuse_parameters(expanded, self._constants.parameters, where)
+        return expanded
+
+    def guard(self, expression: Expression) -> Expression:
+        """A condition over the variables; the domain decides comparisons of parameters in it."""
+        expanded = self._expand(expression, Type.BOOL, "a guard")
+        if self._constants.parameters:
+            check_guard(expanded, self._constants.parameters)
         return expanded
 
     def polynomial(self, expression: Expression, what: str, quotients: bool = False) -> Expression:

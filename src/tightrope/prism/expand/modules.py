@@ -333,7 +333,7 @@ class CommandExpander:
         return syntax.Module(module.name, module.variables, commands, module.position)
 
     def _command(self, command: syntax.GuardedCommand, module: syntax.Module) -> syntax.GuardedCommand:
-        guard = self._expander.plain(command.guard, syntax.Type.BOOL, "a guard", "a guard")
+        guard = self._expander.guard(command.guard)
         marks = [self._free_name(update) for update in command.updates]
         written = command.updates
         if any(mark is not None for mark in marks):

@@ -11,8 +11,8 @@ refused.
 In files of chains in continuous time (`@type: CTMC`, one action per state) the number behind a transition is
 its rate, exact where it is written as a fraction or decimal, and a polynomial where there are parameters. The
 exit rate behind a state (`!2.5`) must be the sum of its rates, up to the rounding of six digits; the rates
-count, not it. A file that holds probabilities instead is refused. Rewards of states are earned per unit of time, those of actions whenever the state is left
-(`io.rate_rewards`).
+count, not it. A file that holds probabilities instead is refused. Rewards of states are earned per unit of
+time, those of actions whenever the state is left (`io.rate_rewards`).
 """
 
 from __future__ import annotations

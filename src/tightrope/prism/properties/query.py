@@ -270,11 +270,11 @@ def _compared_with_infinity(
     """`R<1.0/0.0 [ … ]`: the comparison of a value, which may be infinite, and no threshold of ours."""
     with SourceText(file.source, file.file).complaints():
         agent, nature, _ = read_directions(operator, file, structure, options)
-    asked = replace(operator, comparison=None, threshold=None, agent=agent.value)
+    value = replace(operator, comparison=None, threshold=None, agent=agent.value)
     if options.is_interval:
-        asked = replace(asked, nature=nature.value)
+        value = replace(value, nature=nature.value)
     assert operator.comparison is not None and operator.threshold is not None
-    return Binary(operator.comparison, asked, operator.threshold, operator.position)
+    return Binary(operator.comparison, value, operator.threshold, operator.position)
 
 
 def pick(file: PropertyFile, name: str | None = None) -> Property:

@@ -30,6 +30,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 KERNELS_FOR ?=
 UV := uv==0.13.7
+TYPES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tightrope/mypy
 DEPS := sh tools/system_deps.sh
 LOWEST := build/venv-lowest
 TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -E "^(pytest|hypothesis|gymnasium|stormpy|umbi|bitstring|polars|fsspec)") pandas
@@ -92,6 +93,7 @@ quick-tests: $(STAMP)
 	  git ls-files --others --exclude-standard tests) 2>/dev/null | grep '/test_[a-z0-9_]*\.py$$' | sort -u) $(PYTEST_ARGS)
 
 warm: $(STAMP)  # compile what the tests need once, not once per worker
+	@$(BIN)/python -m compileall -q src campaigns/src tests
 	$(BIN)/tightrope warmup
 
 # Asserts are not rewritten, which would take every worker half a minute; those that fail are told again in full.
@@ -104,10 +106,12 @@ tests = $(BIN)/python -m pytest -q $(1) -m "$$($(DEPS) markers)" $(PYTEST_ARGS)
 test-gpu: $(STAMP)
 	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)
 
-lint: $(STAMP)
+lint: $(STAMP)  # a new clone starts from what the last one knew of types; files are compared by content
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
+	@test -d .mypy_cache || cp -R "$(TYPES)" .mypy_cache 2>/dev/null || true
 	$(BIN)/mypy
+	@mkdir -p "$(TYPES)" && cp -R .mypy_cache "$(TYPES).$$$$" && rm -rf "$(TYPES)" && mv -T "$(TYPES).$$$$" "$(TYPES)" || rm -rf "$(TYPES).$$$$"
 	$(BIN)/lint-imports --no-logo
 
 format: $(STAMP)

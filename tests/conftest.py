@@ -17,6 +17,9 @@ from hypothesis import HealthCheck, settings
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What tests write need not survive a loss of power: waiting for the disk takes longer than many a test.
+os.fsync = lambda descriptor: None
+
 settings.register_profile(
     "fixed",
     max_examples=16,

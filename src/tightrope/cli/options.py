@@ -550,13 +550,18 @@ def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect
 
 
 def _build(record: Any, given: Mapping[str, object]) -> Any:
-    kinds = get_type_hints(record)
+    kinds = _kinds(record)
     return record(
         **{
             field.name: _build(kind, given) if is_dataclass(kind := kinds[field.name]) else given[field.name]
             for field in fields(record)
         }
     )
+
+
+@functools.cache
+def _kinds(record: type) -> dict[str, Any]:
+    return get_type_hints(record)
 
 
 def list_given(request: Any, names: str | None = None) -> list[str]:

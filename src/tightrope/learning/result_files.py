@@ -34,6 +34,7 @@ that the model does not admit, are left out.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -211,8 +212,13 @@ def versions() -> dict[str, str]:
     return {
         "tightrope": __version__,
         "python": platform.python_version(),
-        **{package: importlib.metadata.version(package) for package in packages},
+        **{package: _version(package) for package in packages},
     }
+
+
+@functools.cache
+def _version(package: str) -> str:
+    return importlib.metadata.version(package)
 
 
 def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:

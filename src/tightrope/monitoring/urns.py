@@ -46,13 +46,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.jit import kernel, stop_interpreting
+from tightrope.numerics.jit import kernel
 
 SHRINKAGE = np.array([4.0, 16.0, 64.0, 256.0])
 """κ: what is known of a value counts as much as the frequencies of all after so many rows."""
-
-SMALL = 1 << 18
-"""Numbers up to which whole arrays are faster than waiting for a kernel."""
 
 MOST_VALUES = 64
 """Values of a feature in one context, by first appearance; all others count as one."""
@@ -249,36 +246,8 @@ def first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:
 
 def _gains(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
     """log of the product of bets at each cell, by κ, over the first used[i] visits of context i."""
-    widest = int(visits.width.max(initial=1))
-    if len(visits.row) * widest > SMALL:
-        stop_interpreting()
-        parts = visits.start, visits.outcome, visits.width, cells.cell, cells.start
-        return _add_gains(*parts, used, SHRINKAGE)
-    owner, chosen = _chosen(visits, used)
-    outcome, cell = visits.outcome[chosen], cells.cell[chosen]
-    hot = np.zeros((len(chosen), widest))
-    hot[np.arange(len(chosen)), outcome] = 1.0
-    urn = np.zeros((len(used), widest))
-    np.add.at(urn, (owner, outcome), 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rarity = np.where(urn > 0.0, used[:, None] / urn, 0.0)
-    before = _before(hot, owner)
-    left = urn[owner] - before
-    order = np.argsort(cell, kind="stable")
-    own = np.empty_like(hot)
-    own[order] = _before(hot[order], cell[order])
-    other = before - own
-    mine, theirs = own.sum(axis=1, keepdims=True), other.sum(axis=1, keepdims=True)
-    own, other = own * rarity[owner], other * rarity[owner]
-    part = (mine + 1.0) / (mine + theirs + 2.0)
-    row, bets = np.arange(len(chosen)), np.empty((len(chosen), len(SHRINKAGE)))
-    for place, kappa in enumerate(SHRINKAGE):
-        here, there = (own + kappa) / (mine + kappa), (other + kappa) / (theirs + kappa)
-        weight = here / (part * here + (1.0 - part) * there)
-        bets[:, place] = weight[row, outcome] * left.sum(axis=1) / (left * weight).sum(axis=1)
-    result = np.zeros((int(cells.start[-1]), len(SHRINKAGE)))
-    np.add.at(result, cell, np.log(bets))
-    return result
+    parts = visits.start, visits.outcome, visits.width, cells.cell, cells.start
+    return _add_gains(*parts, used, SHRINKAGE)
 
 
 def _tilts(
@@ -286,35 +255,7 @@ def _tilts(
 ) -> FloatArray:
     """log of the product of bets at each unit, by factor, over the first used[i] visits of context i."""
     start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
-    if len(visits.row) * len(factors) > SMALL:
-        stop_interpreting()
-        return _add_tilts(visits.start, visits.outcome, start, used, sort, unit, units, factors)
-    owner, chosen = _chosen(visits, used)
-    marked = sort[start[owner] + visits.outcome[chosen]]
-    hot = np.stack([marked, ~marked], axis=1).astype(np.float64)
-    urn = np.zeros((len(used), 2))
-    np.add.at(urn, owner, hot)
-    left = urn[owner] - _before(hot, owner)
-    share = left[:, 0] / left.sum(axis=1)
-    bets = np.where(marked[:, None], factors, 1.0) / (1.0 + (factors - 1.0) * share[:, None])
-    known = unit[chosen] >= 0
-    result = np.zeros((units, len(factors)))
-    np.add.at(result, unit[chosen][known], np.log(bets[known]))
-    return result
-
-
-def _chosen(visits: Visits, used: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
-    """The first visits of each context: whose they are, and which."""
-    owner = np.repeat(np.arange(len(used)), used)
-    rank = np.arange(len(owner)) - np.repeat(np.cumsum(used) - used, used)
-    return owner, visits.start[owner] + rank
-
-
-def _before(hot: FloatArray, group: npt.NDArray[Any]) -> FloatArray:
-    """Sums over the rows before each of its group; groups lie together."""
-    total = np.cumsum(hot, axis=0) - hot
-    result: FloatArray = total - total[np.searchsorted(group, group)]
-    return result
+    return _add_tilts(visits.start, visits.outcome, start, used, sort, unit, units, factors)
 
 
 @kernel

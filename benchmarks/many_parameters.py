@@ -247,8 +247,8 @@ def main() -> int:
     parts = {
         "chains": lambda: chains(smoke),
         "table": lambda: table(smoke),
-        "coverage": lambda: coverage(40 if smoke else 2000),
-        "priors": lambda: priors(10 if smoke else 2000),
+        "coverage": lambda: coverage(12 if smoke else 2000),
+        "priors": lambda: priors(4 if smoke else 2000),
     }
     results = [part() for name, part in parts.items() if arguments.part in (None, name)]
     return 0 if all(results) else 1

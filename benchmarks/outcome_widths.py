@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true")
     given = parser.parse_args()
     if given.smoke:
-        sys.exit(0 if widths(2) and coverage(10) else 1)
+        sys.exit(0 if widths(2) and coverage(4) else 1)
     if given.coverage:
         sys.exit(0 if coverage(given.coverage) else 1)
     fine = widths(given.systems, given.first)

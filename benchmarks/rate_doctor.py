@@ -7,7 +7,7 @@ shape 1 at α. Beside it the test that `learn` makes, which knows nothing and ma
 that are cut off, with several exits and with columns that say nothing.
 
     python benchmarks/rate_doctor.py                 # 200 logs per size, 10,000 constant ones
-    python benchmarks/rate_doctor.py --smoke         # 12 and 60
+    python benchmarks/rate_doctor.py --smoke         # 6 and 20
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--constant", type=int, default=10_000)
     parser.add_argument("--alpha", type=float, default=0.01)
     arguments = parser.parse_args()
-    logs, constant = (12, 60) if arguments.smoke else (arguments.logs, arguments.constant)
+    logs, constant = (6, 20) if arguments.smoke else (arguments.logs, arguments.constant)
     rows = []
     for shape in (1.5,) if arguments.smoke else (0.7, 1.5, 2.0):
         alone = needed(shape, arguments.alpha, logs, oracle=True)

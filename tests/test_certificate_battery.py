@@ -19,7 +19,7 @@ ONLY = "- clopper-pearson/tied", "polytope/expression", "likelihood/rectangular"
 
 def test_four_combinations_on_a_small_instance(tmp_path: Path) -> None:
     results = tmp_path / "rows.jsonl"
-    options = "--smoke", "--episodes", "300", "--exact", "0", "--limit", "0", "--results", str(results)
+    options = "--smoke", "--episodes", "100", "--exact", "0", "--limit", "0", "--results", str(results)
     options = *options, "--only", *ONLY
     _run(*options)
     lines = results.read_text().splitlines()

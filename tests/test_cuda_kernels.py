@@ -215,7 +215,7 @@ def test_rectangular_sets_agree_with_the_cpu_whether_the_pool_is_known_or_asked_
         for host, system in rectangular_kernels():
             there = CudaOperator(host, device())
             rng = np.random.default_rng(3)
-            for _ in range(4):
+            for _ in range(2):
                 values = rng.random(host.structure.states)
                 maximise = system.nature_maximises
                 for upward in (False, True):

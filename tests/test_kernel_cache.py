@@ -30,15 +30,15 @@ RUN_A_KERNEL = """
 import json, os, sys
 import numba
 from numba.core.registry import cpu_target
+import numpy as np
+from tightrope.data.simulator import seed_generator
 cpu_target.typing_context.refresh()  # what all of them need is loaded once
 for settings in json.loads(sys.argv[1]):
     sys.stdout.flush()
     if os.fork() == 0:
         os.environ.update(settings)
         numba.config.reload_config()
-        import numpy as np
         from numba.core import event
-        from tightrope.data.simulator import seed_generator
         state = np.zeros(4, np.uint64)
         with event.install_recorder("numba:compile") as compiled:
             seed_generator(np.uint64(1), 2, state)

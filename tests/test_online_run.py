@@ -145,7 +145,7 @@ def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
 
 
 COMMAND = [
-    *("online", "bench:betting(4)", "--episodes", "80", "--seed", "3"),
+    *("online", "bench:betting(4)", "--episodes", "40", "--seed", "3"),
     *("--sets", "rectangular", "--region", "likelihood", "--json"),
 ]
 
@@ -155,14 +155,14 @@ def test_killed_twice_a_run_gives_the_records_of_one_that_was_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     killed = tmp_path / "killed"
-    for wanted in (4, 10):
+    for wanted in (3, 6):
         _kill_after(killed, wanted)
     partial = len(lines(killed))
     assert run([*COMMAND, "-o", str(killed)]) == 0
     continued = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert run([*COMMAND, "-o", str(tmp_path / "whole")]) == 0
     whole = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert 10 <= partial < len(whole), "it was killed on the way"
+    assert 6 <= partial < len(whole), "it was killed on the way"
     assert timeless(continued) == timeless(whole)
     assert timeless(lines(killed)) == timeless(whole)
     assert not list(killed.glob(".*")), "nothing torn is left behind"

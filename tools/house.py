@@ -95,16 +95,19 @@ def modules() -> dict[str, ast.Module]:
     return trees
 
 
+_HOLD_IMPORTS = ast.stmt, ast.ExceptHandler, ast.match_case
+
+
 def imports_of(tree: ast.AST, known: set[str], nested: bool, types: bool = False) -> set[str]:
     """The package's modules that a tree imports, inside functions or at the top, for `types` alone or not."""
     result: set[str] = set()
 
     def walk(node: ast.AST, inside: bool) -> None:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test) and not types:
-                continue
-            if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            if not isinstance(child, _HOLD_IMPORTS):
                 continue  # expressions import nothing
+            if isinstance(child, ast.If) and not types and getattr(child.test, "id", "") == "TYPE_CHECKING":
+                continue
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 walk(child, True)
                 continue

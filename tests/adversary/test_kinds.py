@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import subprocess
@@ -76,6 +77,7 @@ for path in sys.argv[1:]:
 """
 
 
+@functools.cache
 def code_lines(path: Path) -> int:
     """Lines that are neither blank nor a comment nor within a docstring, nor count work: these can only
     refuse."""

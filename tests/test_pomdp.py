@@ -185,6 +185,45 @@ def test_beliefs_are_exact_and_near_ones_are_not_merged():
             assert sum(move.weight) == move.total
 
 
+def test_split_beliefs_are_mixtures_of_what_they_are_split_into():
+    """Interpolation is exact and is repeated from its recipe."""
+    pomdp = tr.load(Path(__file__).parents[1] / "benchmarks/pomdp/grid.prism", const={"N": 4})
+    objective = tr.Problem(pomdp, 'R{"steps"}min=? [ F "goal" ]').objective
+    solved = solve_partial(pomdp, objective, precision=1e-3, seconds=math.inf, beliefs=100)
+    assert solved.lower <= 4.7016 <= solved.upper
+    graph = solved.graph
+    assert graph.kind.count("split") > 5
+    for number, kind in enumerate(graph.kind):
+        if kind != "split":
+            continue
+        look, states, weights = graph.belief[number]
+        (move,) = graph.moves[number]
+        mixture = dict.fromkeys(states, Fraction(0))
+        for part, mass in zip(move.successor, move.weight, strict=True):
+            seen, inside, own = graph.belief[part]
+            assert seen == look and (graph.kind[part] == "expanded" or len(own) == 1) and mass > 0
+            for state, weight in zip(inside, own, strict=True):
+                mixture[state] += Fraction(mass, move.total) * Fraction(weight, sum(own))
+        assert mixture == {s: Fraction(w, sum(weights)) for s, w in zip(states, weights, strict=True)}
+        assert sum(move.weight) == move.total and move.success == 0 and move.reward == 0
+    again = BeliefGraph.repeated(graph.question, graph.recipe())
+    assert again.belief == graph.belief and again.moves == graph.moves and again.kind == graph.kind
+
+
+def test_a_target_that_every_controller_misses_is_infinitely_far():
+    rows = [
+        (0, "", {1: "1/2", 2: "1/2"}),
+        (1, "l", {3: 1}),
+        (1, "r", {4: 1}),
+        (2, "l", {4: 1}),
+        (2, "r", {3: 1}),
+    ]
+    rows += [(3, "", {3: 1}), (4, "", {4: 1})]
+    pomdp = hidden(rows, {"won": [3]}, [0, 1, 1, 2, 3], [1, 1, 1, 0, 0])
+    solved = tr.solve(pomdp, 'Rmin=? [ F "won" ]', seconds=3600)
+    assert solved.lower == solved.upper == math.inf and solved.is_certified
+
+
 def test_the_benchmark_meets_storm():
     done = run_benchmark("partial_observation.py", "--smoke", "--seconds", "600")
     assert done.returncode == 0 and "unfolding completed" in done.stdout

@@ -18,7 +18,7 @@ GOAL = 'Rmin=? [ F "goal" ]'
 
 
 def tied(pomdp, objective, controller, certificate):
-    own = own_controller(pomdp, objective, (), None, controller, None, certificate.problem)
+    own = own_controller(pomdp, objective, (), None, controller, None, certificate)
     return compare(certificate, own)
 
 

@@ -67,7 +67,7 @@ REACHED = {
     "files under 60 lines": 46,
     "modules with exactly one importer": 64,
     "most modules in one folder": 29,
-    "lines": 121_500,
+    "lines": 122_300,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

@@ -7,7 +7,9 @@ beliefs that are only near each other are never merged, and no probability is lo
 **The outer model.** Its states are beliefs, and success and stop. A belief that is *expanded* does what
 conditioning says: under an action it goes to the belief behind each observation. One that is *cut* is told
 the state it was in after it has acted: under action k it goes, with weight b(s), to the beliefs that k
-leads to from s alone.
+leads to from s alone (the fast informed bound). One that is *split* does not act: it is a mixture of other
+beliefs with the same look, and is told which of them it is (sawtooth interpolation). Only beliefs that act
+are split into.
 
 *Theorem.* For a controller that maximises, the optimum of the outer model is at least that of every
 controller; for one that minimises it is at most that.
@@ -18,10 +20,11 @@ U_0 = V_0 = 0. Suppose U_k ≥ V_k on all states of the outer model. An expanded
 as both are the same function of the next values, which is monotone. For a cut belief, V_{k+1}(b) = max_a [r
 + Σ_o p_o V_k(b_{a,o})], and p_o·b_{a,o} = Σ_s b(s) p_{s,o}·(e_s)_{a,o}, where e_s is the belief that knows
 s; by convexity p_o V_k(b_{a,o}) ≤ Σ_s b(s) p_{s,o} V_k((e_s)_{a,o}), and with U_k in place of V_k this is
-what U_{k+1} takes. Values of probabilities and of rewards that are not negative are limits of the k-step
-ones from below: for the maximum V = sup_k V_k, and for the minimum, too, as every belief has finitely many
-actions (the outer model is finite, and for the true one the argument is compactness of the space of
-controllers). With minima all inequalities turn round. ∎
+what U_{k+1} takes. For a split belief b = Σ λ_i b_i convexity says V_k(b) ≤ Σ λ_i V_k(b_i), which is at most
+Σ λ_i U_k(b_i), for the same k: to be told takes no step, and the b_i act. Values of probabilities and of
+rewards that are not negative are limits of the k-step ones from below: for the maximum V = sup_k V_k, and for
+the minimum, too, as every belief has finitely many actions (the outer model is finite, and for the true one
+the argument is compactness of the space of controllers). With minima all inequalities turn round. ∎
 
 The limit from below is the *least* fixed point. Rewards until a target have another convention, infinity
 where the target is missed. When the agent maximises, the outer model is solved with it: if its optimum is
@@ -51,7 +54,7 @@ Belief = tuple[int, tuple[int, ...], tuple[int, ...]]
 SUCCESS, STOP, BEFORE = 0, 1, 2
 """The first states of an outer model."""
 
-CUT, EXPANDED = "cut", "expanded"
+CUT, EXPANDED, SPLIT = "cut", "expanded", "split"
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,16 @@ class BeliefGraph:
     known: list[tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]] = field(default_factory=list)
     """What each state's actions lead to where the state is known: numbers of beliefs, weights, success."""
     rounded: list[list[tuple[float, OffsetArray, FloatArray]]] = field(default_factory=list)
+    by_look: list[list[int]] = field(default_factory=list)
+    """The beliefs of every look."""
+    history: list[str] = field(default_factory=list)
+    """What has added beliefs, in its order: whoever repeats it has the same beliefs with the same numbers."""
+    into: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """What split beliefs were split into, before states."""
 
     @staticmethod
     def of(question: Question) -> BeliefGraph:
-        graph = BeliefGraph(question)
+        graph = BeliefGraph(question, by_look=[[] for _ in question.looks])
         first = question.first
         graph.add((question.look[first], (first,), (1,)))
         graph._close()
@@ -96,6 +105,7 @@ class BeliefGraph:
         if number is None:
             number = self.number[belief] = len(self.belief)
             self.belief.append(belief)
+            self.by_look[belief[0]].append(number)
             self.kind.append(CUT)
             self.moves.append(())
             self.rounded.append([])
@@ -108,6 +118,15 @@ class BeliefGraph:
             self.known.append(tuple(self._behind([row], [1]) for row in own))
         for number in range(len(self)):
             self.cut(number)
+
+    def corner(self, state: int) -> int:
+        """The belief that knows a state; what it does is the same expanded and cut."""
+        before = len(self)
+        number = self.add((self.question.look[state], (state,), (1,)))
+        if number == before:
+            self.history.append(f"k{state}")
+            self.cut(number)
+        return number
 
     def _behind(self, rows: list[Row], weights: list[int]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """The beliefs behind each look, after these rows with these weights; masses, and that of success."""
@@ -141,11 +160,13 @@ class BeliefGraph:
             total = rows[0].total * sum(weights)
             moves.append(Move(numbers, masses, success, total, self._reward(rows, weights)))
         self._set(number, EXPANDED, tuple(moves))
+        self.into.pop(number, None)
+        self.history.append(f"e{number}")
         for new in range(before, len(self)):
             self.cut(new)
 
     def _reward(self, rows: list[Row], weights: tuple[int, ...]) -> Fraction:
-        if not self.question.earns:
+        if not self.question.earns or not any(row.reward for row in rows):
             return Fraction(0)
         summed = sum((own * row.reward for row, own in zip(rows, weights, strict=True)), Fraction(0))
         return summed / sum(weights)
@@ -166,6 +187,54 @@ class BeliefGraph:
             total = rows[0].total * sum(weights)
             moves.append(Move(tuple(mass), tuple(mass.values()), success, total, self._reward(rows, weights)))
         self._set(number, CUT, tuple(moves))
+
+    def split(self, number: int, points: Sequence[int]) -> None:
+        """Let a belief be told which of `points` it is, or which state.
+
+        As much of each point as goes, in their order. What is left of the belief after a part of it never
+        becomes negative, and all weights are integers.
+        """
+        seen, states, weights = self.belief[number]
+        if self.kind[number] == EXPANDED or any(self.kind[n] != EXPANDED for n in points):
+            raise ValueError("only beliefs that are not expanded are split, and into expanded ones")
+        rest = {state: Fraction(weight) for state, weight in zip(states, weights, strict=True)}
+        parts: dict[int, Fraction] = {}
+        for point in points:
+            look, inside, own = self.belief[point]
+            if look != seen:
+                raise ValueError("a belief is split into beliefs of its own look")
+            most = min(rest.get(s, Fraction(0)) / w for s, w in zip(inside, own, strict=True))
+            if most > 0:
+                parts[point] = parts.get(point, Fraction(0)) + most * sum(own)
+                for s, w in zip(inside, own, strict=True):
+                    rest[s] -= most * w
+        for state, left in rest.items():
+            if left:
+                known = self.corner(state)
+                parts[known] = parts.get(known, Fraction(0)) + left
+        bottom = math.lcm(*(part.denominator for part in parts.values()))
+        masses = tuple(int(part * bottom) for part in parts.values())
+        self._set(number, SPLIT, (Move(tuple(parts), masses, 0, bottom * sum(weights), Fraction(0)),))
+        self.into[number] = tuple(points)
+
+    def recipe(self) -> str:
+        """How this graph was made, in a line: what `repeated` reads."""
+        splits = [f"s{n}:{','.join(map(str, points))}" for n, points in sorted(self.into.items())]
+        return " ".join([*self.history, *splits])
+
+    @staticmethod
+    def repeated(question: Question, recipe: str) -> BeliefGraph:
+        """The graph of a recipe. Whatever the recipe says, the theorem holds for what comes out."""
+        graph = BeliefGraph.of(question)
+        for word in recipe.split()[1:]:
+            number, _, points = word[1:].partition(":")
+            if word[0] == "e":
+                graph.expand(int(number))
+            elif word[0] == "k":
+                graph.corner(int(number))
+            else:
+                graph.split(int(number), [int(point) for point in points.split(",") if point])
+        return graph
 
     def _set(self, number: int, kind: str, moves: tuple[Move, ...]) -> None:
         self.kind[number], self.moves[number] = kind, moves

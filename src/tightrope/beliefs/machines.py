@@ -7,15 +7,20 @@ goes on with the first controller found, which knows only the look (and a phase)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, kron
 from scipy.sparse.linalg import splu
 
 from tightrope.beliefs.question import Question
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+
+FAR = 1e12
+"""What stands for infinity in tables."""
 
 LEAK = 1e-9
 """A play stops at every step with this probability, so that equations have one solution."""
@@ -91,30 +96,29 @@ class Rows:
         return value, np.maximum(system.solve(first, trans="T"), 0.0)
 
 
-def improve(rows: Rows, policy: IndexArray, rounds: int = 30) -> tuple[IndexArray, FloatArray]:
+def improve(
+    rows: Rows, policy: IndexArray, deadline: float, rounds: int = 30
+) -> tuple[IndexArray, FloatArray]:
     """A controller without memory, changed look by look while that pays; with its values."""
     question = rows.question
     sign = 1.0 if question.maximises else -1.0
     first, looks = question.first, len(question.looks)
     value, visits = rows.evaluate(policy, SEARCH_LEAK)
-    members = [np.flatnonzero(rows.look == look) for look in range(len(policy))]
+    offered = np.array([question.actions_of(look % looks) for look in range(len(policy))])
+    begin = np.concatenate([[0], np.cumsum(offered)])
+    owner = np.repeat(rows.look, np.diff(rows.start))
+    cell = begin[owner] + np.arange(len(owner)) - np.repeat(rows.start[:-1], np.diff(rows.start))
     for _ in range(rounds):
         worth = rows.gain + rows.matrix @ value
-        better, gains = policy.copy(), []
-        for look, own in enumerate(members):
-            weight = visits[own] + 1e-12
-            table = [
-                float(weight @ worth[rows.start[own] + k]) for k in range(question.actions_of(look % looks))
-            ]
-            best = int(np.argmax(sign * np.array(table)))
-            gain = sign * (table[best] - table[policy[look]])
-            if gain > 1e-12:
-                better[look] = best
-                gains.append((gain, look, best))
-        candidates = [better] if gains else []
-        for _, look, best in sorted(gains, reverse=True)[:4]:
+        weight = np.repeat(visits + 1e-12, np.diff(rows.start))
+        table = sign * np.bincount(cell, weight * worth, begin[-1])
+        best = first_of_best(table, begin) - begin[:-1]
+        gain = table[begin[:-1] + best] - table[begin[:-1] + policy]
+        gains = np.flatnonzero(gain > 1e-12)
+        candidates = [np.where(gain > 1e-12, best, policy)] if len(gains) else []
+        for look in gains[np.argsort(-gain[gains], kind="stable")[:4]]:
             one = policy.copy()
-            one[look] = best
+            one[look] = best[look]
             candidates.append(one)
         for candidate in candidates:
             new, seen = rows.evaluate(candidate, SEARCH_LEAK)
@@ -123,7 +127,17 @@ def improve(rows: Rows, policy: IndexArray, rounds: int = 30) -> tuple[IndexArra
                 break
         else:
             break
+        if time.perf_counter() > deadline:
+            break
     return policy, rows.evaluate(policy)[0]
+
+
+def first_of_best(worth: NDArray[np.floating[Any]], start: OffsetArray) -> OffsetArray:
+    """The first of the largest entries of every part, by its place."""
+    most = np.repeat(np.maximum.reduceat(worth, start[:-1]), np.diff(start))
+    place = np.where(worth >= most, np.arange(len(worth)), len(worth))
+    best: OffsetArray = np.minimum.reduceat(place, start[:-1])
+    return best
 
 
 @dataclass(eq=False)
@@ -139,6 +153,9 @@ class Machines:
     members: list[OffsetArray] = field(default_factory=list)
     place: IndexArray = field(default_factory=lambda: np.zeros(0, np.int32))
     by_look: list[list[int]] = field(default_factory=list)
+    """The nodes of every look that are worth trying."""
+    tables: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)
+    behind: dict[tuple[int, int], list[int]] = field(default_factory=dict)
 
     @staticmethod
     def of(rows: Rows) -> Machines:
@@ -170,16 +187,43 @@ class Machines:
     def next_node(self, node: int, look: int) -> int:
         return self.following[node].get(look, look)
 
-    def best(self, look: int, states: Sequence[int], weights: FloatArray) -> tuple[float, int]:
-        """The best node of a look in a belief, and what it is worth there."""
+    def best(self, look: int, weights: FloatArray) -> tuple[FloatArray, OffsetArray]:
+        """The best node of a look in each of some beliefs (rows, over the look's states), and its worth."""
         nodes = self.by_look[look]
-        table = np.array([self.value[n] for n in nodes])[:, self.place[list(states)]]
-        with np.errstate(invalid="ignore"):
-            worth = table @ weights
-        if np.isnan(worth).any():
-            worth = np.where(np.isnan(worth), np.inf, worth)
-        at = int(np.argmax(worth) if self.rows.question.maximises else np.argmin(worth))
-        return float(worth[at]), nodes[at]
+        count, table = self.tables.get(look, (0, np.zeros((0, 0))))
+        if count != len(nodes):
+            table = np.minimum(np.array([self.value[n] for n in nodes]), FAR)
+            self.tables[look] = len(nodes), table
+        worth = weights @ table.T
+        at = np.argmax(worth, axis=1) if self.rows.question.maximises else np.argmin(worth, axis=1)
+        value = worth[np.arange(len(worth)), at]
+        return np.where(value > FAR / 1e3, np.inf, value), np.array(nodes, np.int64)[at]
+
+    def back_up(self, look: int, action: int, following: dict[int, int]) -> int:
+        """A new node that goes on with old ones."""
+        chosen = self.rows.start[self.members[look]] + action
+        value = self.rows.gain[chosen].copy()
+        matrix = self.rows.matrix
+        for at, row in enumerate(chosen.tolist()):
+            for t in range(int(matrix.indptr[row]), int(matrix.indptr[row + 1])):
+                state = int(matrix.indices[t])
+                seen = int(self.rows.look[state])
+                value[at] += matrix.data[t] * self.value[following.get(seen, seen)][self.place[state]]
+        return self._add(action, look, following, value)
+
+    def looks_behind(self, look: int, action: int) -> list[int]:
+        """What can be seen next."""
+        key = (look, action)
+        if key not in self.behind:
+            part = self.rows.matrix[self.rows.start[self.members[look]] + action]
+            self.behind[key] = np.unique(self.rows.look[part.indices]).tolist()
+        return self.behind[key]
+
+    def keep(self, look: int, nodes: set[int]) -> None:
+        """Try only these nodes from now on, and the first one."""
+        own = self.by_look[look]
+        self.by_look[look] = [own[0], *(n for n in own[1:] if n in nodes)]
+        self.tables.pop(look, None)
 
     def add_nodes(self, action: list[int], look: list[int], following: list[dict[int, int]]) -> list[int]:
         """New nodes that refer to each other by negative numbers −1, −2, … and to old ones by theirs."""
@@ -194,9 +238,10 @@ class Machines:
         row = np.repeat(np.arange(len(chosen)), np.diff(part.indptr))
         constant = self.rows.gain[chosen].copy()
         reach = self.rows.success[chosen].copy()
-        inner_row, inner_column, inner_data = [], [], []
-        table = [[links[n].get(seen, seen) for seen in range(len(self.members))] for n in range(count)]
-        target = np.array(table)[owner[row], self.rows.look[part.indices]]
+        width = np.int64(len(self.members))
+        pairs, back = np.unique(owner[row] * width + self.rows.look[part.indices], return_inverse=True)
+        nodes = [links[pair // width].get(pair % width, pair % width) for pair in pairs.tolist()]
+        target = np.array(nodes, np.int64)[back]
         new = target >= begin
         inner_row, inner_data = row[new], part.data[new]
         inner_column = offset[target[new] - begin] + self.place[part.indices[new]]

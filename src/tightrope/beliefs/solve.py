@@ -2,8 +2,10 @@
 
 From one side the value of a concrete controller, evaluated on the model with verified bounds; from the
 other the outer model's (`graph`), solved with verified bounds. In between a search decides which beliefs
-are expanded: those that the outer model's optimal policy visits most often, times how far apart both sides
-are there. Nothing of the search enters a bound.
+are expanded: those that the outer model's optimal policies visit most often, times how far apart both sides
+are there. Others are split where that is worth less than to cut them. Controllers are improved on the
+expanded beliefs: their loops are closed and solved, or, where no look comes again, one sweep from the end
+on does it. All of this is in plain float64, and nothing of the search enters a bound.
 """
 
 from __future__ import annotations
@@ -16,19 +18,20 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import splu
 
-from tightrope.beliefs.graph import BEFORE, EXPANDED, BeliefGraph
-from tightrope.beliefs.machines import Machines, Rows, improve
+from tightrope.beliefs.graph import BEFORE, EXPANDED, SUCCESS, BeliefGraph
+from tightrope.beliefs.machines import FAR, LEAK, SEARCH_LEAK, Machines, Rows, first_of_best, improve
 from tightrope.beliefs.question import Question, question_of
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
 from tightrope.model.graph.support import Support
-from tightrope.model.objective import Objective
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import lift_model, lift_objective, product_with_memory
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.solver.solution import Solution, SolveOptions
@@ -44,8 +47,21 @@ FIRST_BATCH = 32
 GROWTH = 0.5
 """So large a part of all beliefs is expanded in a round, at least `FIRST_BATCH`."""
 
-PATIENT = 1e-3
-"""How close the outer model is solved during the search, relative to the gap wanted."""
+BEGIN = 0.1
+"""So large a part of the time goes to controllers without memory."""
+
+LARGE = 20_000
+"""States, times phases, beyond which such controllers have no phases."""
+
+PARTS = 4
+"""A belief is split into so many expanded ones at most, and states."""
+
+MOST_NODES = 64
+"""So many nodes of a look are kept beside those that are best somewhere."""
+
+MOST_IMPROVED = 200
+LOST = 1e3
+"""What it costs to miss a target that must be reached, in units of the largest value."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,6 +185,8 @@ def solve_partial(
         lower, upper = own_lower, max(float(far), own_lower)
     else:
         lower, upper = min(float(far), own_upper), own_upper
+    if question.must_reach and math.isinf(own_upper) and search.target_is_missed():
+        lower, status = math.inf, "certified"
     if status == "certified" and not _close(lower, upper, precision, relative):
         status = "the bounds are verified but wider than was asked"
     return PartialSolution(
@@ -196,7 +214,7 @@ def _close(lower: float, upper: float, precision: float, relative: bool) -> bool
 
 
 class Search:
-    """Expands beliefs and improves controllers, in rounds."""
+    """Expands and splits beliefs and improves controllers, in rounds."""
 
     def __init__(
         self, question: Question, deadline: float, most: int, precision: float, relative: bool, seed: int
@@ -209,55 +227,92 @@ class Search:
         self.graph = BeliefGraph.of(question)
         self.expanded = 1
         self._random = np.random.default_rng(seed)
-        self._start: FloatArray | None = None
         self.first_node = -1
         self.attained = -math.inf * self.sign
+        self._mass: list[list[FloatArray]] = [[] for _ in question.looks]
+        self._row: list[int] = []
+        self._next = [0] * len(question.looks)
+        self._policy = np.zeros(0, np.int64)
+        self._known: list[list[tuple[float, OffsetArray, FloatArray]]] = []
+        self._rank = self._ranks()
         self._begin()
 
     def _begin(self) -> None:
         offered = np.array([self.question.actions_of(look) for look in range(len(self.question.looks))])
         seen = set()
+        until = (time.perf_counter() + self.deadline * BEGIN) / (1 + BEGIN)
         for start in range(STARTS):
             phases = PHASES[start % len(PHASES)]
+            if phases * self.rows.states > LARGE:
+                continue
             phased = self.rows.in_phases(phases)
             many = np.tile(offered, phases)
             policy = (self._random.random(len(many)) * many).astype(np.int32)
-            policy, value = improve(phased, policy)
+            policy, value = improve(phased, policy, until)
             if tuple(policy) not in seen:
                 seen.add(tuple(policy))
                 self.machines.add_phased(policy, value, phases)
-            if time.perf_counter() > self.deadline:
+            if time.perf_counter() > until:
                 break
+        if not seen:
+            policy = np.zeros(len(offered), np.int32)
+            self.machines.add_phased(policy, self.rows.evaluate(policy)[0], 1)
         look = self.question.look[self.question.first]
-        self._note(*self.machines.best(look, [self.question.first], np.ones(1)))
+        point = np.zeros((1, len(self.machines.members[look])))
+        point[0, self.machines.place[self.question.first]] = 1.0
+        value, node = self.machines.best(look, point)
+        self._note(float(value[0]), int(node[0]))
 
     def _note(self, value: float, node: int) -> None:
         if self.sign * value > self.sign * self.attained or self.first_node < 0:
             self.attained, self.first_node = value, node
 
+    def masses(self, look: int) -> FloatArray:
+        """The beliefs of a look as rows of probabilities of its states, in the order of the graph."""
+        known = self._mass[look]
+        for number in self.graph.by_look[look][len(known) :]:
+            _, states, weights = self.graph.belief[number]
+            row = np.zeros(len(self.machines.members[look]))
+            total = sum(weights)
+            row[self.machines.place[list(states)]] = [weight / total for weight in weights]
+            known.append(row)
+        return np.array(known)
+
+    def mass(self, number: int) -> FloatArray:
+        """One belief so."""
+        look = self.graph.belief[number][0]
+        place = self._row[number] if number < len(self._row) else -1
+        if place < 0:
+            for n in range(len(self._row), len(self.graph)):
+                seen = self.graph.belief[n][0]
+                self._row.append(self._next[seen])
+                self._next[seen] += 1
+            place = self._row[number]
+        if place >= len(self._mass[look]):
+            self.masses(look)
+        return self._mass[look][place]
+
     def solve_outer(self, precision: float) -> Solution:
+        """Verified bounds of the outer model."""
         model, reward = self.graph.model()
-        start = None
-        if self._start is not None:
-            start = np.zeros(model.states)
-            start[: len(self._start)] = self._start
-        solved = solve(
-            model,
-            self.graph.objective(model, reward, outer=True),
-            precision=precision,
-            start=start,
-            threads=1,
-        )
-        self._start = solved.upper if np.isfinite(solved.upper).all() else None
-        return solved
+        return solve(model, self.graph.objective(model, reward, outer=True), precision=precision, threads=1)
+
+    def target_is_missed(self) -> bool:
+        """Whether every controller misses the target with some probability: so does the outer model then."""
+        model, _ = self.graph.model()
+        ends = np.zeros(model.states, np.bool_)
+        ends[SUCCESS] = True
+        reaching = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=ends)
+        return bool(solve(model, reaching, precision=1e-6, threads=1).upper[BEFORE] < 1)
 
     def run(self) -> str:
         """Rounds until both sides are as close as was asked; what stopped it."""
         while True:
-            outer = self.solve_outer(PATIENT * 0.1)
-            limit = outer.upper if self.question.maximises else outer.lower
-            self._attain()
-            far = float(limit[BEFORE])
+            outer = self._optimistic()
+            best = self._attain(*self._pessimistic())
+            self._interpolate(outer)
+            outer = self._optimistic()
+            far = outer.value[0]
             if _close(min(far, self.attained), max(far, self.attained), self.precision * 0.5, self.relative):
                 return "certified"
             if time.perf_counter() > self.deadline:
@@ -265,67 +320,162 @@ class Search:
             if self.expanded >= self.most:
                 return "the limit of beliefs was reached; the bounds are verified but wider"
             before = self.attained
-            if self._expand(outer, limit):
+            if self._expand(outer, best):
                 continue
-            self._attain()  # nodes that the last round has found may be worth more where beliefs are cut
+            self._attain(*self._pessimistic())
             if not self.sign * (self.attained - before) > 1e-9 * max(1.0, abs(self.attained)):
                 return "certified"
 
-    def _expand(self, outer: Solution, limit: FloatArray) -> bool:
+    def _optimistic(self) -> BeliefOptimum:
+        """The outer model's optimum, in plain float64."""
+        flat = Flat.of(self.graph.rounded, self.question.earns)
+        policy = np.zeros(len(self.graph), np.int64)
+        policy[: len(self._policy)] = self._policy
+        policy = np.where(policy < np.diff(flat.start), policy, 0)
+        optimum = flat.optimum(self.sign, policy)
+        self._policy = optimum.policy
+        return optimum
+
+    def _pessimistic(self) -> tuple[FloatArray, OffsetArray]:
+        """What the best known node is worth in every belief, and that node."""
+        best, node = np.zeros(len(self.graph)), np.zeros(len(self.graph), np.int64)
+        for look, numbers in enumerate(self.graph.by_look):
+            if numbers:
+                best[numbers], node[numbers] = self.machines.best(look, self.masses(look))
+                if len(self.machines.by_look[look]) > MOST_NODES:
+                    self.machines.keep(look, set(node[numbers].tolist()))
+        return best, node
+
+    def _expand(self, outer: BeliefOptimum, best: FloatArray) -> bool:
         graph = self.graph
-        visits = _visits(outer)
-        open_ = [n for n, kind in enumerate(graph.kind) if kind != EXPANDED and visits[BEFORE + n] > 0]
-        if not open_:
-            return False
-        scores = []
-        for n in open_:
-            look, states, weights = graph.belief[n]
-            mass = np.array([w / sum(weights) for w in weights])
-            worth, _ = self.machines.best(look, states, mass)
-            gap = self.sign * (limit[BEFORE + n] - worth)
-            scores.append(visits[BEFORE + n] * (gap if math.isfinite(gap) else 1e6))
-        order = np.argsort(-np.array(scores), kind="stable")
-        batch = max(FIRST_BATCH, int(GROWTH * self.expanded))
-        useful = [open_[i] for i in order[:batch] if scores[i] > 0]
-        for n in useful:
+        gap = self.sign * (outer.value[: len(best)] - best)
+        score = outer.visits(self.sign)[: len(best)] * np.where(np.isfinite(gap), gap, 1e6)
+        open_ = [
+            n
+            for n in range(len(best))
+            if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1 and score[n] > 0
+        ]
+        order = sorted(open_, key=lambda n: -score[n])
+        for n in order[: max(FIRST_BATCH, int(GROWTH * self.expanded), len(best) // 16)]:
             graph.expand(n)
             self.expanded += 1
             if self.expanded % 64 == 0 and time.perf_counter() > self.deadline:
                 break
-        return bool(useful)
+        return bool(open_)
 
-    def _attain(self) -> None:
+    def _interpolate(self, outer: BeliefOptimum) -> None:
+        """Split beliefs that are worth less as a mixture of expanded ones (sawtooth, several times over)."""
+        graph, limit = self.graph, self.sign * outer.value
+        corner = self.sign * self._corners(outer)
+        for look, numbers in enumerate(graph.by_look):
+            points = [n for n in numbers if graph.kind[n] == EXPANDED and len(graph.belief[n][1]) > 1]
+            open_ = [n for n in numbers if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1]
+            if not points or not open_ or time.perf_counter() > self.deadline:
+                continue
+            mass, place = self.masses(look), {n: k for k, n in enumerate(numbers)}
+            known = corner[self.machines.members[look]]
+            inside = mass[[place[n] for n in points]]
+            depth = limit[points] - inside @ known
+            useful = np.flatnonzero(depth < -1e-9 * np.maximum(1.0, np.abs(limit[points])))
+            if not len(useful):
+                continue
+            rest = mass[[place[n] for n in open_]]
+            worth = rest @ known
+            chosen: list[list[int]] = [[] for _ in open_]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                for _ in range(PARTS):
+                    most = _fitting(rest, inside[useful])
+                    gain = most * depth[useful]
+                    at = np.argmin(gain, axis=1)
+                    won = gain[np.arange(len(at)), at]
+                    if not (won < -1e-12).any():
+                        break
+                    worth += np.minimum(won, 0.0)
+                    for row in np.flatnonzero(won < -1e-12):
+                        chosen[row].append(points[useful[at[row]]])
+                        rest[row] -= most[row, at[row]] * inside[useful[at[row]]]
+                    rest = np.maximum(rest, 0.0)
+            for n, value, into in zip(open_, worth, chosen, strict=True):
+                if into and value < limit[n] - 1e-9 * max(1.0, abs(limit[n])):
+                    graph.split(n, into)
+
+    def _corners(self, outer: BeliefOptimum) -> FloatArray:
+        """What every state is worth where it is known, in the outer model."""
+        if not self._known:
+            self._known = [
+                [
+                    (float(row.reward), *_listed(known, row.total))
+                    for row, known in zip(own, mine, strict=True)
+                ]
+                for own, mine in zip(self.question.rows, self.graph.known, strict=True)
+            ]
+        flat = Flat.of(self._known, self.question.earns, len(self.graph))
+        worth = self.sign * (flat.gain + flat.matrix @ outer.value)
+        best: FloatArray = self.sign * np.maximum.reduceat(worth, flat.start[:-1])
+        return best
+
+    def _attain(self, best: FloatArray, node: OffsetArray) -> FloatArray:
+        """Better nodes; what the best one is worth in every belief."""
+        if self._rank is None:
+            self._close_loops(best, node)
+        else:
+            self._sweep()
+        return self._pessimistic()[0]
+
+    def _sweep(self) -> None:
+        """Where no look comes again: a node for every expanded belief, from the end of the play on, that
+        acts as is best given the nodes behind."""
+        graph, machines, rank = self.graph, self.machines, self._rank
+        assert rank is not None
+        acts = [n for n in range(len(graph)) if graph.kind[n] == EXPANDED]
+        acts.sort(key=lambda n: -rank[graph.belief[n][0]])
+        for n in acts:
+            look = graph.belief[n][0]
+            top = -math.inf
+            made: tuple[int, dict[int, int]] = (0, {})
+            for k, move in enumerate(graph.moves[n]):
+                worth = float(move.reward) if self.question.earns else move.success / move.total
+                links = {}
+                for behind, weight in zip(move.successor, move.weight, strict=True):
+                    seen = graph.belief[behind][0]
+                    value, node = machines.best(seen, self.mass(behind)[None])
+                    links[seen] = int(node[0])
+                    worth += weight / move.total * float(value[0])
+                if self.sign * worth > top:
+                    top, made = self.sign * worth, (k, links)
+            old, _ = machines.best(look, self.mass(n)[None])
+            if top > self.sign * float(old[0]) + 1e-9 * max(1.0, abs(top)):
+                new = machines.back_up(look, *made)
+                if n == 0:
+                    self._note(float(machines.value[new][machines.place[self.question.first]]), new)
+
+    def _close_loops(self, best: FloatArray, node: OffsetArray) -> None:
         """Solve what is expanded, with the best known controller elsewhere; the policy becomes nodes."""
-        graph, machines = self.graph, self.machines
-        leave, node = {}, {}
-        reach = self._reached()
-        for n in range(len(graph)):
-            if graph.kind[n] == EXPANDED and n in reach:
-                continue
-            if n not in reach:
-                leave[n] = 0.0
-                continue
-            look, states, weights = graph.belief[n]
-            worth, node[n] = machines.best(look, states, np.array([w / sum(weights) for w in weights]))
-            leave[n] = worth if self.question.earns else min(max(worth, 0.0), 1.0)
-        model, reward = graph.model(leave)
-        solved = solve(model, graph.objective(model, reward, outer=False), precision=PATIENT * 0.1, threads=1)
-        chosen = solved.choice - model.structure.choice_start[:-1]
-        # What the optimal policy reaches from the first belief becomes nodes.
-        order, place = [0], {0: 0}
-        for n in order:
-            for behind in graph.moves[n][int(chosen[BEFORE + n])].successor:
-                if graph.kind[behind] == EXPANDED and behind not in place:
-                    place[behind] = len(order)
-                    order.append(behind)
+        graph, machines, earns = self.graph, self.machines, self.question.earns
+        acts = [graph.kind[n] == EXPANDED or len(graph.belief[n][1]) == 1 for n in range(len(graph))]
+        nothing = (np.zeros(0, np.int64), np.zeros(0))
+        rows = [
+            own if act else [(min(float(worth), FAR / 1e6), *nothing)]
+            for own, act, worth in zip(graph.rounded, acts, best, strict=True)
+        ]
+        flat = Flat.of(rows, earns)
+        if not earns:
+            flat.gain[flat.start[:-1][~np.array(acts)]] = np.clip(best[~np.array(acts)], 0.0, 1.0)
+        lost = LOST * max(1.0, float(np.abs(best[np.isfinite(best)]).max(initial=1.0)))
+        optimum = flat.optimum(
+            self.sign, np.zeros(len(rows), np.int64), lost if self.question.must_reach else 0.0
+        )
+        # What the optimal policy does in expanded beliefs becomes nodes, the first one first.
+        order = [n for n, act in enumerate(acts) if act and n < len(best)]
+        place = {n: k for k, n in enumerate(order)}
         action: list[int] = []
         looks: list[int] = []
         following: list[dict[int, int]] = []
         for n in order:
-            k = int(chosen[BEFORE + n])
+            k = int(optimum.policy[n])
             links = {}
             for behind in graph.moves[n][k].successor:
-                links[graph.belief[behind][0]] = -1 - place[behind] if behind in place else node[behind]
+                links[graph.belief[behind][0]] = -1 - place[behind] if behind in place else int(node[behind])
             action.append(k)
             looks.append(graph.belief[n][0])
             following.append(links)
@@ -334,30 +484,33 @@ class Search:
         value = machines.value[made[0]][machines.place[first]]
         self._note(float(value), made[0])
 
-    def _reached(self) -> set[int]:
-        """Beliefs that expanded ones lead to from the first."""
-        order, seen = [0], {0}
-        for n in order:
-            if self.graph.kind[n] != EXPANDED:
-                continue
-            for move in self.graph.moves[n]:
-                for behind in move.successor:
-                    if behind not in seen:
-                        seen.add(behind)
-                        order.append(behind)
-        return seen
+    def _ranks(self) -> list[int] | None:
+        """How long a play takes to each look, at most; None where one can come again."""
+        looks = len(self.question.looks)
+        behind: list[set[int]] = [set() for _ in range(looks)]
+        for seen, own in zip(self.question.look, self.question.rows, strict=True):
+            for row in own:
+                behind[seen].update(self.question.look[s] for s in row.successor)
+        waiting = [0] * looks
+        for look in (look for following in behind for look in following):
+            waiting[look] += 1
+        rank, ready = [0] * looks, [look for look in range(looks) if not waiting[look]]
+        for look in ready:
+            for after in behind[look]:
+                rank[after] = max(rank[after], rank[look] + 1)
+                waiting[after] -= 1
+                if not waiting[after]:
+                    ready.append(after)
+        return rank if len(ready) == looks else None
 
     def export(self) -> Controller:
         """The best node found, with all that follow it, as a controller of the model."""
         machines, question = self.machines, self.question
         pomdp, looks = question.pomdp, question.looks
-        number = {pair: look for look, pair in enumerate(looks)}
-        last = question.last_step
         first = self.first_node
         # A node of the controller is one here, and 0 is the moment before the first observation.
         order = [first]
         place = {first: 1}
-        step = {first: looks[machines.look[first]][1]}
         following, action = [], []
         begin = np.zeros((2, pomdp.observations), np.int32)
         first_seen = looks[machines.look[first]][0]
@@ -365,43 +518,106 @@ class Search:
         following.append(begin[0])
         action.append(begin[1])
         for node in order:
-            after = min(step[node] + 1, last)
-            links, acts = np.zeros(pomdp.observations, np.int32), np.zeros(pomdp.observations, np.int32)
-            for seen in range(pomdp.observations):
-                look = number.get((seen, after))
-                if look is None:
-                    links[seen] = place[node]
-                    continue
+            links, acts = (
+                np.full(pomdp.observations, place[node], np.int32),
+                np.zeros(pomdp.observations, np.int32),
+            )
+            for look in machines.looks_behind(machines.look[node], machines.action[node]):
+                seen = looks[look][0]
                 behind = machines.next_node(node, look)
                 if behind not in place:
                     place[behind] = len(order) + 1
                     order.append(behind)
-                    step[behind] = after
                 links[seen], acts[seen] = place[behind], machines.action[behind]
             following.append(links)
             action.append(acts)
         return Controller(pomdp, np.array(following), np.array(action))
 
 
-def _visits(outer: Solution) -> FloatArray:
-    """About how often the optimal policy of the outer model is in each state."""
-    structure = outer.kernel.structure
-    start = structure.transition_start
-    chosen = outer.choice
-    probability = outer.kernel.lower
-    size = np.diff(start)[chosen]
-    row = np.repeat(np.arange(structure.states), size)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    at = np.repeat(start[chosen], size) + within
-    move = csr_array((probability[at], (structure.successor[at], row)), shape=(structure.states,) * 2)
-    visits = np.zeros(structure.states)
-    now = np.zeros(structure.states)
-    now[BEFORE] = 1.0
-    now[:2] = 0
-    for _ in range(200):
-        visits += now
-        now = move @ now
-        now[:BEFORE] = 0.0
-        if now.sum() < 1e-6:
-            break
-    return visits
+def _listed(
+    known: tuple[tuple[int, ...], tuple[int, ...], int], total: int
+) -> tuple[OffsetArray, FloatArray]:
+    numbers, masses, success = known
+    towards = [BEFORE + n for n in numbers] + ([SUCCESS] if success else [])
+    weights = [*masses, success] if success else masses
+    return np.array(towards, np.int64), np.array([weight / total for weight in weights])
+
+
+def _fitting(rest: FloatArray, points: FloatArray) -> FloatArray:
+    """How much of every point fits into what is left of every belief."""
+    most = np.full((len(rest), len(points)), np.inf)
+    for state in range(points.shape[1]):
+        own = points[:, state]
+        inside = own > 0
+        most[:, inside] = np.minimum(most[:, inside], rest[:, state, None] / own[None, inside])
+    return most
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefOptimum:
+    """Values of all beliefs, and a choice of each that attains them, in plain float64."""
+
+    flat: Flat
+    policy: OffsetArray
+    value: FloatArray
+
+    def visits(self, sign: float) -> FloatArray:
+        """About how often each belief is met, where all choices that are as good as the best are taken."""
+        flat = self.flat
+        worth = sign * (flat.gain + flat.matrix @ self.value)
+        most = np.maximum.reduceat(worth, flat.start[:-1])
+        owner = np.repeat(np.arange(len(most)), np.diff(flat.start))
+        near = worth >= most[owner] - 1e-7 * np.maximum(1.0, np.abs(most[owner]))
+        share = near / np.bincount(owner, near, len(most))[owner]
+        mixed = csr_array((share, (owner, np.arange(len(owner)))), shape=(len(most), len(owner)))
+        system = splu((eye_array(len(most)) - (1 - SEARCH_LEAK) * (mixed @ flat.matrix)).tocsc())
+        begin = np.zeros(len(most))
+        begin[0] = 1.0
+        visits: FloatArray = np.maximum(system.solve(begin, trans="T"), 0.0)
+        return visits
+
+
+@dataclass(frozen=True, eq=False)
+class Flat:
+    """The choices of all beliefs behind each other: what each earns at once, and where it leads."""
+
+    start: OffsetArray
+    gain: FloatArray
+    matrix: csr_array
+
+    @staticmethod
+    def of(
+        rows: Sequence[Sequence[tuple[float, OffsetArray, FloatArray]]], earns: bool, size: int | None = None
+    ) -> Flat:
+        flat = [row for own in rows for row in own]
+        start = np.concatenate([[0], np.cumsum([len(own) for own in rows])])
+        offsets = np.concatenate([[0], np.cumsum([len(row[1]) for row in flat])])
+        index = np.concatenate([row[1] for row in flat])
+        data = np.concatenate([row[2] for row in flat])
+        owner = np.repeat(np.arange(len(flat)), np.diff(offsets))
+        inner = index >= BEFORE
+        count = len(rows) if size is None else size
+        matrix = csr_array((data[inner], (owner[inner], index[inner] - BEFORE)), shape=(len(flat), count))
+        won = index == SUCCESS
+        gain = (
+            np.array([row[0] for row in flat], np.float64)
+            if earns
+            else np.bincount(owner[won], data[won], len(flat)).astype(np.float64)
+        )
+        return Flat(start, gain, matrix)
+
+    def optimum(self, sign: float, policy: OffsetArray, lost: float = 0.0) -> BeliefOptimum:
+        """By policy iteration; a play stops at every step with a small probability, worth `lost`."""
+        first = self.start[:-1]
+        gain = self.gain + LEAK * lost
+        for _ in range(MOST_IMPROVED):
+            chosen = first + policy
+            system = splu((eye_array(len(policy)) - (1 - LEAK) * self.matrix[chosen]).tocsc())
+            value = system.solve(gain[chosen])
+            worth = sign * (gain + (1 - LEAK) * (self.matrix @ value))
+            best = first_of_best(worth, self.start)
+            better = worth[best] > worth[chosen] + 1e-10 * np.maximum(1.0, np.abs(worth[chosen]))
+            if not better.any():
+                break
+            policy = np.where(better, best - first, policy)
+        return BeliefOptimum(self, policy, value)

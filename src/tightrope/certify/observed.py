@@ -15,9 +15,9 @@ is a path to it, and none to a stop elsewhere. Where that is not so no certifica
 
 *Learned ones* are about the chain itself, as a parametric model of its own.
 
-To tie a certificate, either model is built again from the user's model, property and controller. Which
-beliefs were expanded is read off the certificate's rows: this is a guess that only decides what the
-certificate is compared with; for any set of expanded beliefs the theorem holds.
+To tie a certificate, either model is built again from the user's model, property and controller. The
+certificate says which beliefs were expanded and which were split (`beliefs`). Nothing has to be believed of
+this: it only decides what the certificate is compared with, and the theorem holds whatever it says.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def certificate_of_controller(
         to_claim("value", bounds, None, problem.objective),
         to_claim("given policy", bounds, policy, problem.objective),
     )
-    return Certificate(problem, claims, (hints, of_policy), about=to_words(about or {}))
+    words = {**(about or {}), "beliefs": graph.recipe()}
+    return Certificate(problem, claims, (hints, of_policy), about=to_words(words))
 
 
 def beside_beliefs(graph: BeliefGraph, controller: Controller) -> BesideBeliefs:
@@ -230,6 +231,7 @@ def as_certified(
     counts: Counts | None,
     controller: Controller | None,
     problem: CertifiedProblem,
+    recipe: str | None,
 ) -> tuple[MDP | ParametricMDP, Objective, Counts | None]:
     """What the user has, as the model, the question and the counts that such a certificate speaks of."""
     if objective is None or controller is None:
@@ -244,53 +246,20 @@ def as_certified(
         assert lifted.lift is not None
         seen = None if counts is None else lifted.lift.to_product(counts)
         return lifted.lift.model, lifted.objective, seen
-    graph = guess_graph(question_of(pomdp, objective, () if theta is None else theta), problem)
+    graph = repeated_graph(question_of(pomdp, objective, () if theta is None else theta), recipe)
     built = beside_beliefs(graph, controller)
     return built.model, built.objective, None
 
 
-def guess_graph(question: Question, problem: CertifiedProblem) -> BeliefGraph:
-    """The beliefs of a certificate's model, expanded where its rows look so."""
+def repeated_graph(question: Question, recipe: str | None) -> BeliefGraph:
+    """The beliefs of a certificate's model, made again as it says that they were."""
     if question.first < 0:
         raise CannotCertify(
             "this certificate is about another property: yours is decided where a play begins"
         )
-    graph = BeliefGraph.of(question)
-    theirs = problem.graph
-    order, place = [0], {0: BEFORE}
-    for number in order:
-        at = place[number]
-        if at < theirs.states and number:
-            graph.expand(number)
-            if not _looks_like(graph, number, problem, at, place):
-                graph.cut(number)
-        for move in graph.moves[number]:
-            for behind in move.successor:
-                if behind not in place:
-                    place[behind] = BEFORE + len(order)
-                    order.append(behind)
-    return graph
-
-
-def _looks_like(
-    graph: BeliefGraph, number: int, problem: CertifiedProblem, at: int, place: Mapping[int, int]
-) -> bool:
-    """Whether the rows of a state are those of a belief as it is now; `place` is not changed."""
-    theirs, known = problem.graph, dict(place)
-    choices = range(int(theirs.choice_start[at]), int(theirs.choice_start[at + 1]))
-    own = graph.rounded[number]
-    if len(choices) != len(own) or problem.probability is None:
-        return False
-    for choice, (_, towards, likely) in zip(choices, own, strict=True):
-        span = slice(int(theirs.transition_start[choice]), int(theirs.transition_start[choice + 1]))
-        listed = []
-        for there in towards.tolist():
-            if there < BEFORE:
-                listed.append(there)
-                continue
-            listed.append(known.setdefault(there - BEFORE, BEFORE + len(known)))
-        if listed != theirs.successor[span].tolist():
-            return False
-        if not np.allclose(likely, problem.probability[span], rtol=1e-9, atol=0.0):
-            return False
-    return True
+    try:
+        return BeliefGraph.repeated(question, recipe or "")
+    except (ValueError, IndexError):
+        raise CannotCertify(
+            "this certificate is about another model or another property: its beliefs are none of yours"
+        ) from None

@@ -125,7 +125,7 @@ def verify(
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
     if hasattr(model, "observation"):
-        own = _own_controller(model, property, at, data, policy, loaded.problem)
+        own = _own_controller(model, property, at, data, policy, loaded)
     else:
         if loaded.problem.domain is not None and loaded.problem.domain.lower:
             model, data = without_numbers(model, data)
@@ -250,7 +250,7 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
 
 
 def _own_controller(
-    pomdp: Any, property: Any, at: Any, data: Any, policy: Any, problem: CertifiedProblem
+    pomdp: Any, property: Any, at: Any, data: Any, policy: Any, certificate: Certificate
 ) -> Own:
     from tightrope.learning.learn import counts_of
     from tightrope.model.parametric_mdp import ParametricMDP
@@ -259,13 +259,13 @@ def _own_controller(
 
     model = pomdp.model
     query = None if property is None else Problem(pomdp, property).query
-    parametric = isinstance(model, ParametricMDP) and problem.law != "domain"
+    parametric = isinstance(model, ParametricMDP) and certificate.problem.law != "domain"
     theta = model.parameters.point(at or {}) if parametric else None
     counts = None if data is None else counts_of(data, model)
     controller = None if policy is None else controller_of(pomdp, policy)
     if query is None:
-        return own_controller(pomdp, None, theta, counts, controller, None, problem)
-    return own_controller(pomdp, query.objective, theta, counts, controller, query.limit, problem)
+        return own_controller(pomdp, None, theta, counts, controller, None, certificate)
+    return own_controller(pomdp, query.objective, theta, counts, controller, query.limit, certificate)
 
 
 def own_controller(
@@ -275,12 +275,14 @@ def own_controller(
     counts: Counts | None,
     controller: Controller | None,
     limit: tuple[str, Fraction] | None,
-    problem: CertifiedProblem,
+    certificate: Certificate,
 ) -> Own:
     """What the user has of a partially observable model, as what its certificates are about."""
     from tightrope.certify.observed import as_certified
 
-    model, asks, seen = as_certified(pomdp, objective, theta, counts, controller, problem)
+    model, asks, seen = as_certified(
+        pomdp, objective, theta, counts, controller, certificate.problem, certificate.about.get("beliefs")
+    )
     return Own(model, asks, None, seen, None, limit, is_controlled=True)
 
 

@@ -21,7 +21,7 @@ from tightrope.certificate.archive import LoadedCertificate, load
 from tightrope.certificate.budget import OverBudget, WorkBudget
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, CertifiedProblem
+from tightrope.certificate.problem import Certificate
 from tightrope.certificate.verdict import Check, Verdict
 from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_proved_checker
 from tightrope.certify.verification import (
@@ -190,7 +190,7 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
     loaded = load(request.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if request.model is not None:
-        own = own_problem(request, request.model, certificate.problem)
+        own = own_problem(request, request.model, certificate)
         bound, trouble = compare(certificate, own)
         if trouble is not None:
             if request.json:
@@ -306,8 +306,9 @@ def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: Prov
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
 
 
-def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProblem) -> Own:
+def own_problem(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own:
     """All that is compared with the problem of a certificate."""
+    problem = certificate.problem
     from tightrope.certify.verification import without_numbers
     from tightrope.cli.sources import LogRequest
     from tightrope.learning.learn import counted_anew
@@ -342,7 +343,7 @@ def own_problem(request: VerifyRequest, model_name: str, problem: CertifiedProbl
         counts = counted_anew(log.read(loaded.model, files).counts, loaded.model, model)
     if pomdp is not None:
         controller = None if request.policy is None else controller_of(pomdp, request.policy)
-        return own_controller(pomdp, objective, theta, counts, controller, limit, problem)
+        return own_controller(pomdp, objective, theta, counts, controller, limit, certificate)
     given, usual = (
         None if file is None else Policy(model, file) for file in (request.policy, request.baseline)
     )

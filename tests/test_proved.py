@@ -47,6 +47,7 @@ from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
 from benchmark_script import run_benchmark
 from effort import EXPLORING
+from tightrope.certificate.evidence import METHODS
 from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.proved import PLACE, PROGRAM
@@ -286,6 +287,16 @@ def test_what_it_does_not_know_is_not_passed_over(program: Path, tmp_path: Path)
     forgery["problem.misfit"] = np.full(len(forgery["problem.graph.transition_start"]) - 1, 0.1)
     code, words = asked(program, forgery.save(tmp_path / "misfit.cert"))
     assert code == NOT_COVERED and "misfit" in words
+
+
+def test_methods_that_it_does_not_cover_are_said_to_be_so(program: Path, tmp_path: Path) -> None:
+    """No method of ours is taken for a broken file; wide intervals hold by Clopper and Pearson, too."""
+    forgery = Forgery.of(ALL["walk/anytime/tied"].certificate)
+    for method in METHODS:
+        forgery["problem.data.method"] = method
+        code, words = asked(program, forgery.save(tmp_path / "method.cert"))
+        assert code in (0, 1, NOT_COVERED), (method, words)
+        assert code != 0 or method.startswith(("beta-binomial", "clopper-pearson")), (method, words)
 
 
 @pytest.mark.parametrize("name", ["walk/events/tied", "onward/untied", "spread/joint/expression"])

@@ -127,7 +127,7 @@ let read_data json arrays transitions =
     [ "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
   let intervals = [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
   let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) [ "likelihood"; "slab"; "slab of the best" ]) intervals in
-  let method_ = word own "method" (intervals @ [ "weissman"; "likelihood"; "slab"; "ellipsoid" ] @ joint) in
+  let method_ = word own "method" (intervals @ [ "weissman"; "likelihood"; "slab"; "slab of the difference"; "ellipsoid" ] @ joint) in
   let methods = String.split_on_char '+' method_ in
   let delta = share own "delta" in
   let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in

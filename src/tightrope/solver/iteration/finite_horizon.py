@@ -7,6 +7,13 @@ attain the bound on the agent's side.
     P [ allowed U^[a,b] target ]   b − a backups with the target absorbing, then a in which it is not
     P [ X target ]                 one backup of the target's indicator
     R [ C<=k ]                     k backups of 0; R [ I=k ] of the state rewards, earning nothing on the way
+
+*Leaps.* Rewards of very many steps grow alike everywhere once the start is forgotten. A backup T of rewards
+is monotone, and T(v + c) = T(v) + c for a constant c, since every answer of nature is a distribution. If
+T^p(v) ≥ v + a for a number a, then T^{jp}(v) ≥ v + j·a: the lower bound after p backups, less the one before
+them, gives a, and the upper bound likewise. So j·p backups are taken at once, where the two ends then are no
+further apart than rounding would have driven them; both are widened by as much as that rounding, which is
+what a check step by step loses. A play that repeats the one decision of these p steps attains it.
 """
 
 from __future__ import annotations
@@ -22,6 +29,9 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups
 from tightrope.solver.equations.system import System
 from tightrope.solver.solution import Fixpoint, Progress
+
+LEAST_TIMES = 8
+"""A leap over fewer periods is not worth what it widens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +67,7 @@ def back_up_steps(
         assert objective.upper_steps is not None
         last = np.zeros(states) if objective.terminal is None else objective.terminal
         end = Tail((last, last), objective.upper_steps)
-        return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge()).fixpoint()
+        return _Backwards(kernel, system, rule, progress, end).take(end.step, Edge(), leaping=True).fixpoint()
     assert objective.target is not None
     goal = objective.target.astype(np.float64)
     if objective.kind is ObjectiveKind.NEXT:
@@ -95,19 +105,27 @@ class _Backwards:
         self.record = None if tail.policy is None else TimeVaryingRecorder(tail.policy, tail.step)
         self.step = tail.step
         self.stopped = False
+        self.changed = tail.step
+        """The earliest step whose decision differs from the next one's."""
         self.choices: Iterator[OffsetArray] | None = (
             None if rule.steps is None else rule.steps.backwards(tail.step)
         )
 
-    def take(self, steps: int, edge: Edge) -> _Backwards:
-        """`steps` backups; the edge has its values after each of them."""
+    def take(self, steps: int, edge: Edge, leaping: bool = False) -> _Backwards:
+        """`steps` backups; the edge has its values after each of them. Where there is none they may be leapt
+        over."""
         target = self.step - steps
-        for _ in range(steps):
+        before, span = (self.step, self.lower, self.upper), 1
+        while self.step > target:
             if self.stopped or self.progress.is_exhausted:
                 self.stopped = True
                 break
             if self._back(edge) and self.choices is None:
                 break  # a fixpoint: further steps change nothing
+            if leaping and self.choices is None:
+                self._leap(target, *before)
+                if before[0] - self.step >= span:
+                    before, span = (self.step, self.lower, self.upper), 2 * span
         self.step = target
         if self.record is not None:
             self.record.step = target
@@ -130,11 +148,29 @@ class _Backwards:
         self.lower, self.upper = new_lower, new_upper
         return same
 
+    def _leap(self, target: int, begin: int, lower: FloatArray, upper: FloatArray) -> None:
+        """As many steps at once as leave less than those from `begin` on, where the bounds were others."""
+        period, left = begin - self.step, self.step - target
+        times = left // period
+        if times < LEAST_TIMES or self.changed < begin - 1 or self.record is None:
+            return
+        least, most = float(np.min(self.lower - lower)), float(np.max(self.upper - upper))
+        size = float(np.max(np.abs([self.lower, self.upper]))) + times * max(abs(least), abs(most))
+        lost = (left + 8) * 2.0**-50 * size
+        if not times * (most - least) <= lost:  # nan and inf are too far apart
+            return
+        self.lower, self.upper = self.lower + times * least - lost, self.upper + times * most + lost
+        self.step -= times * period
+        self.record.step = self.step
+
     def _decide(self, policy: OffsetArray) -> None:
         self.step -= 1
         if self.record is None:
             self.record = TimeVaryingRecorder(policy, self.step)
+            self.changed = self.step
         else:
+            if not np.array_equal(policy, self.record.current):
+                self.changed = self.step
             self.record.before(policy)
 
     def fixpoint(self) -> Fixpoint:

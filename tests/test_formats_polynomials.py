@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tightrope.io.drn.write import drn_function
-from tightrope.io.text import (
-    PolynomialSyntaxError,
-    decimal_text,
-    exact_number,
-    nearest_double,
-    parse_polynomial,
-)
+from tightrope.io.text import decimal_text, nearest_double
+from tightrope.model.function_text import PolynomialSyntaxError, exact_number, parse_polynomial
 from tightrope.model.polynomial import Polynomial
 
 NAMES = ("p", "q_1", "r")

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import tightrope as tr
 
@@ -44,6 +45,23 @@ def plain() -> Any:
 def any_call(function: Any, *given: Any, **named: Any) -> Callable[[], object]:
     """A call that a type checker would not let pass."""
     return lambda: function()(*given, **named)
+
+
+def by_function(successors: Any, **words: Any) -> Callable[[], object]:
+    """A model from state 0 on, with one parameter."""
+    return any_call(lambda: tr.build_from_function, 0, successors, **words)
+
+
+def stay(state: int) -> Any:
+    return {"stay": {state: 1}}
+
+
+def symbol() -> Any:
+    return tr.Parameters.box(p=(0, 1)).symbols()[0]
+
+
+def frame(**columns: Any) -> Any:
+    return pa.table(columns)
 
 
 @cache
@@ -137,6 +155,93 @@ CALLS: dict[str, Callable[[], object]] = {
     "online: a number for the confidence": lambda: tr.online(problem(), delta=2),
     "online: an episode that is none": lambda: tr.online(problem(), sets="tied").observe([(2, "fly", 3)]),
     "solve: sets of data": lambda: tr.solve(problem(), sets="tied"),
+    "learn: a confidence": any_call(lambda: tr.learn, problem(), data(), confidence=0.95),
+    "learn: a significance": any_call(lambda: tr.learn, problem(), data(), alpha=0.05),
+    "learn: a property by its place": any_call(lambda: tr.learn, walk(), HOME, data()),
+    "learn: without data": any_call(lambda: tr.learn, problem()),
+    "learn: the problem twice": any_call(lambda: tr.learn, problem(), data(), problem=problem()),
+    "learn: data and problem in each other's place": any_call(lambda: tr.learn, data(), problem()),
+    "learn: a mapping for the data": lambda: tr.learn(problem(), {"state": [2]}),
+    "learn: an array for the data": lambda: tr.learn(problem(), np.zeros((2, 2))),
+    "learn: a step of two": lambda: tr.learn(problem(), [[(2, "walk")]]),
+    "learn: a state that does not exist": lambda: tr.learn(problem(), [[(9, "walk", 3)]]),
+    "learn: a policy about no state": lambda: tr.learn(problem(), data(), policy={9: "walk"}),
+    "learn_all: a confidence": any_call(lambda: tr.learn_all, problem(), data(), confidence=0.9),
+    "online: a confidence": any_call(lambda: tr.online, problem(), confidence=0.9),
+    "plan: a width": any_call(lambda: tr.plan, problem(), data(), width=0.1),
+    "improve: a confidence": any_call(lambda: tr.improve, problem(), data(), baseline={}, confidence=0.9),
+    # --- models by functions, mappings and tables ---
+    "function: a list": any_call(lambda: tr.build_from_function, 0, [1]),
+    "function: nothing": any_call(lambda: tr.build_from_function, 0, None),
+    "function: gives nothing": by_function(lambda s: None),
+    "function: gives a list": by_function(lambda s: [("go", 1)]),
+    "function: gives a distribution": by_function(lambda s: {1: 0.5, 0: 0.5}),
+    "function: a list of successors": by_function(lambda s: {"go": [(0, 1)]}),
+    "function: fails": by_function(lambda s: {"go": {s + 1: 1}} if s < 3 else 1 / 0),
+    "function: two arguments": by_function(lambda s, a: {0: 1}),
+    "function: no number": by_function(lambda s: {"go": {0: None}}),
+    "function: not a number": by_function(lambda s: {"go": {0: float("nan")}}),
+    "function: a word": by_function(lambda s: {"go": {0: "p"}}),
+    "function: no parameters": by_function(lambda s: {"go": {0: symbol(), 1: 1 - symbol()}}),
+    "function: no name of an action": by_function(lambda s: {None: {0: 1}}),
+    "function: no actions": by_function(lambda s: {}),
+    "function: a list as a state": any_call(lambda: tr.build_from_function, [0], lambda s: {}),
+    "function: an unknown argument": by_function(stay, rewards={}),
+    "function: parameters that are none": any_call(lambda: tr.build_from_function, 0, stay, {"p": (0, 1)}),
+    "mapping: a state without an entry": by_function({0: {"go": {1: 1}}}),
+    "mapping: nothing of an action": by_function({0: {"go": None}}),
+    "table: a missing column": by_function(frame(state=[0], action=["go"], to=[0], probability=[1])),
+    "table: an empty cell": by_function(frame(state=[0], action=[None], next_state=[0], probability=[1])),
+    "table: a row twice": by_function(
+        frame(state=[0, 0], action=["a", "a"], next_state=[0, 0], probability=[0.5, 0.5])
+    ),
+    "labels: one function": by_function(stay, labels=lambda s: True),
+    "labels: a state that does not exist": by_function(stay, labels={"goal": [7]}),
+    "labels: a function that fails": by_function(stay, labels={"goal": lambda s: s.x}),
+    "labels: a number": by_function(stay, labels={"goal": 0}),
+    "rewards: a number": by_function(stay, state_rewards={"cost": 1}),
+    "rewards: nothing": by_function(stay, state_rewards={"cost": lambda s: None}),
+    "rewards: too few arguments": by_function(stay, choice_rewards={"cost": lambda s: 1}),
+    "rewards: a choice that does not exist": by_function(stay, choice_rewards={"cost": {(0, "fly"): 1}}),
+    "variables: a mapping": by_function(stay, variables={"x": 1}),
+    "variables: words": by_function(stay, variables=lambda s: {"x": "a"}),
+    "rows: a mapping": any_call(lambda: tr.build_from_rows, {0: {"go": {0: 1}}}),
+    "rows: a table": any_call(lambda: tr.build_from_rows, frame(state=[0])),
+    "rows: a name as a successor": any_call(lambda: tr.build_from_rows, [(0, "go", {"b": 1})]),
+    "rows: three ends": any_call(lambda: tr.build_from_rows, [(0, "go", {0: (0, 0.5, 1)})]),
+    "rows: too few rewards": lambda: tr.build_from_rows([(0, "a", {0: 1})], choice_rewards={"x": []}),
+    "rows: words as values": any_call(lambda: tr.build_from_rows, [END], valuations={"x": ["a"]}),
+    "rates: nothing": any_call(lambda: tr.build_ctmc_from_function, 0, lambda s: None),
+    "rates: actions": any_call(lambda: tr.build_ctmc_from_function, 0, lambda s: {"go": {0: 1}}),
+    "rates: a name as a successor": any_call(lambda: tr.build_ctmc_from_rows, [(0, {"b": 1})]),
+    "POMDP: an observation that fails": lambda: tr.POMDP.from_function(0, stay, observe=lambda s: s.x),
+    # --- constraints and symbols ---
+    "where: an unknown parameter": lambda: tr.Parameters.box(p=(0, 1), where="p+r<=1"),
+    "where: a product": lambda: tr.Parameters.box(p=(0, 1), q=(0, 1), where="p*q<=1"),
+    "where: nothing is left": lambda: tr.Parameters.box(p=(0, 1), q=(0, 1), where="p+q<=-1"),
+    "where: no comparison": lambda: tr.Parameters.box(p=(0, 1), where="p"),
+    "Parameters: words": any_call(lambda: tr.Parameters, ("p",), ("a",), ("b",)),
+    "symbols: a comparison": lambda: symbol() <= 1,
+    "symbols: a number": lambda: float(symbol()),
+    "symbols: a root": any_call(lambda: symbol().__pow__, 0.5),
+    "symbols: by nothing": lambda: symbol() / 0,
+    # --- policies and monitors ---
+    "policy: a function that fails": lambda: tr.Policy(walk(), lambda state: state.x),
+    "policy: no such state": lambda: tr.Policy.uniform(walk()).action(99),
+    "policy: random": lambda: tr.Policy.uniform(walk()).action(2),
+    "policy: one state for many": any_call(lambda: tr.Policy.uniform(walk()).predict, 3),
+    "policy: a table of other columns": any_call(lambda: tr.Policy.uniform(walk()).predict, frame(x=[1])),
+    "policy: a step of words": any_call(lambda: tr.Policy.uniform(walk()).at, "first"),
+    "policy: a seed of words": any_call(lambda: tr.Policy.uniform(walk()).act, 2, rng="a"),
+    "Monitor: a confidence": any_call(lambda: tr.Monitor, walk(), confidence=0.9),
+    "Monitor: nothing": any_call(lambda: tr.Monitor(walk()).update, None),
+    "Monitor: a mapping": any_call(lambda: tr.Monitor(walk()).update, {"state": [2]}),
+    "Monitor: counts": lambda: tr.Monitor(walk()).update(data()),
+    "Monitor: counts of another model": lambda: tr.Monitor(betting()).update(data()),
+    "Simulator: samples of words": any_call(lambda: tr.Simulator(plain()).generative, "many", seed=1),
+    "Simulator: a seed of words": any_call(lambda: tr.Simulator(plain()).generative, 10, seed="x"),
+    "simulate_times: no seed": any_call(lambda: tr.simulate_times, plain(), 10),
+    "MDP: words": any_call(lambda: tr.MDP, plain().structure, "half"),
     # --- certificates ---
     "verify: no file": lambda: tr.verify("no/such.cert"),
     "verify: a property without a model": lambda: tr.verify("no/such.cert", property=HOME),

@@ -9,10 +9,32 @@
 
 The public names are those of `__init__.pyi`. They are loaded when they are first used, so `import tightrope`
 costs next to nothing: neither numpy nor numba is imported before a model is built.
+
+Calls that the signature of a public function or class does not allow are refused in words, here, once for all
+of them (`errors.in_words`).
 """
+
+from types import FunctionType
+from typing import Any
 
 import lazy_loader
 
 __version__ = "0.3.0.dev0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    from tightrope.errors import TightropeError, in_words
+
+    value = _load(name)
+    if isinstance(value, FunctionType):
+        value = in_words(value)
+        value.__module__ = __name__  # where pickles find it
+    elif isinstance(value, type) and not issubclass(value, TightropeError):
+        start = value.__dict__.get("__init__")
+        if isinstance(start, FunctionType) and not hasattr(start, "__wrapped__"):
+            value.__init__ = in_words(start)  # type: ignore[misc]
+    if name in __all__:
+        globals()[name] = value
+    return value

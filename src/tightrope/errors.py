@@ -9,14 +9,16 @@ its text and leaves with its `exit_code`; nothing else of ours is ever shown as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 E = TypeVar("E", bound=Enum)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def shown(text: str, besides: str = "\t") -> str:
@@ -138,15 +140,105 @@ class ReadingWarning(UserWarning):
     """
 
 
-def check_keywords(function: str, known: type | Sequence[str], given: Mapping[str, object]) -> dict[str, Any]:
-    """Keyword arguments that a function shares with others, refused where it has no such argument."""
+MEANT = (
+    ("delta", "alpha", "confidence", "confidence_level", "level", "significance"),
+    ("precision", "epsilon", "eps", "tol", "tolerance", "atol", "rtol"),
+    ("seconds", "timeout", "time_limit", "max_time"),
+    ("threads", "n_jobs", "workers", "jobs", "cores"),
+    ("gap", "width", "half_width"),
+    ("property", "prop", "formula", "query"),
+    ("data", "log", "logs", "episodes"),
+    ("state_rewards", "rewards", "reward", "costs"),
+    ("parameters", "params", "domain"),
+    ("data", "counts"),
+)
+"""Words of one meaning: whoever writes one is told which of them a function takes."""
+
+
+def check_keywords(
+    function: str, known: type | Sequence[str], given: Mapping[str, object], besides: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Keyword arguments that a function shares with others, refused where it has no such argument.
+
+    `besides` are the arguments that it has of its own.
+    """
     names = list(known.__annotations__ if isinstance(known, type) else known)
-    for name in given:
+    for name, value in given.items():
         if name not in names:
-            close = get_close_matches(name, names, 1)
-            hint = f"did you mean `{close[0]}`?" if close else f"its further arguments are {', '.join(names)}"
-            raise InputError(f"{function} has no argument `{name}`", hint=hint)
+            raise InputError(
+                f"{function} has no argument `{name}`", hint=suggest(name, [*besides, *names], value)
+            )
     return dict(given)
+
+
+def suggest(name: str, names: Sequence[str], value: object = None) -> str:
+    """What somebody may have meant by the name of an argument; all of them where that is unclear."""
+    alike = [word for group in MEANT if name in group for word in group if word in names]
+    alike += get_close_matches(name, names, 1)
+    if not alike:
+        return f"its arguments are {', '.join(names)}"
+    if alike[0] in ("delta", "alpha") and name.startswith(("confidence", "level")):
+        share = value if isinstance(value, int | float) and 0.5 <= value < 1 else 0.95
+        is_ = "the guarantee" if alike[0] == "delta" else "the test"
+        return f"`{alike[0]}` is the probability that {is_} may fail: write `{alike[0]}={1 - share:.6g}`"
+    return f"did you mean `{alike[0]}`?"
+
+
+class WrongCall(InputError, TypeError):
+    """A call with arguments that a function does not take, or without one that it needs.
+
+    >>> issubclass(WrongCall, TypeError)
+    True
+    """
+
+
+def in_words(function: F) -> F:
+    """The function, with calls that its signature does not allow refused in words.
+
+    Python's own refusal has no frame below the call; nothing is looked at before the call has failed.
+    """
+
+    @functools.wraps(function)
+    def call(*given: Any, **words: Any) -> Any:
+        try:
+            return function(*given, **words)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            raise _wrong_call(function, given, words) from None
+
+    return cast(F, call)
+
+
+def _wrong_call(
+    function: Callable[..., Any], given: Sequence[object], words: Mapping[str, object]
+) -> InputError:
+    import inspect
+
+    listed = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.name != "self" and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+    ]
+    called = function.__qualname__.removesuffix(".__init__")
+    given = given[1:] if called != function.__qualname__ else given
+    places = [each.name for each in listed if each.kind is not each.KEYWORD_ONLY]
+    names = [each.name for each in listed]
+    needed = [each.name for each in listed if each.default is each.empty]
+    for name, value in words.items():
+        if name not in names:
+            return WrongCall(f"{called} has no argument `{name}`", hint=suggest(name, names, value))
+        if name in places[: len(given)]:
+            return WrongCall(f"{called} is given `{name}` twice: by its place and by its name")
+    if len(given) > len(places):
+        head = f"{called}({', '.join(places)}"
+        further = [name for name in names if name not in places]
+        hint = f"name what comes after: {further[0]}=…" if further else None
+        return WrongCall(
+            f"{head}) takes {len(places)} arguments by their places, not {len(given)}", hint=hint
+        )
+    missing = [f"`{name}`" for name in needed if name not in places[: len(given)] and name not in words]
+    return WrongCall(f"{called} needs {' and '.join(missing)}", hint=f"call {called}({', '.join(needed)}, …)")
 
 
 def describe(value: object) -> str:

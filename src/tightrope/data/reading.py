@@ -179,6 +179,11 @@ def read_data(
     """
     if not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
+    if isinstance(data, Mapping):
+        raise InputError(
+            f"`data` is {describe(data)}, and columns alone do not make a log",
+            hint="make a table of it: pandas.DataFrame(data), or pyarrow.table(data)",
+        )
     options = LogReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
     options.check()
     batches = False

@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from tightrope.data.counts import Batches, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
-from tightrope.errors import InputError, check_type
+from tightrope.errors import InputError, check_type, describe
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import frozen_array
@@ -215,7 +215,13 @@ class Simulator(Record):
         same part of the draws of all choices, rounded.
         """
         mdp, table = self.mdp, self._choice_table
-        each = np.broadcast_to(np.asarray(samples, dtype=np.int64), mdp.choices)
+        wanted = np.asarray(samples)
+        if not np.issubdtype(wanted.dtype, np.integer) or wanted.shape not in ((), (mdp.choices,)):
+            raise InputError(
+                f"`samples` is {describe(samples)}, neither a whole number nor one for each of the "
+                f"{mdp.choices:,} choices"
+            )
+        each = np.broadcast_to(wanted.astype(np.int64), mdp.choices)
         rounds = int(each.max(initial=0)) if each.min(initial=0) >= 0 else -1
         counters = self._counters(mdp.choices)
         parts = []
@@ -310,7 +316,7 @@ def simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: i
 
 def seed_key(seed: int, stream: int) -> np.uint64:
     """The key of a stream, for a seed that is a 64-bit number."""
-    if not 0 <= seed < 1 << 64:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 64:
         raise InputError(f"the seed is {seed}, but it must be between 0 and 2^64 − 1")
     return stream_key(seed, stream)
 

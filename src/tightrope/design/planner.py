@@ -606,7 +606,7 @@ def plan(
     >>> found.curve(1000).expected < found.gap_now, found.next_episodes
     (True, 88)
     """
-    given = check_keywords("plan", PlanWords, words)
+    given = check_keywords("plan", PlanWords, words, besides=("delta", "gap", "policy"))
     own = {name: given.pop(name, None) for name in OWN}
     target = Target.of(gap, own["optimality"], own["above"], own["budget"])
     cap = own["within_cap"]

@@ -21,7 +21,7 @@ from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.errors import InputError, check_type, choose, describe
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, Serves
-from tightrope.learning.result import LearningResult
+from tightrope.learning.result import LearningResult, ResultTable
 from tightrope.model.continuous import Continuous
 from tightrope.model.free import NUMBERS_UNUSED
 from tightrope.model.mdp import MDP
@@ -169,6 +169,11 @@ def learn_all(
     >>> results = tr.learn_all(model.problem('Pmax=? [ F "heads" ]'), data, kinds=["untied", "tied"])
     >>> [kind.value for kind in results]
     ['untied', 'tied']
+    >>> print(results)
+    2 results for Pmax=? [ F "heads" ]
+      sets    verdict  guarantee  interval            width
+      untied  proved   ≥ 0.59181  0.59181 to 0.93428  0.343
+      tied    proved   ≥ 0.59181  0.59181 to 0.93428  0.343
     """
     chosen = LearnOptions.of("learn_all", options)
     if chosen.sets is not None:
@@ -191,7 +196,8 @@ def learn_all(
         progress=progress,
         serves=Serves.SEVERAL,
     )
-    return dict(zip(wanted, chain.results([chosen.with_sets(kind) for kind in wanted]), strict=True))
+    results = chain.results([chosen.with_sets(kind) for kind in wanted])
+    return ResultTable(zip(wanted, results, strict=True))
 
 
 class Reduction(Protocol):

@@ -214,7 +214,7 @@ class LearnOptions:
     @classmethod
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
         """The options that keyword arguments of a function give."""
-        made = cls(**check_keywords(function, LearnWords, words))
+        made = cls(**check_keywords(function, LearnWords, words, besides=("delta",)))
         if function == "online" and (made.outcomes is OutcomesUse.ONLY or made.behaviour is not None):
             raise InputError(
                 "`online` learns from counts as they come, and looks at no outcomes of episodes",

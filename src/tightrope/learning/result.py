@@ -12,6 +12,8 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -634,6 +636,51 @@ class LearningResult(Result):
     def to_dataframe(self) -> Any:
         """The same as a pandas data frame."""
         return to_pandas(self.to_arrow())
+
+
+class ResultTable(dict[SetsKind, LearningResult]):
+    """Results by their kind of sets, shown as a table, a row for each."""
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("sets", "verdict", "guarantee", "interval", "width")]
+        for kind, one in self.items():
+            low, high = bound_text(one.interval.lower, True, 5), bound_text(one.interval.upper, False, 5)
+            width = bound_text(one.interval.upper - one.interval.lower, False, 3)
+            word = one.verdict.word.value
+            rows.append((kind.value, word, one._round_guarantee(5), f"{low} to {high}", width))
+        return rows
+
+    @property
+    def _heading(self) -> str:
+        question = next((one.problem.text for one in self.values()), None)
+        return f"{len(self)} results" + (f" for {question}" if question else "")
+
+    def __repr__(self) -> str:
+        widths = [max(map(len, column)) for column in zip(*self._rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in self._rows
+        ]
+        return "\n".join([self._heading, *(f"  {line}" for line in lines)])
+
+    def _repr_html_(self) -> str:
+        head, *rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._rows]
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        names = head.replace("td>", "th>")
+        heading = f"<caption>{escape(self._heading)}</caption>"
+        return f"<table>{heading}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+    def to_dataframe(self) -> Any:
+        """The same as a pandas data frame, with numbers."""
+        columns: dict[str, list[Any]] = {
+            "sets": [kind.value for kind in self],
+            "verdict": [one.verdict.word.value for one in self.values()],
+            "guarantee": [one.guarantee for one in self.values()],
+            "lower": [one.interval.lower for one in self.values()],
+            "upper": [one.interval.upper for one in self.values()],
+        }
+        return to_pandas(import_module("pyarrow").table(columns))
 
 
 def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> CoupledValueFacts | None:

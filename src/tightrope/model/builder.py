@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -34,8 +34,19 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from tightrope.errors import InputError, check_type
+from tightrope.errors import InputError, check_type, describe
 from tightrope.model import numbers as door
+from tightrope.model.authored import (
+    explore,
+    is_table,
+    is_zero,
+    label_states,
+    name_action,
+    read_value,
+    rewards_of,
+    successors_of,
+    valuations_of,
+)
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.free import Free, FreeRows
@@ -65,16 +76,27 @@ Row = tuple[int, str, Mapping[int, Probability]]
 
 def build_from_function(
     initial: State | Mapping[State, Probability],
-    successors: Callable[[State], Mapping[str, Mapping[State, Probability]]],
+    successors: Callable[[State], Mapping[str, Mapping[State, Probability]]]
+    | Mapping[State, Mapping[str, Mapping[State, Probability]]]
+    | Any,
     parameters: Parameters | None = None,
     *,
-    labels: Mapping[str, Callable[[State], bool]] | None = None,
-    state_rewards: Mapping[str, Callable[[State], Amount]] | None = None,
-    choice_rewards: Mapping[str, Callable[[State, str], Amount]] | None = None,
-    transition_rewards: Mapping[str, Callable[[State, str, State], Amount]] | None = None,
+    labels: Mapping[str, Callable[[State], bool] | Collection[State]] | None = None,
+    state_rewards: Mapping[str, Callable[[State], Amount] | Mapping[State, Amount]] | None = None,
+    choice_rewards: Mapping[str, Callable[[State, str], Amount] | Mapping[tuple[State, str], Amount]]
+    | None = None,
+    transition_rewards: Mapping[
+        str, Callable[[State, str, State], Amount] | Mapping[tuple[State, str, State], Amount]
+    ]
+    | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricMDP | IntervalMDP:
     """Explore from `initial`; `successors(state)` gives {action: {next state: probability}}.
+
+    In place of the function: a mapping from states to what it would return, or a table with the columns
+    `state`, `action`, `next_state` and `probability`. Labels and rewards are functions as well; a label may
+    list its states, and a reward may map states, (state, action) or (state, action, next state) to amounts,
+    0 for what is not named.
 
     States are any hashable values; the model keeps them (`structure.own_states`), and data, environments and
     policies find its states by them. A NamedTuple's fields become the model's state variables,
@@ -86,63 +108,59 @@ def build_from_function(
     ...     return {"stay": {place: 1}} if place in (0, 4) else {"walk": {place + 1: 0.5, place - 1: 0.5}}
     >>> tr.build_from_function(2, successors, labels={"home": lambda place: place == 4}).states
     5
+    >>> pump = {"up": {"run": {"up": "1 - p", "down": "p"}}, "down": {"repair": {"up": 1}}}
+    >>> tr.build_from_function("up", pump, tr.Parameters.box(p=(0, 1)), labels={"broken": ["down"]}).states
+    2
     """
+    check_parameters(parameters)
     first = list(initial) if isinstance(initial, Mapping) else [initial]
-    states, rows = explore(first, successors)
-    choice_of_row = [(states[state], action) for state, action, _ in rows]
+    names = () if parameters is None else parameters.names
+    states, rows = explore(first, successors_of(successors), names)
+    choices = [(states[state], action) for state, action, _ in rows]
+    moves = [(*place, states[s]) for place, (_, _, row) in zip(choices, rows, strict=True) for s in row]
     return build_from_rows(
         rows,
         parameters,
-        choice_rewards={
-            name: [amount_of(reward(x, a)) for x, a in choice_of_row]
-            for name, reward in (choice_rewards or {}).items()
-        },
-        transition_rewards={
-            name: [{s: reward(states[at], a, states[s]) for s in row} for at, a, row in rows]
-            for name, reward in (transition_rewards or {}).items()
-        },
+        choice_rewards=amounts("choice_rewards", choice_rewards, choices),
+        transition_rewards=by_row(amounts("transition_rewards", transition_rewards, moves), rows),
         initial=dict(enumerate(initial.values())) if isinstance(initial, Mapping) else 0,
         **describe_states(states, labels, state_rewards, variables),
     )
 
 
-def explore(
-    initial: Sequence[State], successors: Callable[[State], Mapping[str, Mapping[State, Value]]]
-) -> tuple[list[State], list[tuple[int, str, Mapping[int, Value]]]]:
-    """All states that can be reached, in the order in which they are met, and their rows."""
-    number: dict[State, int] = {state: n for n, state in enumerate(initial)}
-    states: list[State] = list(initial)
-    rows: list[tuple[int, str, Mapping[int, Value]]] = []
-    at = 0
-    while at < len(states):
-        for action, distribution in successors(states[at]).items():
-            row: dict[int, Value] = {}
-            for successor, probability in distribution.items():
-                if is_zero(probability):
-                    continue
-                if successor not in number:
-                    number[successor] = len(states)
-                    states.append(successor)
-                row[number[successor]] = probability
-            rows.append((at, action, row))
-        at += 1
-    return states, rows
+def amounts(argument: str, rewards: Any, places: Sequence[tuple[Any, ...]]) -> dict[str, list[Amount]]:
+    """What an author's rewards are at these places, as numbers or polynomials."""
+    result: dict[str, list[Amount]] = {}
+    for name, values in rewards_of(argument, rewards, places).items():
+        result[name] = []
+        for place, value in zip(places, values, strict=True):
+            try:
+                result[name].append(amount_of(value))
+            except InputError as error:
+                at = " and ".join(map(repr, place))
+                raise InputError(
+                    f"`{argument}[{name!r}]` at {at}: {error.message}", hint=error.hint
+                ) from None
+    return result
 
 
-def describe_states(
-    states: Sequence[State],
-    labels: Mapping[str, Callable[[State], bool]] | None,
-    state_rewards: Mapping[str, Callable[[State], Amount]] | None,
-    variables: Callable[[State], Mapping[str, int | bool]] | None,
-) -> dict[str, Any]:
-    """What functions of states say about all of them, as arguments of `build_from_rows`."""
-    rewards = (state_rewards or {}).items()
+def by_row(
+    rewards: Mapping[str, Sequence[Amount]], rows: Sequence[tuple[Any, ...]]
+) -> dict[str, list[dict[int, Amount]]]:
+    """Rewards of transitions, one after the other, as {successor: reward} for each row."""
+    result = {}
+    for name, values in rewards.items():
+        each = iter(values)
+        result[name] = [{successor: next(each) for successor in row[-1]} for row in rows]
+    return result
+
+
+def describe_states(states: Sequence[Any], labels: Any, state_rewards: Any, variables: Any) -> dict[str, Any]:
+    """What an author says about all states, as arguments of `build_from_rows`."""
     return {
         "states": len(states),
-        "labels": {
-            name: [s for s, x in enumerate(states) if test(x)] for name, test in (labels or {}).items()
-        },
-        "state_rewards": {name: [amount_of(reward(x)) for x in states] for name, reward in rewards},
+        "labels": label_states(states, labels),
+        "state_rewards": amounts("state_rewards", state_rewards, [(state,) for state in states]),
         "valuations": valuations_of(states, variables),
         "own_states": states,
     }
@@ -176,7 +194,7 @@ def build_from_rows(
     3
     """
     if isinstance(initial, Mapping):
-        start = _Start.of(list(rows), initial, states)
+        start = _Start.of(rows, initial, states, parameters)
         return build_from_rows(
             start.rows,
             parameters,
@@ -200,7 +218,10 @@ def build_from_rows(
         transition_rewards=transition_rewards,
         valuations=valuations,
     )
-    listed: list[Row] = _list_rows(rows, 3, "a model", "(state, action, {successor: probability})")
+    listed: list[Row] = _list_rows(
+        rows, 3, "a model", "(state, action, {successor: probability})", parameters
+    )
+    check_per_row(listed, choice_rewards=choice_rewards, transition_rewards=transition_rewards)
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
@@ -246,8 +267,12 @@ class _Start:
     state: int
 
     @staticmethod
-    def of(rows: list[Any], initial: Mapping[int, Probability], states: int | None) -> _Start:
-        listed: list[Row] = _list_rows(rows, 3, "a model", "(state, action, {successor: probability})")
+    def of(
+        rows: Any, initial: Mapping[int, Probability], states: int | None, parameters: Parameters | None
+    ) -> _Start:
+        listed: list[Row] = _list_rows(
+            rows, 3, "a model", "(state, action, {successor: probability})", parameters
+        )
         total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
         wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < total]
         if wrong or not initial:
@@ -300,12 +325,16 @@ def _write_out_free(
     return functions, rows.parameters
 
 
+def check_parameters(parameters: object) -> None:
+    if parameters is not None:
+        check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
+
+
 def check_arguments(
     parameters: object, initial: object, states: object, own_states: object, **named: object
 ) -> None:
     """Types of what both kinds of builders take."""
-    if parameters is not None:
-        check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
+    check_parameters(parameters)
     check_type("initial", initial, int, "the number of a state")
     if states is not None:
         check_type("states", states, int, "a number of states")
@@ -317,16 +346,56 @@ def check_arguments(
             assert isinstance(given, Mapping)
             for name, values in given.items():
                 check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
+                if argument in ("labels", "valuations"):
+                    for value in np.asarray(values).ravel().tolist():
+                        check_whole(f"{argument}[{name!r}]", value)
+                if argument == "transition_rewards":
+                    for value in values:
+                        check_type(f"{argument}[{name!r}]", value, Mapping, "a list of {successor: reward}")
 
 
-def _list_rows(rows: Any, width: int, what: str, form: str) -> list[Any]:
-    """The rows, each a state and what else it has, with a mapping from successors at the end."""
+def check_whole(argument: str, value: object) -> None:
+    """Refuse what is neither a whole number nor a truth value."""
+    if not isinstance(value, int | np.integer):
+        raise InputError(f"`{argument}` holds {value!r}, which is no whole number")
+
+
+def check_per_row(rows: Sequence[object], **named: Mapping[str, Sequence[object]] | None) -> None:
+    """Refuse rewards that are not as many as the rows they belong to."""
+    for argument, rewards in named.items():
+        for name, values in (rewards or {}).items():
+            if len(values) != len(rows):
+                raise InputError(
+                    f"`{argument}[{name!r}]` has {len(values)} rewards for {len(rows)} rows",
+                    hint="give one for each row, in the order of the rows",
+                )
+
+
+def _list_rows(rows: Any, width: int, what: str, form: str, parameters: Parameters | None) -> list[Any]:
+    """The rows, each a state and what else it has, with a mapping from successors to functions at the end."""
+    if isinstance(rows, Mapping) or is_table(rows):
+        builder = "build_from_function" if width == 3 else "build_ctmc_from_function"
+        raise InputError(
+            f"`rows` is {describe(rows)}, not a list of rows",
+            hint=f"`{builder}(initial, …)` takes mappings and tables",
+        )
     check_type("rows", rows, Iterable, "a list of rows")
-    listed = list(rows)
-    for row in listed:
+    names = () if parameters is None else parameters.names
+    listed = []
+    for row in rows:
         if not isinstance(row, tuple | list) or len(row) != width or not isinstance(row[-1], Mapping):
             raise InputError(f"{row!r} is no row of {what}", hint=f"write {form}")
         check_type("rows", row[0], int | np.integer, "a row that begins with the number of a state")
+        state, *action, given = row
+        here = f"the row of state {state}" + (f" and action {action[0]!r}" if action else "")
+        values = {}
+        for successor, value in given.items():
+            if isinstance(successor, bool) or not isinstance(successor, int | np.integer):
+                raise InputError(
+                    f"{here} leads to {successor!r}, which is no number of a state", hint=f"write {form}"
+                )
+            values[successor] = read_value(value, names, lambda s=successor, h=here: f"{h}, to {s}")  # type: ignore[misc]
+        listed.append((state, *(name_action(name, here) for name in action), values))
     return listed
 
 
@@ -410,34 +479,9 @@ def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> Interv
     return IntervalMDP(structure, lower, upper)
 
 
-def is_zero(probability: Probability) -> bool:
-    """Whether a transition cannot happen, so that the model does not have it."""
-    if isinstance(probability, Free):
-        return False
-    if isinstance(probability, tuple):
-        return exact(probability[1]) == 0
-    return as_function(probability) == Polynomial({})
-
-
 def amount_of(value: Any) -> Amount:
     """A reward: a polynomial, or a number."""
     return value if isinstance(value, Polynomial) else number_of(value)
-
-
-def valuations_of(
-    states: Sequence[Any], variables: Callable[[Any], Mapping[str, int | bool]] | None
-) -> dict[str, list[int | bool]]:
-    """The values of the state variables: what `variables` says, or the fields of a NamedTuple."""
-    if variables is None:
-        names = getattr(states[0], "_fields", None)
-        if names is None:
-            return {}
-        return {name: [getattr(state, name) for state in states] for name in names}
-    columns: dict[str, list[int | bool]] = {}
-    for state in states:
-        for name, value in variables(state).items():
-            columns.setdefault(name, []).append(value)
-    return columns
 
 
 Amount = Number | Polynomial
@@ -575,15 +619,18 @@ RateRow = tuple[int, Mapping[int, Rate]]
 
 def build_ctmc_from_function(
     initial: State,
-    rates: Callable[[State], Mapping[State, Rate]],
+    rates: Callable[[State], Mapping[State, Rate]] | Mapping[State, Mapping[State, Rate]] | Any,
     parameters: Parameters | None = None,
     *,
-    labels: Mapping[str, Callable[[State], bool]] | None = None,
-    state_rewards: Mapping[str, Callable[[State], Amount]] | None = None,
-    transition_rewards: Mapping[str, Callable[[State, State], Amount]] | None = None,
+    labels: Mapping[str, Callable[[State], bool] | Collection[State]] | None = None,
+    state_rewards: Mapping[str, Callable[[State], Amount] | Mapping[State, Amount]] | None = None,
+    transition_rewards: Mapping[str, Callable[[State, State], Amount] | Mapping[tuple[State, State], Amount]]
+    | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricCTMC | IntervalCTMC:
-    """Explore from `initial`; `rates(state)` gives {next state: rate}.
+    """Explore from `initial`; `rates(state)` gives {next state: rate}. A mapping from states to these will do
+    as well, or a table with the columns `state`, `next_state` and `rate`; labels and rewards are as for
+    `build_from_function`.
 
     States are any hashable values; a NamedTuple's fields become the model's state variables, others say
     theirs through `variables`. State rewards are earned per unit of time, those of (state, next state)
@@ -599,15 +646,16 @@ def build_ctmc_from_function(
     >>> round(low, 4), round(high, 4)
     (0.1337, 0.1337)
     """
-    states, explored = explore([initial], lambda state: {UNLABELLED: rates(state)})
+    check_parameters(parameters)
+    names = () if parameters is None else parameters.names
+    given = successors_of(rates, "rates", timed=True)
+    states, explored = explore([initial], given, names, "rates", timed=True)
     rows = [(at, row) for at, _, row in explored]
+    moves = [(states[at], states[s]) for at, row in rows for s in row]
     return build_ctmc_from_rows(
         rows,
         parameters,
-        transition_rewards={
-            name: [{s: reward(states[at], states[s]) for s in row} for at, row in rows]
-            for name, reward in (transition_rewards or {}).items()
-        },
+        transition_rewards=by_row(amounts("transition_rewards", transition_rewards, moves), rows),
         **describe_states(states, labels, state_rewards, variables),
     )
 
@@ -646,7 +694,8 @@ def build_ctmc_from_rows(
         valuations=valuations,
     )
     what = "a chain in continuous time"
-    listed: list[RateRow] = _list_rows(rows, 2, what, "(state, {successor: rate})")
+    listed: list[RateRow] = _list_rows(rows, 2, what, "(state, {successor: rate})", parameters)
+    check_per_row(listed, transition_rewards=transition_rewards)
     if twice := [state for state, times in Counter(row[0] for row in listed).items() if times > 1]:
         raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
     reached = [s for state, row in listed for s in (state, *row)]

@@ -27,9 +27,10 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from numbers import Rational
 from typing import Any
 
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError, Location, check_type
 from tightrope.model.numbers import Number, exact_argument, show
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.record import Facts, Record
@@ -111,6 +112,16 @@ class Parameters(Record):
     free: tuple[FreeDistribution, ...] = ()
 
     def __post_init__(self) -> None:
+        for argument in ("names", "lower", "upper", "constraints"):
+            check_type(argument, getattr(self, argument), tuple, "a tuple; `Parameters.box` is easier")
+        for name, *ends in zip(self.names, self.lower, self.upper, strict=False):
+            check_type("names", name, str, "the name of a parameter")
+            for end in ends:
+                check_type(name, end, Rational, "an exact number; `Parameters.box` takes any")
+        for constraint in self.constraints:
+            check_type(
+                "constraints", constraint, LinearConstraint, 'one; write Parameters.box(…, where="p<=1")'
+            )
         if len(set(self.names)) != len(self.names):
             raise InputError(f"a parameter is named twice: {', '.join(self.names)}")
         if not len(self.names) == len(self.lower) == len(self.upper):
@@ -123,18 +134,38 @@ class Parameters(Record):
                 raise InputError("a constraint needs one coefficient a parameter")
 
     @classmethod
-    def box(cls, **bounds: tuple[Number, Number]) -> Parameters:
-        """Each parameter between two numbers.
+    def box(cls, ranges: Ranges | None = None, /, **bounds: tuple[Number, Number] | str) -> Parameters:
+        """Each parameter between two numbers, and `where="p+q<=1"`: linear constraints between them, as text.
 
         >>> Parameters.box(p=(0, 1), q=(0.1, "1/3")).text()
         '0<=p<=1, 1/10<=q<=1/3'
+        >>> Parameters.box(p=(0, 1), q=(0, 1), where="p+q<=1").contains({"p": 0.6, "q": 0.5})
+        False
         """
-        ends = {name: check_range(name, pair) for name, pair in bounds.items()}
-        return cls(
-            tuple(ends),
-            tuple(low for low, _ in ends.values()),
-            tuple(high for _, high in ends.values()),
-        )
+        if ranges is not None:
+            check_type("ranges", ranges, Mapping, "a mapping from names to ranges; write box(p=(0, 1))")
+        where = bounds.pop("where") if isinstance(bounds.get("where"), str) else None
+        pairs: dict[str, Any] = {**(ranges or {}), **bounds}
+        ends = {str(name): check_range(str(name), pair) for name, pair in pairs.items()}
+        lower, upper = (tuple(end[side] for end in ends.values()) for side in (0, 1))
+        result = cls(tuple(ends), lower, upper)
+        return result if where is None else result.cut(str(where))
+
+    def cut(self, where: str) -> Parameters:
+        """The part of the domain where linear constraints hold, such as `"p+q<=1, q<=2*p"`."""
+        within = parse_domain(where, self.names, "`where`", self)
+        sides = zip(self.names, self.lower, within.lower, self.upper, within.upper, strict=True)
+        lower, upper = [], []
+        for name, low, least, high, most in sides:
+            lower.append(max(low, least))
+            upper.append(min(high, most))
+            if lower[-1] > upper[-1]:
+                raise InputError(
+                    f"`where` leaves nothing of the range of parameter '{name}', {low} to {high}"
+                )
+        result = replace(within, lower=tuple(lower), upper=tuple(upper))
+        result.refuse_empty()
+        return result
 
     def symbols(self) -> tuple[Polynomial, ...]:
         """The parameters as polynomials to calculate with: `p, q = parameters.symbols()`."""

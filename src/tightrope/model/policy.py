@@ -30,7 +30,7 @@ As a table a policy has a row per state and choice that may be taken there:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -42,6 +42,7 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, describe
+from tightrope.model.authored import ask, is_table, table_columns
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
 from tightrope.model.policy_file import Choices, read_policy_file, write_choices
 from tightrope.model.states import (
@@ -86,8 +87,8 @@ class Policy(Record):
     >>> rows = [(0, "stay", {0: 1}), (0, "go", {1: 1}), (1, "", {1: 1})]
     >>> model = build_from_rows(rows, own_states=["here", "there"])
     >>> policy = Policy(model, {"here": "go"})
-    >>> policy["here"], policy.actions("here"), policy.act("here")
-    ('go', {'go': 1.0}, 'go')
+    >>> policy["here"], policy.actions("here"), policy.action("here"), policy.predict(["here", "there"])
+    ('go', {'go': 1.0}, 'go', ['go', ''])
     >>> lazy = Policy(model, lambda state: {"stay": 0.9, "go": 0.1})
     >>> lazy["here"], lazy.is_deterministic, lazy == policy
     ({'stay': 0.9, 'go': 0.1}, False, False)
@@ -194,8 +195,7 @@ class Policy(Record):
 
     def at(self, step: int) -> Policy:
         """What is done at a step, as a policy that does it at every one."""
-        if step < 0:
-            raise InputError(f"steps count from 0, and {step} is before")
+        _check_step(step)
         self.refuse_memory()
         return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
 
@@ -230,6 +230,41 @@ class Policy(Record):
         if self.memory is not None:
             return {self.structure.action_name(int(self.memory.choice[self._row(number, memory)])): 1.0}
         return self._actions(number, self._step(step))
+
+    def action(self, state: Any, *, step: int | None = None, memory: int | None = None) -> str | int:
+        """The action that is taken in a state; refused where the policy is random there (`act` draws one)."""
+        likely = self.actions(state, step, memory)
+        if len(likely) > 1:
+            raise InputError(
+                f"the policy is random in state {state!r}: {_shares(likely)}",
+                hint="policy.actions(state) says how likely each is, policy.act(state, rng=…) draws one",
+            )
+        return self.act(state, step=step, memory=memory)
+
+    def predict(self, states: Any, *, step: int | None = None) -> list[str | int]:
+        """The actions in many states: a list of states, or a table with a column for each state variable (or
+        one called `state`), as `log["action"] = policy.predict(log)` has it.
+        """
+        if is_table(states):
+            columns = table_columns(states)
+            names = [name for name in self.structure.valuations if name != "state" or name in columns]
+            if "state" in columns and not (names and set(names) <= set(columns)):
+                rows: list[Any] = columns["state"]
+            elif names and set(names) <= set(columns):
+                cells = zip(*(columns[name] for name in names), strict=True)
+                rows = [dict(zip(names, row, strict=True)) for row in cells]
+            else:
+                wanted = ", ".join(names) or "state"
+                listed = ", ".join(map(str, columns))
+                raise InputError(f"the table has the columns {listed}, and {wanted} is needed to find states")
+        elif isinstance(states, str | Mapping) or not isinstance(states, Iterable):
+            raise InputError(
+                f"`states` is {describe(states)}, not a list or a table of states",
+                hint="policy.action(state) is for one",
+            )
+        else:
+            rows = list(states)
+        return [self.action(state, step=step) for state in rows]
 
     def act(
         self,
@@ -274,6 +309,8 @@ class Policy(Record):
         share = self.probability[first:last]
         if np.count_nonzero(share) == 1:
             return first + int(np.argmax(share))
+        if rng is not None and not isinstance(rng, int | np.integer | np.random.Generator):
+            raise InputError(f"`rng` is {describe(rng)}, neither a generator of numpy nor a seed")
         generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
         return first + int(generator.choice(last - first, p=share / share.sum()))
 
@@ -283,8 +320,8 @@ class Policy(Record):
                 "the policy depends on the step",
                 hint="say which with `step`, counted from 0 in every episode",
             )
-        if step is not None and step < 0:
-            raise InputError(f"steps count from 0, and {step} is before")
+        if step is not None:
+            _check_step(step)
         return step or 0
 
     def _row(self, state: int, memory: int | None) -> int:
@@ -457,6 +494,13 @@ def policy_of(
     return Policy.of_choices(structure, np.asarray(choice, dtype=np.int64))
 
 
+def _check_step(step: object) -> None:
+    if not is_whole(step):
+        raise InputError(f"`step` is {step!r}, and steps count from 0")
+    if step < 0:  # type: ignore[operator]
+        raise InputError(f"steps count from 0, and {step} is before")
+
+
 def _structure(model: Any) -> Structure:
     if not isinstance(model, Structure) and not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
@@ -505,7 +549,7 @@ def _read_given(structure: Structure, given: Any) -> Choices:
         return _of_array(structure, given)
     weight = _find_forced(structure)
     for state in np.flatnonzero(np.diff(structure.choice_start) > 1).tolist():
-        _put(structure, weight, state, given(show_state(structure, state)))
+        _put(structure, weight, state, ask("policy", given, show_state(structure, state)))
     return weight
 
 

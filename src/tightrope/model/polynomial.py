@@ -34,6 +34,7 @@ from typing import Any, SupportsIndex, cast, overload
 
 import numpy as np
 
+from tightrope.errors import InputError
 from tightrope.model.numbers import Number, exact
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.rationals import RationalArray
@@ -159,16 +160,33 @@ class Polynomial:
         if isinstance(divisor, Polynomial):
             return quotient(self, divisor)
         value = exact(divisor)
+        if value == 0:
+            raise InputError("a polynomial is divided by 0")
         return Polynomial({m: c / value for m, c in self.terms.items()})
 
     def __rtruediv__(self, dividend: Number) -> Any:
         return as_polynomial(dividend) / self
 
     def __pow__(self, exponent: int) -> Polynomial:
+        if not isinstance(exponent, int | np.integer) or exponent < 0:
+            raise InputError(f"the exponent of a polynomial is {exponent!r}, not a whole number such as 2")
         result = Polynomial.constant(1)
         for _ in range(exponent):
             result = result * self
         return result
+
+    def __float__(self) -> float:
+        if not self.is_constant:
+            raise InputError("a polynomial in the parameters is no number", hint="evaluate it at a point")
+        return float(self.constant_term)
+
+    def __lt__(self, other: object) -> bool:
+        raise InputError(
+            "polynomials in the parameters are not compared: which is larger depends on the point",
+            hint='constraints are written as text: tr.Parameters.box(p=(0, 1), q=(0, 1), where="p + q <= 1")',
+        )
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     @property
     def degree(self) -> int:

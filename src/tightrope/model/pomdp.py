@@ -33,7 +33,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.atomic import atomic_write
-from tightrope.errors import InputError, Location, describe
+from tightrope.errors import InputError, Location, check_type, describe
+from tightrope.model.authored import ask
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -116,7 +117,7 @@ class POMDP(Structured):
         )
         own = model.structure.own_states
         made: POMDP = import_module("tightrope.model.sensor").observed(
-            model, [observe(state) for state in own]
+            model, [ask("observe", observe, state) for state in own]
         )
         return made
 
@@ -124,6 +125,7 @@ class POMDP(Structured):
     def from_rows(rows: Any, parameters: Any = None, *, observe: Mapping[int, Any], **words: Any) -> POMDP:
         """As `build_from_rows`; `observe[state]` is what is seen there, or a sensor."""
         model = import_module("tightrope.model.builder").build_from_rows(rows, parameters, **words)
+        check_type("observe", observe, Mapping, "a mapping from states to what is seen there")
         missing = next((state for state in range(model.states) if state not in observe), None)
         if missing is not None:
             raise InputError(f"`observe` says nothing about state {missing}")

@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, describe
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -630,7 +630,10 @@ def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -
     """A read-only array of this type; copies only where somebody could still write to it.
 
     Whoever hands over an array that nobody else holds saves the copy with `release`."""
-    array = np.ascontiguousarray(values, dtype=dtype)
+    try:
+        array = np.ascontiguousarray(values, dtype=dtype)
+    except (TypeError, ValueError):
+        raise InputError(f"{describe(values)} is no array of {np.dtype(dtype).name}") from None
     if np.may_share_memory(array, values) and _is_writeable(array):
         array = array.copy()
     array.flags.writeable = False

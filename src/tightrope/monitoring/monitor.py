@@ -21,14 +21,17 @@ import copy
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tightrope.data.counts import Counts
 from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_number, describe
 from tightrope.io.results import Anomaly, Seen
+from tightrope.model.authored import is_table
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
@@ -74,8 +77,7 @@ class Monitor(EProcess):
         result = getattr(model, "model", model)
         if not isinstance(result, ParametricMDP):
             raise InputError("a monitor watches a model with parameters", hint="tr.load reads one")
-        if not 0.0 < alpha < 1.0:
-            raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
+        check_number("alpha", alpha, 0, 1)
         super().__init__(result)
         self.alpha = float(alpha)
         self.first_alarm: int | None = None
@@ -93,6 +95,7 @@ class Monitor(EProcess):
         self.begin_at = self.look_at
         self._waiting: list[OffsetArray] = []
         self._reader: StepReader | None = None
+        self.order = Assumed(ORDER, Kept.YES, "events are weighed in the order in which they come")
 
     @property
     def evidence(self) -> float:
@@ -117,7 +120,7 @@ class Monitor(EProcess):
 
         `proved` says that the test is valid and has found no evidence; it does not say that the model fits.
         """
-        return self.judge([Assumed(ORDER, Kept.YES, "events are weighed in the order in which they come")])
+        return self.judge([self.order])
 
     def judge(self, assumptions: Iterable[Assumed]) -> Worth:
         """The verdict where the level of the test rests on these: an alarm refutes the model where they are
@@ -138,12 +141,54 @@ class Monitor(EProcess):
         """
         return self.first_warning is not None
 
-    def update(self, episodes: Iterable[Any]) -> Monitor:
-        """Take in episodes in their order in time, each a list of (state, action, next state)."""
+    def update(self, data: Any) -> Monitor:
+        """Take in data in their order in time: episodes, each a list of (state, action, next state), or
+        anything else that `learn` takes: files, tables, what `read_data` returns.
+
+        Counts that no longer know their rows are refused. Where the order of a log is in doubt, the verdict
+        says so.
+        """
+        counts = data if isinstance(data, Counts) else getattr(data, "counts", None)
+        if isinstance(data, str | Path) or is_table(data) or _are_places(data):
+            from tightrope.data.reading import read_data
+
+            counts = read_data(data, self.model).counts
+        if isinstance(counts, Counts):
+            self._update_by_log(counts)
+            return self
+        if isinstance(data, Mapping) or not isinstance(data, Iterable):
+            raise InputError(
+                f"`data` is {describe(data)}, neither episodes nor a log",
+                hint="an episode is a list of steps (state, action, next state)",
+            )
         self._reader = self._reader or StepReader(self.model.structure, None)
-        for number, episode in enumerate(episodes):
+        for number, episode in enumerate(data):
             self.observe(self._reader.transitions(episode, f"episode {number}"))
         return self
+
+    def _update_by_log(self, counts: Counts) -> None:
+        """Take in the rows that were counted."""
+        if counts.model_hash != self.model.hash():
+            raise InputError("`data` were counted for another model than the one that is watched")
+        if counts.log is None:
+            raise InputError(
+                "`data` are counts: what came before what is gone, and a monitor weighs events as they come",
+                hint="give the log itself, one row per step",
+            )
+        log: Any = counts.log()
+        if log.rows_left_out:
+            raise InputError(
+                f"the log is longer than what is held at once by {log.rows_left_out:,} rows",
+                hint="give it in parts",
+            )
+        done = 0
+        for excluded in log.excluded:
+            self.observe(log.transition[done : excluded.row])
+            self.exclude(excluded.text)
+            done = excluded.row
+        self.observe(log.transition[done:])
+        if not counts.design.order.holds:
+            self.order = counts.design.order
 
     def observe(self, transition: OffsetArray) -> None:
         """Take in transitions of the model, by index, in the order in which they happened."""
@@ -462,3 +507,9 @@ def next_glance(events: int, look_at: int) -> int:
     """
     gap = (next_look(events) - events) // GLANCES
     return min(events + gap, look_at) if gap >= FIRST_CHANGE else look_at
+
+
+def _are_places(data: Any) -> bool:
+    """Whether it is a list of paths, or of tables."""
+    is_list = isinstance(data, list | tuple) and len(data) > 0
+    return is_list and all(isinstance(one, str | Path) or is_table(one) for one in data)

@@ -20,8 +20,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from tightrope.io.results import Interval, ObservedEvent, ResultDocument
-from tightrope.io.text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.expressions import ExpressionTable
+from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.style import (
     FAINT,

@@ -107,7 +107,7 @@ def plot_regions(run: ResultDocument, x: str | None, y: str | None, ax: Axes | N
         with PAPER.style():
             draw_regions(run, figure)
         return figure
-    axes = ax if ax is not None else _new_axes((3.6, 3.6))
+    axes = _axes(ax, (3.6, 3.6))
     with PAPER.style():
         draw_pair(run, axes, pairs[0])
         legend_below(axes, region_keys(run))
@@ -119,7 +119,7 @@ def plot_policy(
 ) -> Axes:
     if policies is None:
         raise InputError("there is no policy to draw: no state has more than one choice")
-    axes = ax if ax is not None else _new_axes((WIDTH * 0.75, WIDTH * 0.62))
+    axes = _axes(ax, (WIDTH * 0.75, WIDTH * 0.62))
     with PAPER.style():
         draw_policy(policies, axes, x, y, which)
     return axes
@@ -148,9 +148,7 @@ def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
     """Gap against episodes, one line per way to collect them."""
     if not plan.strategies:
         raise InputError(f"there is nothing to draw: {plan.status}")
-    axes = ax if ax is not None else _new_axes((WIDTH, HEIGHT))
-    if not isinstance(axes, Axes):
-        raise InputError(f"`ax` is {describe(axes)}, not matplotlib's Axes")
+    axes = _axes(ax, (WIDTH, HEIGHT))
     with PAPER.style():
         draw_forecast(plan, axes)
         legend_below(axes)
@@ -160,27 +158,32 @@ def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
 def _draw(picture: Picture, run: ResultDocument, ax: Axes | None, missing: str = "") -> Axes:
     if not picture.applies(run):
         raise InputError(f"there is nothing to draw: {missing}")
-    axes = ax if ax is not None else _new_axes((WIDTH, picture.height(run)))
-    if not isinstance(axes, Axes):
-        raise InputError(f"`ax` is {describe(axes)}, not matplotlib's Axes")
+    axes = _axes(ax, (WIDTH, picture.height(run)))
     with PAPER.style():
         picture.draw(run, axes)
     return axes
 
 
 def _new_figure(size: tuple[float, float]) -> Figure:
+    """A figure of pyplot's, so that notebooks show it.
+
+    The first one loads the backend, and that of notebooks turns interactive mode on: outside of our settings,
+    which would turn it off again behind them, and no later figure would be shown.
+    """
     from matplotlib import pyplot
 
-    with PAPER.style():
-        figure: Figure = pyplot.figure(figsize=size, layout="constrained")
-    return figure
+    return pyplot.figure(figsize=size, layout="constrained", facecolor=PAPER.background)
 
 
-def _new_axes(size: tuple[float, float]) -> Axes:
-    figure = _new_figure(size)
-    with PAPER.style():
-        axes: Axes = figure.subplots()
-    return axes
+def _axes(given: Axes | None, size: tuple[float, float]) -> Axes:
+    """The user's own axes, or new ones."""
+    if given is None:
+        figure = _new_figure(size)
+        with PAPER.style():
+            given = figure.subplots()
+    if not isinstance(given, Axes):
+        raise InputError(f"`ax` is {describe(given)}, not matplotlib's Axes")
+    return given
 
 
 def _records(given: Any) -> list[Mapping[str, Any]]:
@@ -200,6 +203,8 @@ def _records(given: Any) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = []
     elapsed = 0.0
     for entry in given:
+        if not isinstance(entry, Mapping) and not hasattr(entry, "to_json"):
+            raise InputError(f"`records` hold {describe(entry)}, which is no update of a run")
         record = dict(entry) if isinstance(entry, Mapping) else dict(entry.to_json())
         elapsed += float(record["seconds"])
         rows.append({"performance": None, "elapsed": elapsed, **record})

@@ -48,21 +48,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.io.text import (
-    NumberValues,
-    PolynomialSyntaxError,
-    exact_number,
-    fail,
-    fail_at_nth,
-    parse_function,
-    parse_polynomial,
-    reward_text,
-    shorten,
-    whole_number,
-)
+from tightrope.io.text import NumberValues, fail, fail_at_nth, reward_text, shorten, whole_number
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
+from tightrope.model.function_text import (
+    PolynomialSyntaxError,
+    exact_number,
+    parse_function,
+    parse_polynomial,
+)
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -45,18 +45,11 @@ from tightrope.io.drn.parse import (
     read_header,
 )
 from tightrope.io.rate_rewards import with_earnings
-from tightrope.io.text import (
-    NumberValues,
-    RowCheck,
-    exact_number,
-    fail_at_nth,
-    nearest_double,
-    parse_polynomial,
-    shorten,
-)
+from tightrope.io.text import NumberValues, RowCheck, fail_at_nth, nearest_double, shorten
 from tightrope.model import numbers as door
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable
+from tightrope.model.function_text import exact_number, parse_polynomial
 from tightrope.model.mdp import MDP
 from tightrope.model.parameters import Parameters, narrow_domain, parse_domain
 from tightrope.model.polynomial import Polynomial

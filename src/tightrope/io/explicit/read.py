@@ -52,7 +52,6 @@ from tightrope.io.text import (
     NumberValues,
     RowCheck,
     decimal_text,
-    exact_number,
     fail,
     fail_at_nth,
     first_true,
@@ -64,6 +63,7 @@ from tightrope.io.text import (
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable
+from tightrope.model.function_text import exact_number
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure

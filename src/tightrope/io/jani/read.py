@@ -40,8 +40,9 @@ from tightrope.io.jani.nodes import (
     read_constants,
     read_variables,
 )
-from tightrope.io.text import LONGEST, exact_number, shorten
+from tightrope.io.text import shorten
 from tightrope.model.continuous import MarkovAutomaton
+from tightrope.model.function_text import LONGEST, exact_number
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP

@@ -1,0 +1,313 @@
+"""What an author writes about a model in Python: where states lead, their labels, rewards and variables.
+
+Where states lead is a function of the state, a mapping {state: {action: {next state: probability}}}, or a
+table (pandas, polars, pyarrow) with the columns `state`, `action`, `next_state` and `probability`. In
+continuous time there are no actions, and the last column is `rate`. Labels, rewards and variables are
+functions; a label may also list its states, and a reward may map states to amounts.
+
+Probabilities and rates are numbers, pairs of numbers, functions of the parameters, or text in their names
+("1 - p"). Whatever is wrong is refused with the name of the argument and the state where it is. What a
+function of the author's raises is the cause of the refusal, so that its own traceback is shown as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tightrope.errors import InputError, TightropeError, check_type, describe
+from tightrope.model.free import Free
+from tightrope.model.function_text import PolynomialSyntaxError, parse_function
+from tightrope.model.numbers import exact
+from tightrope.model.polynomial import Polynomial, as_function
+
+State = TypeVar("State", bound=Hashable)
+Rows = list[tuple[int, str, dict[int, Any]]]
+
+FORM = "{action: {next state: probability}}"
+RATES = "{next state: rate}"
+ASKED = {
+    "state_rewards": "state",
+    "choice_rewards": "state, action",
+    "transition_rewards": "state, action, next_state",
+}
+
+
+def is_table(given: object) -> bool:
+    """Whether it is a table of some library."""
+    return hasattr(given, "__arrow_c_stream__")
+
+
+def successors_of(given: Any, argument: str = "successors", *, timed: bool = False) -> Callable[[Any], Any]:
+    """A function of the state, whatever the author has written."""
+    if is_table(given):
+        given = _of_table(given, argument, timed)
+    form = RATES if timed else FORM
+    if isinstance(given, Mapping):
+        mapping = given
+
+        def find(state: Any) -> Any:
+            if state not in mapping:
+                close = get_close_matches(str(state), [str(known) for known in mapping], 1)
+                meant = f"did you mean {close[0]!r}? " if close else ""
+                hint = f"{meant}every state that is reached needs an entry, {{{state!r}: {form}}}"
+                raise InputError(f"`{argument}` says nothing about state {state!r}", hint=hint)
+            return mapping[state]
+
+        return find
+    if not callable(given):
+        raise InputError(
+            f"`{argument}` is {describe(given)}, neither a function of the state nor a mapping or table",
+            hint=f"write a function that returns {form}, or a mapping from states to these",
+        )
+    function: Callable[[Any], Any] = given
+    return lambda state: ask(argument, function, state)
+
+
+def ask(argument: str, function: Any, *about: Any) -> Any:
+    """What a function of the author's says about a state, or a state and what follows."""
+    if not callable(function):
+        raise InputError(f"`{argument}` is {describe(function)}, not a function")
+    try:
+        return function(*about)
+    except Exception as error:
+        place = " and ".join(([f"state {about[0]!r}"] if about else []) + [repr(one) for one in about[1:]])
+        reason = str(error) if isinstance(error, TightropeError) else f"{type(error).__name__}: {error}"
+        raise InputError(f"`{argument}` fails at {place}: {reason}") from error
+
+
+def _of_table(table: Any, argument: str, timed: bool) -> dict[Any, Any]:
+    """{state: {action: {next state: value}}}, or {state: {next state: rate}}."""
+    columns = table_columns(table)
+    needed = ("state", "next_state", "rate") if timed else ("state", "action", "next_state", "probability")
+    if missing := [name for name in needed if name not in columns]:
+        raise InputError(
+            f"`{argument}`: the table has no column {missing[0]}",
+            hint=f"the columns are {', '.join(map(str, columns))}, and {', '.join(needed)} are needed",
+        )
+    result: dict[Any, Any] = {}
+    for row, cells in enumerate(zip(*(columns[name] for name in needed), strict=True)):
+        for name, cell in zip(needed, cells, strict=True):
+            if cell is None or (isinstance(cell, float) and cell != cell):
+                raise InputError(f"`{argument}`, row {row}: there is no {name.replace('_', ' ')}")
+        *where, value = cells
+        inner = result
+        for key in where[:-1]:
+            inner = inner.setdefault(key, {})
+        if where[-1] in inner:
+            reason = " of ".join(f"{n.replace('_', ' ')} {c!r}" for n, c in zip(needed, where, strict=False))
+            raise InputError(f"`{argument}`, row {row}: {reason} stands there twice")
+        inner[where[-1]] = value
+    return result
+
+
+def table_columns(table: Any) -> dict[str, list[Any]]:
+    """The columns of a table as lists of Python's own values."""
+    if hasattr(table, "to_pydict"):  # pyarrow
+        return dict(table.to_pydict())
+    if type(table).__module__.startswith("polars"):
+        return dict(table.to_dict(as_series=False))
+    if hasattr(table, "to_dict"):
+        return dict(table.to_dict("list"))
+    import pyarrow
+
+    return dict(pyarrow.table(table).to_pydict())
+
+
+def explore(
+    initial: Sequence[Any],
+    successors: Callable[[Any], Any],
+    names: Sequence[str],
+    argument: str = "successors",
+    *,
+    timed: bool = False,
+) -> tuple[list[Any], Rows]:
+    """All states that can be reached, in the order in which they are met, and their rows.
+
+    `names` are those of the parameters. In continuous time the only action is the one without a name.
+    """
+    number: dict[Any, int] = {}
+    states: list[Any] = []
+    rows: Rows = []
+
+    def index(state: Any, whose: str) -> int:
+        try:
+            if state not in number:
+                number[state] = len(states)
+                states.append(state)
+        except TypeError:
+            raise InputError(
+                f"{whose} is {state!r}, and {describe(state)} cannot be a state: it can be changed",
+                hint="write states as numbers, texts, tuples or frozen dataclasses",
+            ) from None
+        return number[state]
+
+    for state in initial:
+        index(state, "`initial`")
+    at = 0
+    while at < len(states):
+        given = successors(states[at])
+        here = f"`{argument}` at state {states[at]!r}"
+        form = RATES if timed else FORM
+        _check_mapping(given, here, form)
+        for action, distribution in {"": given}.items() if timed else given.items():
+            of_action = here if timed else f"{here}, action {action!r}"
+            if not timed:
+                _check_mapping(distribution, of_action, "{next state: probability}")
+            row: dict[int, Any] = {}
+            for successor, value in distribution.items():
+                read = read_value(value, names, lambda s=successor, of=of_action: f"{of}, to {s!r}")  # type: ignore[misc]
+                if not is_zero(read):
+                    row[index(successor, of_action)] = read
+            rows.append((at, name_action(action, here), row))
+        at += 1
+    return states, rows
+
+
+def _check_mapping(given: object, where: str, form: str) -> None:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where} gives {_short(given)}, not {form}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else describe(value)
+
+
+def name_action(action: object, where: str) -> str:
+    """The name of an action; whole numbers are names as well."""
+    if isinstance(action, str):
+        return action
+    if isinstance(action, int | np.integer) and not isinstance(action, bool):
+        return str(action)
+    raise InputError(f"{where} has the action {action!r}, and actions are named by texts")
+
+
+def read_value(value: Any, names: Sequence[str], where: Callable[[], str]) -> Any:
+    """A probability or rate: a function of the parameters, `free`, or a pair; text is read by their names."""
+    try:
+        if isinstance(value, Free):
+            return value
+        if isinstance(value, tuple):
+            if len(value) != 2:
+                raise InputError(f"{value!r} is no pair (lower, upper)")
+            for end in value:
+                as_function(end)
+            return value
+        if isinstance(value, str):
+            return parse_function(value, {name: i for i, name in enumerate(names)})
+        function = as_function(value)
+    except PolynomialSyntaxError as error:
+        hint = "name them in `parameters`: tr.Parameters.box(p=(0, 1))" if not names else None
+        raise InputError(f"{where()}: {value!r}: {error}", hint=hint) from None
+    except InputError as error:
+        raise InputError(f"{where()}: {error.message}", hint=error.hint) from None
+    if max(function.variables, default=-1) >= len(names):
+        known = f"only of {', '.join(names)}" if names else "missing"
+        raise InputError(
+            f"{where()}: the value has parameters, and `parameters` is {known}",
+            hint="give the Parameters whose symbols() were used",
+        )
+    return function
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a transition cannot happen, so that the model does not have it."""
+    if isinstance(value, Free):
+        return False
+    if isinstance(value, tuple):
+        return exact(value[1]) == 0
+    return as_function(value) == Polynomial({})
+
+
+def label_states(states: Sequence[Any], labels: Any) -> dict[str, list[int]]:
+    """The numbers of the states of every label."""
+    listed: dict[str, list[int]] = {}
+    for name, given in named("labels", labels).items():
+        argument = f"labels[{name!r}]"
+        if callable(given):
+            listed[name] = [s for s, x in enumerate(states) if ask(argument, given, x)]
+            continue
+        if isinstance(given, str) or not isinstance(given, Collection):
+            raise InputError(
+                f"`{argument}` is {describe(given)}, neither a function of the state nor a list of states",
+                hint=f"write labels={{{name!r}: lambda state: …}}",
+            )
+        number = {state: s for s, state in enumerate(states)}
+        if unknown := [state for state in given if state not in number]:
+            known = ", ".join(map(repr, states[:5])) + ", …" * (len(states) > 5)
+            raise InputError(
+                f"`{argument}` names the state {unknown[0]!r}, and no such state is reached",
+                hint=f"the states are {known}",
+            )
+        listed[name] = [number[state] for state in given]
+    return listed
+
+
+def rewards_of(argument: str, rewards: Any, places: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    """What every reward structure earns at these places: (state,), (state, action) or with the next state.
+
+    A mapping has these as its keys, a state alone without brackets; what it does not name earns 0.
+    """
+    listed = list(places)
+    result = {}
+    for name, given in named(argument, rewards).items():
+        here = f"{argument}[{name!r}]"
+        if isinstance(given, Mapping):
+            keys = [place[0] if len(place) == 1 else place for place in listed]
+            known = set(keys)
+            if unknown := [key for key in given if key not in known]:
+                example = f"; a key is such as {keys[0]!r}" if keys else ""
+                raise InputError(f"`{here}` speaks of {unknown[0]!r}, which the model does not have{example}")
+            result[name] = [given.get(key, 0) for key in keys]
+            continue
+        if not callable(given):
+            raise InputError(
+                f"`{here}` is {describe(given)}, neither a function nor a mapping",
+                hint=f"write {argument}={{{name!r}: lambda {ASKED[argument]}: …}}",
+            )
+        result[name] = [ask(here, given, *place) for place in listed]
+    return result
+
+
+def named(argument: str, given: Any) -> dict[str, Any]:
+    """A mapping from names."""
+    if given is None:
+        return {}
+    check_type(argument, given, Mapping, 'a mapping from names, such as {"goal": …}')
+    for name in given:
+        check_type(argument, name, str, "a mapping from names that are texts")
+    return dict(given)
+
+
+def valuations_of(states: Sequence[Any], variables: Any) -> dict[str, list[int | bool]]:
+    """The values of the state variables: what `variables` says, or the fields of a NamedTuple."""
+    if variables is None:
+        names = getattr(states[0], "_fields", None)
+        if names is None:
+            return {}
+
+        def variables(state: Any) -> Any:
+            return {name: getattr(state, name, None) for name in names}
+
+    columns: dict[str, list[int | bool]] = {}
+    for number, state in enumerate(states):
+        given = ask("variables", variables, state)
+        _check_mapping(given, f"`variables` at state {state!r}", "{name: whole number}")
+        for name in [*columns] if number else []:
+            if name not in given:
+                raise InputError(f"`variables` says nothing of {name!r} at state {state!r}")
+        for name, value in given.items():
+            if not isinstance(value, int | np.integer | bool | np.bool_):
+                raise InputError(
+                    f"{name} is {value!r} at state {state!r}, and state variables are whole numbers, true or "
+                    "false",
+                    hint="`variables=lambda state: {…}` says what the variables are; states keep their names",
+                )
+            if number and name not in columns:
+                raise InputError(f"`variables` speaks of {name!r} at state {state!r}, and not before")
+            columns.setdefault(name, []).append(value)  # type: ignore[arg-type]
+    return columns

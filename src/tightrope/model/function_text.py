@@ -1,0 +1,238 @@
+"""Numbers, polynomials and quotients of these as text, read exactly: in files of other tools, and in models
+that are written in Python.
+
+*Numbers* are `0.25`, `1e-3`, `3/10`. Python's own `float` and `Fraction` accept more than the formats do
+(`nan`, `1_000`, digits of other scripts), and an exponent such as 1e999999999 would keep them busy for hours.
+
+    expression := term (('+' | '-') term)*
+    term       := signed (('*' | '/') signed)*
+    signed     := ('+' | '-')* power
+    power      := atom ('^' digits)?
+    atom       := number | parameter | '(' expression ')'
+
+Storm writes `(-1/3 * (p+(-1)))/(2)`, people write `1/2*p + 3/10`; both are this, and so is `p/(p + q)`. Storm
+reads `-p^2` as (−p)², everyone else as −(p²), so that text is refused rather than guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NoReturn
+
+from tightrope.model.polynomial import Function, Polynomial, RationalFunction, parts, quotient
+
+DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
+LONGEST = 4000
+"""Characters, and decimal exponent, of the longest number read."""
+
+
+def exact_number(text: str) -> Fraction:
+    """The rational a decimal or a quotient of two decimals stands for; ValueError says what is wrong."""
+    numerator, slash, denominator = text.strip().partition("/")
+    value = _decimal(numerator)
+    if not slash:
+        return value
+    divisor = _decimal(denominator)
+    if divisor == 0:
+        raise ValueError("division by 0")
+    return value / divisor
+
+
+def _decimal(text: str) -> Fraction:
+    stripped = text.strip()
+    match = DECIMAL.fullmatch(stripped)
+    if match is None or len(stripped) > LONGEST or abs(int(match.group(1) or 0)) > LONGEST:
+        raise ValueError("not a number")
+    return Fraction(stripped)
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<operator>[-+*/^()]))"
+)
+_DEEPEST = 60
+_HIGHEST_DEGREE = 64
+_MOST_TERMS = 5000
+_MOST_BITS = 20_000
+"""Of a coefficient. Larger ones come from nested powers, not from models."""
+
+
+class PolynomialSyntaxError(ValueError):
+    """What is wrong, and how many characters into the text."""
+
+    def __init__(self, message: str, offset: int):
+        super().__init__(message)
+        self.offset = offset
+
+
+def parse_function(text: str, parameters: Mapping[str, int]) -> Function:
+    """The polynomial or rational function of the parameters, which are given with their indices.
+
+    >>> parse_function("(2*p)/(2*p + 4)", {"p": 0}).text(["p"])
+    'p/(p + 2)'
+    """
+    reader = _FunctionReader(text, parameters)
+    result = reader.expression()
+    if reader.kind != "end":
+        reader.fail(f"unexpected '{reader.token}'")
+    return result
+
+
+def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:
+    """The polynomial in the parameters, which are given with their indices.
+
+    >>> parse_polynomial("(-1 * (p+(-7)))/(10)", {"p": 0}).text(["p"])
+    '-1/10*p + 7/10'
+    """
+    result = parse_function(text, parameters)
+    if isinstance(result, RationalFunction):
+        names = sorted(parameters, key=lambda name: parameters[name])
+        raise PolynomialSyntaxError(
+            f"{result.text(names)} is no polynomial: quotients are for probabilities only", 0
+        )
+    return result
+
+
+class _FunctionReader:
+    """A cursor: `kind`, `token` and `start` describe the token it stands on."""
+
+    def __init__(self, text: str, parameters: Mapping[str, int]):
+        self.text, self.parameters = text, parameters
+        self.end, self.depth = 0, 0
+        self.advance()
+
+    def advance(self) -> None:
+        match = _TOKEN.match(self.text, self.end)
+        if match is not None:
+            self.kind = str(match.lastgroup)
+            self.token = match.group(self.kind)
+            self.start, self.end = match.start(self.kind), match.end()
+            return
+        rest = self.text[self.end :]
+        self.start = self.end + len(rest) - len(rest.lstrip())
+        self.kind, self.token = "end", ""
+        if rest.strip():
+            self.fail(f"unexpected character '{rest.strip()[0]}'")
+
+    def fail(self, message: str, offset: int | None = None) -> NoReturn:
+        raise PolynomialSyntaxError(message, self.start if offset is None else offset)
+
+    def expression(self) -> Function:
+        total = self.term()
+        while self.token in ("+", "-"):
+            operator, offset = self.token, self.start
+            self.advance()
+            right = self.term()
+            total = self.sum(total, right if operator == "+" else -right, offset)
+        return total
+
+    def term(self) -> Function:
+        product = self.signed()
+        while self.token in ("*", "/"):
+            operator, offset = self.token, self.start
+            self.advance()
+            right = self.signed()
+            product = (
+                self.product(product, right, offset)
+                if operator == "*"
+                else self.quotient(product, right, offset)
+            )
+        return product
+
+    def quotient(self, numerator: Function, divisor: Function, offset: int) -> Function:
+        top, bottom = parts(divisor)
+        if not top.terms:
+            self.fail("division by 0", offset)
+        if divisor.is_constant:
+            return numerator / top.constant_term
+        return self.product(numerator, quotient(bottom, top), offset)
+
+    def sum(self, left: Function, right: Function, offset: int) -> Function:
+        if isinstance(left, Polynomial) and isinstance(right, Polynomial):
+            return left + right
+        (a, b), (c, d) = parts(left), parts(right)
+        if b == d:
+            return quotient(a + c, b)
+        numerator = self.whole_product(a, d, offset) + self.whole_product(c, b, offset)
+        return quotient(numerator, self.whole_product(b, d, offset))
+
+    def product(self, left: Function, right: Function, offset: int) -> Function:
+        if isinstance(left, Polynomial) and isinstance(right, Polynomial):
+            return self.whole_product(left, right, offset)
+        (a, b), (c, d) = parts(left), parts(right)
+        return quotient(self.whole_product(a, c, offset), self.whole_product(b, d, offset))
+
+    def whole_product(self, left: Polynomial, right: Polynomial, offset: int) -> Polynomial:
+        if len(left.terms) * len(right.terms) > _MOST_TERMS:
+            self.fail(f"this product has more than {_MOST_TERMS} terms", offset)
+        if left.degree + right.degree > _HIGHEST_DEGREE:
+            self.fail(f"the degree is above {_HIGHEST_DEGREE}", offset)
+        if _bits(left) + _bits(right) > _MOST_BITS:
+            self.fail("the coefficients have too many digits", offset)
+        return left * right
+
+    def signed(self) -> Function:
+        negative, offset = False, self.start
+        while self.token in ("+", "-"):
+            negative ^= self.token == "-"
+            self.advance()
+        value, is_power = self.power()
+        if negative and is_power:
+            self.fail("a sign before a power is ambiguous: write -1*p^2 or (-p)^2", offset)
+        return -value if negative else value
+
+    def power(self) -> tuple[Function, bool]:
+        base = self.atom()
+        if self.token != "^":
+            return base, False
+        offset = self.start
+        self.advance()
+        if self.kind != "number" or not self.token.isdecimal():
+            self.fail("an exponent must be a whole number such as 2")
+        if len(self.token) > 3 or int(self.token) > _HIGHEST_DEGREE:
+            self.fail(f"the exponent {self.token[:20]} is above {_HIGHEST_DEGREE}")
+        exponent = int(self.token)
+        self.advance()
+        result: Function = Polynomial.constant(1)
+        for _ in range(exponent):
+            result = self.product(result, base, offset)
+        return result, True
+
+    def atom(self) -> Function:
+        token, kind, offset = self.token, self.kind, self.start
+        if token == "(":
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                self.fail(f"more than {_DEEPEST} nested parentheses")
+            self.advance()
+            inner = self.expression()
+            if self.token != ")":
+                self.fail("')' expected")
+            self.depth -= 1
+            self.advance()
+            return inner
+        if kind == "number":
+            self.advance()
+            return Polynomial.constant(self.constant(token, offset))
+        if kind == "name":
+            if token not in self.parameters:
+                listed = ", ".join(self.parameters) or "none"
+                self.fail(f"'{token}' is not a parameter of the model (they are: {listed})")
+            self.advance()
+            return Polynomial.variable(self.parameters[token])
+        here = f"found '{token}'" if token else "but the text ends"
+        self.fail(f"a number, a parameter or '(' expected, {here}")
+
+    def constant(self, token: str, offset: int) -> Fraction:
+        try:
+            return exact_number(token)
+        except ValueError as error:
+            raise PolynomialSyntaxError(str(error), offset) from error
+
+
+def _bits(polynomial: Polynomial) -> int:
+    return max(
+        (c.numerator.bit_length() + c.denominator.bit_length() for c in polynomial.terms.values()), default=0
+    )

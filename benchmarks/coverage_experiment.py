@@ -297,11 +297,11 @@ def main() -> int:
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("-o", "--output", type=Path, default=Path("bench-results/coverage.json"))
     options = parser.parse_args()
-    replications = 4 if options.smoke else options.replications
+    replications = 2 if options.smoke else options.replications
     tosses = 150 if options.smoke else 2000
     started = time.process_time()
     rows = [
-        experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 3))
+        experiment(case, design, method, replications if design != "adaptive" else max(replications // 2, 2))
         for case in cases()
         for design in ("fixed", "trajectories", "adaptive")
         for method in METHODS

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from effort import repeats
 from region_reference import coins, counts_of, generative, simplex
 from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -220,9 +221,9 @@ def test_mixed_pilots_cover_at_all_times_at_once() -> None:
     head = model.expressions.index_of(P)
     tail = model.expressions.complement[head]
     sizes = [max(1, round(1.25**b)) for b in range(28)]
-    delta, truth, missed, repeats = 0.2, 0.15, 0, 60
+    delta, truth, missed, runs = 0.2, 0.15, 0, repeats(60)
     rng = np.random.default_rng(17)
-    for _ in range(repeats):
+    for _ in range(runs):
         batches = [[int(k), n - int(k), 0, 0] for n, k in zip(sizes, rng.binomial(sizes, truth), strict=True)]
         predictions = Predictions()
         for looks in range(10, len(batches) + 1):
@@ -232,7 +233,7 @@ def test_mixed_pilots_cover_at_all_times_at_once() -> None:
             if value < evidence.threshold:
                 missed += 1
                 break
-    assert missed <= delta * repeats
+    assert missed <= delta * runs
 
 
 def test_without_batches_the_region_is_refused_and_without_data_it_is_the_domain() -> None:

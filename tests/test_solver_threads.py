@@ -209,7 +209,7 @@ def test_limits_hold_with_several_threads(small_parts: list[int]) -> None:
 def test_learning_with_several_threads_gives_the_same_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (host, pipeline):
         monkeypatch.setattr(module, "LEAST_TRANSITIONS", 0)
-    asked = tr.benchmark("aircraft(20,10)")
+    asked = tr.benchmark("aircraft(10,5)")
     simulator = Simulator(asked.at_truth.model, cap=asked.episode_cap, model_hash=asked.model.hash())
     data = simulator.episodes(200, seed=3)
     one, two = (tr.learn(asked.problem, data, delta=0.01, threads=threads) for threads in (1, 2))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from effort import repeats
 from tightrope import load
 from tightrope.certificate.checker import check as check_certificate
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
@@ -378,7 +379,7 @@ def test_a_claim_about_another_policy_by_steps_is_not_proved(tmp_path: Path) -> 
 def test_certified_policies_by_steps_attain_what_is_claimed() -> None:
     """Against a reference that goes through the steps one by one, on random interval models."""
     random = np.random.default_rng(11)
-    for _ in range(12):
+    for _ in range(repeats(12)):
         model = interval_model(random)
         for objective in objectives(model, random):
             if not (objective.is_bounded or objective.lower_steps):

@@ -5,3 +5,4 @@ Print Assumptions domain_sound.
 Print Assumptions learned_sound.
 Print Assumptions fixed_sound.
 Print Assumptions value_is_expected.
+Print Assumptions true_value_is_expected.

@@ -76,6 +76,7 @@ def test_one_json_line_an_update(walk: str, capsys: pytest.CaptureFixture[str]) 
     assert all(record["holds"] for record in records)
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_a_table_and_a_directory(walk: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "run"
     command = asked(walk, "--at", "p=0.6,q=0.8", "--episodes", "200", "-o", str(output))

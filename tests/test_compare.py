@@ -281,6 +281,7 @@ def test_a_slab_needs_a_baseline_that_was_not_chosen_by_the_data() -> None:
     assert ["baseline" in one for one in names] == [True, False, False]
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

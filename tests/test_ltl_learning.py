@@ -305,6 +305,7 @@ def test_controllers_survive_their_files(shuttle: tr.ParametricMDP, tmp_path: Pa
             tr.Policy(shuttle.structure, tmp_path / "bad.json")
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_command_line_learns_samples_and_evaluates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

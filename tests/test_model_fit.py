@@ -187,6 +187,7 @@ def test_learn_says_whether_the_model_fits_and_results_keep_it(coins: Parametric
     assert tr.solve(problem).fit is None
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp_path: Path) -> None:
     later = tosses(dict.fromkeys((0, 1, 2), 0.6), 800, 4)
     counts = counted(coins, in_batches(tosses({}, 800, 3) + later))

@@ -147,7 +147,7 @@ docs: $(STAMP)
 	@echo "the site is build/site/index.html"
 
 pages: $(STAMP)
-	$(BIN)/python docs/_tools/run_pages.py --write docs/start/*.md docs/tutorials/*.md docs/how-to/*.md
+	$(BIN)/python docs/_tools/run_pages.py --write docs/start/*.md docs/tutorials/*.md docs/how-to/*.md docs/gallery/*.md
 
 schemas: $(STAMP)
 	$(BIN)/python tools/schemas.py docs/schemas

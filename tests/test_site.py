@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [
     path
-    for pattern in ("start/*.md", "tutorials/*.md", "how-to/*.md", "doctor.md", "improve.md")
+    for pattern in ("start/*.md", "tutorials/*.md", "how-to/*.md", "gallery/*.md", "doctor.md", "improve.md")
     for path in sorted(DOCS.glob(pattern))
     if re.search(r"^```(python|sh)$", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]

@@ -13,8 +13,8 @@
 
 Numbers in outputs may differ by a thousandth (by a third where the line says "about"), times and memory by
 anything, a line `…` stands for any lines, and `…` at the end of a line for its rest. Figures that a page
-shows from `images/tutorials/` are those that its blocks save under that name. Files of `tutorials/data/` lie
-in the folder.
+shows from `images/tutorials/` are those that its blocks save under that name. Files of `tutorials/data/` and
+of the page's own `data/` lie in the folder.
 """
 
 from __future__ import annotations
@@ -72,9 +72,10 @@ def blocks_of(page: str) -> Iterator[Block]:
 def run_page(path: Path, folder: Path, write: bool = False) -> dict[str, object]:
     """Run a page in `folder`; the names its Python defined. `PageError` where it shows something else."""
     page = path.read_text(encoding="utf-8")
-    for each in (DOCS / "tutorials" / "data").iterdir():
-        if each.is_file():
-            shutil.copy(each, folder)
+    for place in {DOCS / "tutorials" / "data", path.parent / "data"}:
+        for each in place.iterdir() if place.is_dir() else ():
+            if each.is_file():
+                shutil.copy(each, folder)
     names: dict[str, object] = {"__name__": "page"}
     printed: str | None = None
     changes: list[tuple[tuple[int, int], str]] = []

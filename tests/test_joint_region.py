@@ -34,7 +34,7 @@ DELTA = 0.01
 SMALL = "betting(4)"
 
 
-@pytest.mark.parametrize(("events", "free", "share"), [(1, 1, 0.1), (11, 6, 0.1), (2, 1, 0.5), (16, 2, 0.9)])
+@pytest.mark.parametrize(("events", "free", "share"), [(1, 1, 0.1), (11, 6, 0.1), (23, 6, 0.5), (24, 6, 0.9)])
 def test_the_split_follows_from_the_model(events: int, free: int, share: float) -> None:
     assert likelihood_share(events, free) == share == float(share_of(events, free))
 

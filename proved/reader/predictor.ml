@@ -176,7 +176,7 @@ let of_model domain (expression : int Arrays.vector) polynomials prior =
 let share domain events =
   let domain = Region.with_fixed domain in
   let free = List.length domain.Problem.lower - Hashtbl.length (Region.solve domain) in
-  if events < 2 * free then Q.of_ints 1 10 else if events < 8 * free then Q.of_ints 1 2 else Q.of_ints 9 10
+  if events < 2 * free then Q.of_ints 1 10 else if events < 4 * free then Q.of_ints 1 2 else Q.of_ints 9 10
 
 (* ---------- Logarithms: a whole number of 2^-112 that is not above ---------- *)
 

@@ -5,7 +5,7 @@
 misses the true parameters with probability at most δ₁ + δ₂ = δ, whatever the two have to do with each other.
 The split is fixed before the data are looked at, from the model alone: a likelihood pays for every parameter
 and gains by pooling events, a union bound pays for every event. Below 2 events per free parameter the former
-gets a tenth of δ, below 8 a half, beyond that nine tenths. What is worse has cost little then; picking the
+gets a tenth of δ, below 4 a half, beyond that nine tenths. What is worse has cost little then; picking the
 better of two regions after looking would cost a split as well.
 
 Everything is one system of half-spaces: tangents to the likelihood, rows of the events, and rows of bettors,

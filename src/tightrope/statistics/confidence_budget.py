@@ -48,7 +48,7 @@ def likelihood_share(events: int, parameters: int) -> float:
     so many free parameters: the former pays for parameters, the latter for events."""
     if events < 2 * parameters:
         return 0.1
-    return 0.5 if events < 8 * parameters else 0.9
+    return 0.5 if events < 4 * parameters else 0.9
 
 
 SAMPLING = "sampling"

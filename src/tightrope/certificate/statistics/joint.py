@@ -2,7 +2,7 @@
 
 Each misses the true parameters with at most its own probability, so both hold with probability at least
 1 − δ, and every row of either holds at the true coordinates then. The shares follow from the model alone:
-the second part has a tenth of δ below 2 events per free parameter, a half below 8, else nine tenths.
+the second part has a tenth of δ below 2 events per free parameter, a half below 4, else nine tenths.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tightrope.certificate.verdict import Check
 
 def share_of(events: int, free: int) -> Fraction:
     """What the second part has of δ."""
-    return Fraction(1, 10) if events < 2 * free else Fraction(1, 2) if events < 8 * free else Fraction(9, 10)
+    return Fraction(1, 10) if events < 2 * free else Fraction(1, 2) if events < 4 * free else Fraction(9, 10)
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:

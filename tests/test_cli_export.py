@@ -38,7 +38,7 @@ def test_explicit_files_at_a_point(name: str, tmp_path: Path, capsys: pytest.Cap
     model = read_explicit(tmp_path / "die")
     assert isinstance(model, MDP)
     assert_same_model(model, expected)
-    assert "die.tra" in capsys.readouterr().out.replace("\n", "")
+    assert "die.tra" in "".join(capsys.readouterr().out.split())
 
 
 def test_one_format_to_another(tmp_path: Path) -> None:

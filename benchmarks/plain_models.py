@@ -181,7 +181,7 @@ def compare(names: Sequence[str], small: bool, turns: int) -> list[Row]:
 
 
 def add_ratios(ours: Row, storm: Row) -> None:
-    """How many times as fast tightrope is, and how many times Storm's memory it takes. What takes no time that
+    """How many times as fast tightrope is, and how many times Storm's memory it takes. What takes less than
     the clock shows took a microsecond."""
     for name, parts in {"build": ["build"], "check": ["check"], "both": ["build", "check"]}.items():
         theirs, own = (max(sum(number(row, part) for part in parts), 1e-6) for row in (storm, ours))

@@ -18,6 +18,7 @@
 #   make pages       run the code of the pages again, and write their outputs and figures anew
 #   make dist        wheels and sdists of tightrope and its campaigns under dist/, each installed into a clean environment and tried from outside;
 #                    a wheel with compiled kernels for $(PYTHON)'s version, or for those in KERNELS_FOR="python3.11 python3.12 python3.13"
+#   make release     all that a release is checked by, from a clean clone: tests, lowest versions, site, wheels (dist/ and build/site)
 #   make format      apply the house formatting
 #   make schemas     write the JSON schemas again, after a change of a record in io
 #   make bench       every script of benchmarks/, results under bench-results/
@@ -39,7 +40,7 @@ TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test quick quick-tests pytest warm test-gpu test-lowest test-matrix test-other-architecture coverage lint format docs pages schemas
-.PHONY: dist bench clean system-deps proved proved-recheck proved-checker
+.PHONY: dist release bench clean system-deps proved proved-recheck proved-checker
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -141,6 +142,14 @@ dist: $(STAMP)
 	$(BIN)/python -m build --outdir dist campaigns
 	$(BIN)/python tools/wheel_kernels.py dist/tightrope-*-py3-none-any.whl $(KERNELS_FOR)
 	sh tools/try_dist.sh dist
+
+release:
+	@test -z "$$(git status --porcelain)" || { echo "there are changes that are not committed: a release is made of a commit" >&2; exit 1; }
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-lowest
+	@$(MAKE) --no-print-directory docs
+	@$(MAKE) --no-print-directory dist
+	@echo "checked: $$(git rev-parse --short HEAD), $$($(BIN)/tightrope --version); dist/ and build/site/ are ready, RELEASING.md says what follows"
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site

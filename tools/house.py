@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 411,
-    "files under 60 lines": 46,
+    "files": 413,
+    "files under 60 lines": 47,
     "modules with exactly one importer": 64,
-    "most modules in one folder": 29,
-    "lines": 122_500,
+    "most modules in one folder": 30,
+    "lines": 122_800,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

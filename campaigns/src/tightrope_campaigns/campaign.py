@@ -34,6 +34,7 @@ from typing import IO, Any
 from tightrope.benchmarks.suite import load, parse_bench, question
 from tightrope.data.cluster import LOCAL, Place, connect, parse_place, require, require_answer
 from tightrope.errors import CannotCertify, InputError
+from tightrope.numerics.machine import cores
 from tightrope.problem import Problem
 from tightrope_campaigns.cells import ONLINE_METHODS, Cell, CellLimits, OnlineCell
 from tightrope_campaigns.measurement import is_prepared
@@ -224,7 +225,7 @@ class Engine:
     @property
     def parallel(self) -> int:
         """Cells at once on this machine: one for two cores, for times should be undisturbed."""
-        return self.jobs if self.jobs is not None else max(1, len(os.sched_getaffinity(0)) // 2)
+        return self.jobs if self.jobs is not None else max(1, cores() // 2)
 
     def require_answer(self) -> None:
         """Refuse a scheduler that is not there."""
@@ -342,7 +343,7 @@ def run_online_campaign(
     with OnlineFile(directory / ONLINE_FILE) as file:
         waiting = [cell for cell in cells if cell not in file.records]
         done = len(cells) - len(waiting)
-        for record in _run_curves(waiting, jobs or len(os.sched_getaffinity(0))):
+        for record in _run_curves(waiting, jobs or cores()):
             done += 1
             if progress is not None:  # shown first: writing may fail
                 progress(record, done, len(cells))

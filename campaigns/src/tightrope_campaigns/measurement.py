@@ -18,7 +18,6 @@ doing the same work at once.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import time
@@ -37,6 +36,7 @@ from tightrope.errors import InputError
 from tightrope.learning.pipeline import Pipeline
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.numerics.machine import lock
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
 from tightrope_campaigns.cells import Cell
@@ -165,7 +165,7 @@ def _lock(path: Path) -> Iterator[None]:
     """Only one process is inside; the file system lets go of the lock when its holder dies."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
         yield
     finally:
         os.close(descriptor)

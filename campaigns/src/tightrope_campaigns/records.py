@@ -12,7 +12,6 @@ of uncertified solves are over all updates.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -30,6 +29,7 @@ from tightrope.atomic import explain_errors
 from tightrope.errors import InputError, Location
 from tightrope.io.output import Manifest, read_manifest, refuse_other_kind
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.machine import cores, lock
 from tightrope_campaigns.cells import METHODS, ONLINE_METHODS, Cell, CellLimits, OnlineCell, Protocol
 
 
@@ -51,7 +51,7 @@ class LineFile:
     def __enter__(self) -> Self:
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._descriptor, wait=False)
         except BlockingIOError:
             os.close(self._descriptor)
             raise InputError(
@@ -93,7 +93,7 @@ PACKAGES = ("numpy", "scipy", "numba", "highspy", "clarabel")
 
 def machine() -> dict[str, object]:
     """Cores we may use, memory in bytes, and the model of the CPU."""
-    return {"cores": len(os.sched_getaffinity(0)), "memory": _memory(), "cpu": _cpu()}
+    return {"cores": cores(), "memory": _memory(), "cpu": _cpu()}
 
 
 def versions() -> dict[str, str]:

@@ -21,7 +21,8 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import cache
 from io import TextIOWrapper
@@ -40,6 +41,8 @@ WRONG_INPUT = 2
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 READER_GONE = 141
+COMPLETION = "_TIGHTROPE_COMPLETE"
+"""Set by shells that ask what may follow (`tightrope --install-completion`)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -66,9 +69,12 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
+            if COMPLETION in os.environ:
+                return _complete()
             group = build_command(arguments)
-            joined = join_lists(group, arguments)
-            result = group.main(args=joined, prog_name="tightrope", standalone_mode=False)
+            with _spelt_out(group, arguments) as words:
+                joined = join_lists(group, words)
+                result = group.main(args=joined, prog_name="tightrope", standalone_mode=False)
     except typer.TyperException as error:
         return _usage_error(error)
     except TightropeError as error:
@@ -96,18 +102,51 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+@contextmanager
+def _spelt_out(group: Any, arguments: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The arguments of a command, what all commands take done (`tightrope.cli.everywhere`)."""
+    name = _named(arguments)
+    if name is None or name not in group.commands:
+        yield arguments
+        return
+    from tightrope.cli.everywhere import streaming, take_common
+
+    with streaming(name, take_common(group.commands[name], name, arguments)) as words:
+        yield words
+
+
+def _complete() -> int:
+    """Answer a shell that asks what may follow."""
+    from tightrope.cli.everywhere import completed_command
+
+    try:
+        load_group.__wrapped__(completed_command()).main(args=[], prog_name="tightrope")
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else 0
+    return 0
+
+
 def build_app(chosen: str | None) -> typer.Typer:
     """The app, with the command of that name loaded and the others as summaries."""
+    epilog = None
+    if chosen is not None:
+        from tightrope.cli.everywhere import HELP
+
+        epilog = HELP
+        if "NO_COLOR" in os.environ:
+            from typer import rich_utils
+
+            rich_utils.COLOR_SYSTEM = None  # no bold type either
     app = typer.Typer(
         name="tightrope",
-        add_completion=False,
+        add_completion=chosen is None or COMPLETION in os.environ,
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None if chosen is None else "rich",  # the list of commands is there at once
     )
     app.callback(invoke_without_command=True)(_root)
     for command in COMMANDS:
         function = command.load() if command.name == chosen else _stand_in
-        app.command(command.name, help=_help(function), short_help=command.summary)(function)
+        app.command(command.name, help=_help(function), short_help=command.summary, epilog=epilog)(function)
     return app
 
 

@@ -41,7 +41,7 @@ from tightrope.cli.options import (
     require_device,
     takes,
 )
-from tightrope.cli.output import leave, peak_memory, phase_progress, warn
+from tightrope.cli.output import leave, phase_progress, warn
 from tightrope.cli.sources import (
     LoadedModel,
     TimedModel,
@@ -61,6 +61,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.jit import interpreting, stop_interpreting
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query

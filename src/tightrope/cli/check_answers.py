@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from tightrope.cli.output import memory_text, peak_memory, print_facts, print_json, print_table, print_verdict
+from tightrope.cli.output import memory_text, print_facts, print_json, print_table, print_verdict
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status

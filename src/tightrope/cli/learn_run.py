@@ -35,7 +35,6 @@ from tightrope.cli.output import (
     group,
     leave,
     memory_text,
-    peak_memory,
     phase_progress,
     print_facts,
     print_json,
@@ -110,6 +109,7 @@ from tightrope.learning.result_files import (
 from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.prism.properties.shape import kind_of

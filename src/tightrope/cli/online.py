@@ -29,7 +29,6 @@ from tightrope.cli.output import (
     group,
     leave,
     memory_text,
-    peak_memory,
     print_facts,
     print_json,
     print_table,
@@ -64,6 +63,7 @@ from tightrope.learning.online.run import (
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod

@@ -15,7 +15,7 @@ import msgspec
 
 from tightrope.cli.learn_run import answer_document, write_answer
 from tightrope.cli.options import refuse_options
-from tightrope.cli.output import leave, peak_memory, print_json, print_table, print_verdict
+from tightrope.cli.output import leave, print_json, print_table, print_verdict
 from tightrope.data.simulator import Simulator
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
@@ -23,6 +23,7 @@ from tightrope.io.output import claim
 from tightrope.io.plans import Target
 from tightrope.learning.learn import learn
 from tightrope.learning.online.exploration import Exploration
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import IntervalMethod

@@ -9,6 +9,8 @@ is quick leaves no flicker.
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,6 +58,30 @@ def gathering_json() -> Iterator[None]:
             typer.echo(json.dumps(gathered, allow_nan=False))
 
 
+_quiet = _verbose = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Print answers alone: no tables, no messages beside warnings and errors."""
+    global _quiet
+    _quiet = quiet
+
+
+def be_verbose(verbose: bool) -> None:
+    """Print technical notes, too."""
+    global _verbose
+    _verbose = verbose
+
+
+TECHNICAL = re.compile(r"facets|vertices|tangent cuts|rounds of rows|coordinates,")
+"""In notes about how regions are made, which mean little to most readers."""
+
+
+def shown_notes(notes: Iterable[str]) -> list[tuple[str, str]]:
+    """Notes as rows of a table; technical ones with --verbose alone."""
+    return [("note", note) for note in notes if _verbose or not TECHNICAL.search(note)]
+
+
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     """A table of two columns, name and value; long values wrap within the terminal."""
     print_table(title, ("", ""), facts, numeric=False)
@@ -65,6 +91,8 @@ def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = True
 ) -> None:
     """A table; the first column names the row, the others hold numbers (right-aligned) or text."""
+    if _quiet:
+        return
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -86,7 +114,13 @@ def print_table(
         )
     for row in rows:
         table.add_row(*(Text(shown(cell, "\t\n")) for cell in row))
-    Console().print(table)
+    Console(color_system=None if "NO_COLOR" in os.environ else "auto").print(table)
+
+
+def print_line(text: str) -> None:
+    """A line about the input, before any result; none with --quiet."""
+    if not _quiet:
+        typer.echo(text)
 
 
 def print_verdict(verdict: Worth, headline: str) -> None:
@@ -107,7 +141,9 @@ def leave(verdict: Worth, accept_nominal: bool = False, about: str = "") -> None
 
 
 def say(text: str) -> None:
-    """A message beside the result: on stderr."""
+    """A message beside the result: on stderr; with --quiet warnings alone."""
+    if _quiet and not text.startswith("warning: "):
+        return
     typer.echo(shown(text, "\t\n"), err=True)
 
 
@@ -116,16 +152,10 @@ def warn(text: str) -> None:
     say(f"warning: {text}")
 
 
-def peak_memory() -> int:
-    """Bytes that this process has had in memory at most so far."""
-    import resource
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
-
-
 def memory_text() -> str:
-    """The same in words."""
+    """How much memory this process has had at most, in words."""
+    from tightrope.numerics.machine import peak_memory
+
     return f"{peak_memory() / 2**20:,.0f} MiB at most"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tightrope.cli.output import group, memory_text, print_facts, print_table
+from tightrope.cli.output import group, memory_text, print_facts, print_table, shown_notes
 from tightrope.io.results import Interval
 from tightrope.learning.result import LearningResult
 from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
@@ -228,7 +228,7 @@ def _how(result: LearningResult) -> list[tuple[str, str]]:
         more = result.binding.total - len(named)
         facts.append(("binding", "; ".join(named) + (f"; and {more} more" if more > 0 else "")))
     facts += fit_facts(result)
-    facts += [("note", note) for note in result.notes]
+    facts += shown_notes(result.notes)
     return facts
 
 

@@ -22,12 +22,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import typer
 from msgspec import UNSET
 
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import LogOptions, SubjectOptions, parse_constants
-from tightrope.cli.output import build_progress, reading_progress, warn
+from tightrope.cli.output import build_progress, print_line, reading_progress, warn
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
@@ -274,7 +273,7 @@ def print_reading(reading: Reading) -> None:
 
 
 def _print_line(line: str) -> None:
-    typer.echo(textwrap.fill(shown(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    print_line(textwrap.fill(shown(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _digest(file: LogFile) -> str:

@@ -23,6 +23,7 @@ import typer
 from tightrope.cli.options import Json, option
 from tightrope.cli.output import print_json, say
 from tightrope.errors import CannotCertify
+from tightrope.numerics.machine import cores
 
 ACYCLIC, CYCLIC, JOINT, CAPPED = (
     "bench:rover(4,4)",
@@ -153,7 +154,7 @@ EXAMPLES: dict[str, Examples] = {
 def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
     """Run all examples; after each its name, how many are done, how many there are, and kernels compiled."""
     names = list(EXAMPLES)
-    workers = jobs or len(os.sched_getaffinity(0))
+    workers = jobs or cores()
     with ProcessPoolExecutor(min(workers, len(names)), mp_context=get_context("spawn")) as pool:
         first, beside = (pool.submit(run_example, name) for name in names[:2])
         yield names[0], 1, len(names), first.result()

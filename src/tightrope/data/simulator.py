@@ -26,7 +26,6 @@ positive weight gives W_t ≥ 1.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -44,6 +43,7 @@ from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.machine import cores
 from tightrope.numerics.record import Facts, Record, freeze_fields
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class Simulator(Record):
         return build_alias_table(each, mdp.transition_start, np.ones(mdp.choices), mdp.probability, never)
 
     def _counters(self, work: int) -> Counters:
-        threads = self.threads if self.threads is not None else len(os.sched_getaffinity(0))
+        threads = self.threads if self.threads is not None else cores()
         return Counters(self.mdp.transitions, min(threads, work // SMALL_BATCH))
 
     def _counts(self, parts: list[tuple[OffsetArray, OffsetArray]], design: SamplingDesign) -> Counts:

@@ -68,7 +68,6 @@ hold nothing that could be lost, and are written directly.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -89,6 +88,7 @@ from tightrope.errors import InputError, Location, describe
 from tightrope.io.coding import from_text, to_plain
 from tightrope.io.results import MANIFEST_FORMAT, MANIFEST_VERSION, ManifestDocument
 from tightrope.model.policy_file import POLICY_FORMATS
+from tightrope.numerics.machine import lock, open_folder
 
 MANIFEST = "tightrope-manifest.json"
 
@@ -430,7 +430,7 @@ def _remove_abandoned(folder: Path) -> None:
     """Hidden directories of processes that were killed; those of living ones are locked."""
     for entry in list(os.scandir(folder)):
         if PART.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
-            with contextlib.suppress(OSError), _lock(Path(entry.path), fcntl.LOCK_EX | fcntl.LOCK_NB):
+            with contextlib.suppress(OSError), _lock(Path(entry.path), wait=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 
@@ -457,11 +457,14 @@ def _room(part: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _lock(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _lock(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    descriptor = open_folder(folder)
+    if descriptor is None:
+        yield
+        return
     try:
         try:
-            fcntl.flock(descriptor, how)
+            lock(descriptor, wait=wait)
         except BlockingIOError:
             raise
         except OSError:  # a file system without locks

@@ -6,7 +6,6 @@ depends on scheduling, only on the number of workers. Handing over and waiting c
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -15,6 +14,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from tightrope.errors import InputError
+from tightrope.numerics.machine import cores
 
 MOST_THREADS = 8
 """Threads that are used where nobody says how many."""
@@ -25,16 +25,10 @@ T = TypeVar("T")
 def count_threads(threads: int | None = None) -> int:
     """As many as asked for; else one per core that this process may use, up to `MOST_THREADS`."""
     if threads is None:
-        return max(1, min(_cores(), MOST_THREADS))
+        return max(1, min(cores(), MOST_THREADS))
     if threads < 1:
         raise InputError(f"the number of threads is {threads}, not at least 1")
     return threads
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Team:

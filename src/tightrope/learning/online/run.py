@@ -26,7 +26,6 @@ other command writes over it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -56,6 +55,7 @@ from tightrope.learning.online.learner import OnlineLearner, Update
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
+from tightrope.numerics.machine import lock
 from tightrope.solver.solve import solve
 from tightrope.verdict import Assumed, Word, Worth
 
@@ -314,7 +314,7 @@ class Journal:
         except OSError as error:
             raise InputError(f"cannot write {self.directory}: {error.strerror or error}") from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._descriptor, wait=False)
             self._open()
         except BlockingIOError:
             os.close(self._descriptor)

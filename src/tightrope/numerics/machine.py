@@ -1,0 +1,52 @@
+"""What differs between operating systems, in one place: locks of files, cores, memory in use.
+
+Linux and macOS have `flock`; Windows locks the first byte of a file, and cannot lock directories, where the
+lock is left out as on file systems without locks: directories are then not protected from two processes that
+write to the same one at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+IS_WINDOWS = sys.platform == "win32"
+
+
+def lock(descriptor: int, *, wait: bool = True) -> None:
+    """Hold an open file alone until it is closed; `BlockingIOError` where another process does, and `wait` is
+    False. `OSError`: the file system has no locks."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(error.errno, error.strerror) from error
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def open_folder(folder: Path) -> int | None:
+    """A descriptor of a directory, to be locked; None where there are none."""
+    return None if IS_WINDOWS else os.open(folder, os.O_RDONLY)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def peak_memory() -> int:
+    """Bytes that this process has had in memory at most so far; 0 where nobody says."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most

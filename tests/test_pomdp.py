@@ -229,17 +229,29 @@ def test_the_benchmark_meets_storm():
     assert done.returncode == 0 and "unfolding completed" in done.stdout
 
 
-def test_two_looks_through_one_sensor_are_coupled():
+def two_looks():
+    """Two looks through one sensor that says yes with probability p; what is won is that they differ."""
     parameters = tr.Parameters.box(p=("0.2", "0.8"))
     (p,) = parameters.symbols()
     rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {3: p, 4: 1 - p}), (2, "", {4: p, 3: 1 - p})]
     rows += [(3, "", {3: 1}), (4, "", {4: 1})]
     model = tr.build_from_rows(rows, parameters, labels={"differ": [4]})
-    pomdp = tr.POMDP(model, [0, 1, 2, 3, 3], ("start", "one", "two", "end"))
+    return tr.POMDP(model, [0, 1, 2, 3, 3], ("start", "one", "two", "end"))
+
+
+def test_static_nature_is_weaker_than_one_that_remembers():
+    """One p for both looks: 2p(1 − p) over [.2, .8] is [.32, .5]. A nature that draws p anew when it has seen
+    the first look wins with any probability of [.2, .8]."""
+    pomdp = two_looks()
     only = tr.Controller.memoryless(pomdp, [0, 0, 0, 0])
-    result = tr.solve(pomdp, 'Pmax=? [ F "differ" ]', policy=only)
-    assert result.interval.lower == pytest.approx(0.32, abs=2e-3)
-    assert result.interval.upper == pytest.approx(0.5, abs=2e-3)
+    static = tr.solve(pomdp, 'Pmax=? [ F "differ" ]', policy=only)
+    assert static.interval.lower == pytest.approx(0.32, abs=2e-3)
+    assert static.interval.upper == pytest.approx(0.5, abs=2e-3)
+    low, high = (
+        tr.solve(pomdp.model, f'P{nature}=? [ F "differ" ]', sets="expression") for nature in ("min", "max")
+    )
+    assert low.interval.lower == pytest.approx(0.2, abs=1e-6)
+    assert high.interval.upper == pytest.approx(0.8, abs=1e-6)
 
 
 def test_learning_covers_the_controllers_true_value():
@@ -331,6 +343,50 @@ def test_formulas_are_refused_in_words(tmp_path, capsys):
         words = ["learn", str(path), "--prop", text, "--param", "p=0.05:0.15", "--data", str(log)]
         assert run(words) == 2
         assert "partially observable" in capsys.readouterr().err
+
+
+CAMERA = """
+pomdp
+const double err;
+observables step, seen endobservables
+module camera
+  door : [0..2]; seen : [0..2]; step : [0..3];
+  [draw] step=0 -> 0.5:(door'=1)&(step'=1) + 0.5:(door'=2)&(step'=1);
+  [look] step=1 -> 1-err : (seen'=door)&(step'=2) + err : (seen'=3-door)&(step'=2);
+  [left] step=2 -> (step'=3)&(seen'=(door=1?1:2));
+  [right] step=2 -> (step'=3)&(seen'=(door=2?1:2));
+  [done] step=3 -> true;
+endmodule
+label "through" = step=3 & seen=1;
+"""
+
+
+def test_controllers_are_simulated_and_their_models_watched(tmp_path, capsys):
+    """`info`, `sample` with a controller, `learn` from that, `watch` with the right and a wrong domain."""
+    path, out, log = tmp_path / "camera.prism", tmp_path / "c.json", tmp_path / "log.csv"
+    path.write_text(CAMERA)
+    assert run(["info", str(path), "--param", "err=0.01:0.4", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["type"] == "parametric POMDP" and facts["observations"] == 6
+    about = ["--prop", 'Pmax=? [ F "through" ]']
+    assert run(["check", str(path), *about, "--at", "err=0.1", "--policy-out", str(out)]) == 0
+    box = ["--param", "err=0.01:0.4"]
+    simulated = ["sample", str(path), *about, *box, "--at", "err=0.1", "--policy", str(out), "--seed", "3"]
+    assert run([*simulated, "--episodes", "2000", "--raw", "-o", str(log)]) == 0
+    capsys.readouterr()
+    assert run(["learn", str(path), *about, *box, "--data", str(log), "--policy", str(out), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert 0.85 < answer["guarantee"] < 0.9
+    assert run(["watch", str(path), *box, "--data", str(log), "--json"]) == 0
+    capsys.readouterr()
+    assert run(["watch", str(path), "--param", "err=0.15:0.4", "--data", str(log), "--json"]) == 1
+    capsys.readouterr()
+    assert run(["watch", str(path), *box, "--data", str(log), "--result", str(tmp_path)]) == 2
+    assert "promised is not watched" in capsys.readouterr().err
+    model = tr.load(path, params={"err": ("0.01", "0.4")})
+    assert model.problem('Pmax=? [ F "through" ]').model is model
+    (written,) = model.save(tmp_path / "camera.drn")
+    assert tr.load(written).names == model.names
 
 
 def test_wrong_controllers_are_refused(tmp_path):

@@ -1,13 +1,16 @@
 """Sensors whose readings are drawn in every state, and tables of labelled readings that are learned from."""
 
+import itertools
 import json
 import os
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.beliefs.solve import evaluate, solve_partial
 from tightrope.cli.app import run
 from tightrope.data.labelled import with_sensor
 from tightrope.model.sensor import observed
@@ -99,6 +102,12 @@ def test_readings_are_counted_at_their_sensor(taxi, tmp_path):
     at = int(own.choice_start[list(own.valuations["place"]).index(2)])
     span = slice(int(own.transition_start[at]), int(own.transition_start[at + 1]))
     assert counts.transition[span].tolist() == [50, 3900, 50, 0] and counts.steps == 8000
+    frame = pd.read_csv(table).astype({"count": "float64"})  # as a join or a pivot leaves counts
+    assert with_sensor(tr.load(taxi), frame)[1].counts.steps == 8000
+    with pytest.raises(tr.InputError, match=r"observations:1: the count is 4\.5"):
+        with_sensor(tr.load(taxi), frame.assign(count=4.5))
+    with pytest.raises(tr.InputError, match="observations:1: the count is nan"):
+        with_sensor(tr.load(taxi), frame.assign(count=float("nan")))
     rows = [{"place": 1, "camera": "left"}] * 3
     assert with_sensor(tr.load(taxi), rows)[1].counts.steps == 3
 
@@ -273,3 +282,54 @@ def test_a_controller_at_work_earns_its_value(taxi, tmp_path):
     assert off <= 25
     play.reset()
     assert play("fog") in ("left", "hold", "right")
+
+
+def doubtful_sensor(seed):
+    """A small random plant, of which a sensor with an unknown error sees which of two halves it is in."""
+    rng = np.random.default_rng(seed)
+    low = int(rng.integers(5, 30))
+    high = low + int(rng.integers(1, 20))
+    parameters = tr.Parameters.box(e=(Fraction(low, 100), Fraction(high, 100)))
+    (e,) = parameters.symbols()
+    states = int(rng.integers(2, 4))
+    rows = []
+    for s in range(states):
+        for a in "lr":
+            towards = rng.choice(states + 2, size=2, replace=False).tolist()
+            weight = Fraction(int(rng.integers(1, 5)), 5)
+            rows.append((s, a, {towards[0]: weight, towards[1]: 1 - weight}))
+    rows += [(states, "", {states: 1}), (states + 1, "", {states + 1: 1})]
+    seen = {
+        s: {"low": 1 - e if 2 * s < states else e, "high": e if 2 * s < states else 1 - e}
+        for s in range(states)
+    }
+    ends = {states: "won", states + 1: "lost"}
+    return tr.POMDP.from_rows(rows, parameters, observe={**seen, **ends}, labels={"won": [states]}), low, high
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("TIGHTROPE_REPLICATIONS", "2"))))
+def test_robust_controllers_against_brute_force(seed):
+    """All controllers without memory, at five points: none guarantees more than the bound on the robust
+    optimum, none does better anywhere than that on the true one, and the guarantee holds at every point."""
+    pomdp, low, high = doubtful_sensor(seed)
+    for text in ('Pmax=? [ F<=3 "won" ]', 'Pmin=? [ F<=3 "won" ]'):
+        sign = 1 if "max" in text else -1
+        robust = tr.solve(pomdp, text, seconds=3600)
+        problem = tr.Problem(pomdp, text)
+        points = [(Fraction(low, 100) + Fraction(high - low, 100) * k / 4,) for k in range(5)]
+        offered = [range(max(1, len(actions))) for actions in pomdp.actions]
+        best_guarantee, best = -np.inf, -np.inf
+        for action in itertools.product(*offered):
+            controller = tr.Controller.memoryless(pomdp, list(action))
+            values = [sign * evaluate(pomdp, problem.objective, controller, p).bounds[0] for p in points]
+            best_guarantee, best = max(best_guarantee, min(values)), max(best, *values)
+        own = [sign * evaluate(pomdp, problem.objective, robust.controller, p).bounds[0] for p in points]
+        assert sign * robust.guarantee <= min(own) + 1e-6
+        assert best_guarantee <= sign * robust.robust_optimum + 1e-6
+        assert max(best, *own) <= sign * robust.true_optimum + 1e-6
+        assert sign * robust.guarantee <= sign * robust.robust_optimum + 1e-6
+        for (
+            point
+        ) in points:  # nothing better at a point, with any memory, is above the bound of the true optimum
+            there = solve_partial(pomdp, problem.objective, point=point, precision=1e-3, seconds=3600)
+            assert sign * (there.lower if sign > 0 else there.upper) <= sign * robust.true_optimum + 1e-6

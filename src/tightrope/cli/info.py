@@ -15,6 +15,7 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
 from tightrope.problem import Model as AnyModel
 
 
@@ -23,7 +24,7 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
     `expressions` counts the distinct ones, constants included; an interval model has none.
     `unproved_expressions` counts those that were not proved to stay within [0, 1] on the domain, though no
-    point of it is known where they leave.
+    point of it is known where they leave. `observations`: how many there are, of partially observable models.
     """
 
     model: str
@@ -43,6 +44,7 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
     rewards: tuple[str, ...]
     deadlocks: int
     seconds: float
+    observations: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def info(
@@ -56,7 +58,7 @@ def info(
         timed = load_timed(model, const, param, domain)
         facts = describe(model, timed.model, timed.seconds)
     else:
-        loaded = load_model(model, const, param, domain)
+        loaded = load_model(model, const, param, domain, observed=True)
         facts = describe(model, loaded.model, loaded.seconds)
     if json:
         print_json(facts)
@@ -64,8 +66,12 @@ def info(
         print_facts(model, _rows(facts))
 
 
-def describe(source: str, model: AnyModel | ParametricCTMC, seconds: float) -> InfoAnswer:
+def describe(source: str, model: AnyModel | ParametricCTMC | POMDP, seconds: float) -> InfoAnswer:
     """The facts of a model that took `seconds` to build."""
+    if isinstance(model, POMDP):
+        behind = describe(source, model.model, seconds)
+        kind = behind.type.replace("DTMC", "MDP").replace("MDP", "POMDP")
+        return msgspec.structs.replace(behind, type=kind, observations=model.observations)
     structure = model.structure
     parametric = model if isinstance(model, ParametricMDP | ParametricCTMC) else None
     label_states = {name: int(members.sum()) for name, members in structure.labels.items()}
@@ -114,6 +120,8 @@ def _rows(facts: InfoAnswer) -> Iterator[tuple[str, str]]:
     yield "states", group(facts.states)
     yield "choices", group(facts.choices)
     yield "transitions", group(facts.transitions)
+    if facts.observations is not msgspec.UNSET:
+        yield "observations", group(facts.observations)
     if facts.parameters:
         yield "parameters", ", ".join(facts.parameters)
         yield "domain", facts.domain

@@ -20,6 +20,7 @@ from tightrope.cli.sources import LoadedModel, PropertyTexts, load_model, load_t
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
+from tightrope.model.pomdp import POMDP, controller_of
 
 if TYPE_CHECKING:
     from tightrope.data.collection import MixedEpisodes, PlannedDraws, SteeredSimulator
@@ -191,7 +192,11 @@ def sample(request: SampleRequest) -> None:
         raise InputError("--env goes with --episodes, not with --generative or --draws")
     constants = parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
-    loaded = load_model(request.model, properties.model_constants(constants), request.param, request.domain)
+    loaded = load_model(
+        request.model, properties.model_constants(constants), request.param, request.domain, observed=True
+    )
+    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
+    loaded = loaded if pomdp is None else replace(loaded, model=pomdp.model)
     mixture = None if request.policy == UNIFORM else _read_mixture(request.policy, loaded)
     if mixture is not None and (request.raw or request.env is not None or request.episodes is None):
         raise InputError(
@@ -200,7 +205,7 @@ def sample(request: SampleRequest) -> None:
             hint=f"name one policy, such as {request.policy}/exploration-policy.json",
         )
     setting = setting_of(
-        loaded, properties, constants, request.cap, UNIFORM if mixture is not None else request.policy
+        loaded, properties, constants, request.cap, UNIFORM if mixture is not None else request.policy, pomdp
     )
     planned = None if request.draws is None else _read_draws(request.draws, loaded)
     extra = {
@@ -398,15 +403,23 @@ class WalkSetting:
 
 
 def setting_of(
-    loaded: LoadedModel, request: PropertyTexts, constants: Mapping[str, str], cap: int | None, policy: str
+    loaded: LoadedModel,
+    request: PropertyTexts,
+    constants: Mapping[str, str],
+    cap: int | None,
+    policy: str,
+    pomdp: POMDP | None = None,
 ) -> WalkSetting:
+    """What is walked: of a partially observable model the policy is a controller that sees observations."""
     from tightrope.data.design import deciding_steps, find_decided_states
     from tightrope.model.policy import Policy
 
     structure = loaded.model.structure
     benchmark = loaded.benchmark
     limit = cap if cap is not None else benchmark.episode_cap if benchmark is not None else DEFAULT_CAP
-    used = None if policy == UNIFORM else Policy(structure, policy)
+    used = None
+    if policy != UNIFORM:
+        used = Policy(structure, policy) if pomdp is None else controller_of(pomdp, policy).policy
     if not request.files and benchmark is None:
         return WalkSetting(used, None, limit, None)
     questions = request.queries(loaded, constants)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -171,6 +171,7 @@ def watch(request: WatchRequest) -> None:
     """
     from tightrope.cli.sources import LogRequest, load_model
     from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.pomdp import POMDP
     from tightrope.monitoring.examination import SHARES
     from tightrope.monitoring.following import Following, load_monitor
     from tightrope.monitoring.monitor import Monitor
@@ -184,7 +185,14 @@ def watch(request: WatchRequest) -> None:
     log_request = LogRequest.of(request.reading, request.data)
     places, options = log_request.places, log_request.options
     options.check()
-    loaded = load_model(request.model, request.const, request.param, request.domain)
+    loaded = load_model(request.model, request.const, request.param, request.domain, observed=True)
+    if isinstance(loaded.model, POMDP):
+        if request.result is not None:
+            raise InputError(
+                "what a controller that sees observations has promised is not watched, only the model behind",
+                hint="leave --result out",
+            )
+        loaded = replace(loaded, model=loaded.model.model)
     model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(

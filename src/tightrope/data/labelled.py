@@ -221,7 +221,7 @@ def _key(
 
 
 def _number(table: _Table, line: int, value: Any) -> int:
-    text = str(value).strip()
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
         raise table.error(line, f"the count is {value!r}, no whole number of at least 0")
     return int(text)

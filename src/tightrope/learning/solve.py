@@ -187,12 +187,15 @@ def _solve_partial(question: Problem, policy: Any, precision: float, relative: b
     pomdp = question.model
     assert isinstance(pomdp, POMDP)
     objective = question.query.objective
+    close, given = closeness(precision), PARTIAL_SECONDS if math.isinf(seconds) else seconds
+    options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
+    if policy is None and isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
+        from tightrope.learning.robust_controllers import robust_controller
+
+        return robust_controller(question, lambda chain: solve_over_domain(chain, options), close, given)
     if policy is None:
-        close = closeness(precision)
-        given = PARTIAL_SECONDS if math.isinf(seconds) else seconds
         solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=given)
     elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
-        options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
         return solve_over_domain(controlled(question, controller_of(pomdp, policy)), options)
     else:
         solved = value_of(pomdp, objective, controller_of(pomdp, policy), precision)

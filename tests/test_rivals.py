@@ -89,3 +89,11 @@ def test_weighted_returns_have_the_value_as_their_mean() -> None:
     assert span == (0.0, 1.0)
     assert abs(sample.mean() - here.value) < 4 * sample.std() / 20_000**0.5
     assert abs(weight.mean() - 1.0) < 4 * weight.std() / 20_000**0.5
+
+
+def test_longer_episodes_make_narrower_intervals() -> None:
+    finished = run_benchmark("episode_caps.py", "--smoke")
+    (short, _), (long, anytime) = (
+        (float(line.split()[5]), float(line.split()[8])) for line in finished.stdout.splitlines()
+    )
+    assert long < anytime and long < 0.7 * short

@@ -561,6 +561,16 @@ def summary(tables: list[InstanceTable]) -> list[str]:
     return lines
 
 
+def wider_rows(tables: list[InstanceTable]) -> list[tuple[InstanceTable, Row]]:
+    """The rows whose gap is larger than the paper prints, whatever its last digit stands for."""
+    return [
+        (table, row)
+        for table in tables
+        for row in table.rows
+        if _comparable(row) and _tightness(row) == "wider"
+    ]
+
+
 def _comparable(row: Row) -> bool:
     record, published = row.record, row.published
     if record is None or record.status != OK or published is None or published.timed_out:

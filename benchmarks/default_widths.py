@@ -55,6 +55,7 @@ from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential
+from tightrope.statistics.priors import Prior
 
 GOALS = {
     "betting(25)": 1.26,
@@ -213,7 +214,8 @@ def robust(seeds: int) -> int:
 
 
 def coverage(replications: int) -> int:
-    """Misses of the statements behind a joint region at δ = 0.1, on a small model with bounded steps."""
+    """Misses of the statements behind a joint region at δ = 0.1, on a small model with bounded steps, and of
+    likelihoods with priors, all of δ theirs."""
     delta, parameters = 0.1, tr.Parameters.box(p=("0.05", "0.9"), q=("0.05", "0.9"))
     p, q = parameters.symbols()
     rows = [
@@ -231,7 +233,12 @@ def coverage(replications: int) -> int:
     t = np.array([float(value) for value in truth])
     f = functions.linear @ maximiser.lifted(t) + functions.constant
     of_events, rest = split(delta, outcomes)
-    misses = dict.fromkeys(("intervals", "guard", "bets", "any"), 0)
+    priors = {
+        "good prior": ((30, 70), (60, 40)),
+        "far prior": ((1, 40), (1, 40)),
+        "wild prior": ((9e4, 1), (1, 9e4)),
+    }
+    misses = dict.fromkeys(("intervals", "guard", "bets", "any", *priors), 0)
     simulator = Simulator(plain, None, None, 6, model.hash(), threads=1)
     for seed in range(replications):
         counts = simulator.episodes(60, 1000 + seed)
@@ -256,7 +263,12 @@ def coverage(replications: int) -> int:
         for name, missed in (("intervals", outside), ("guard", unlikely), ("bets", rich)):
             misses[name] += missed
         misses["any"] += outside or unlikely or rich
+        for name, (of_p, of_q) in priors.items():
+            stated = Prior("p", *of_p), Prior("q", *of_q)
+            evidence = prequential(coordinates, functions, outcomes, counts, delta, None, stated)
+            misses[name] += float(evidence.weight @ np.log(f.clip(1e-300))) < evidence.threshold
     allowed = {"intervals": of_events, "guard": 0.25 * rest, "bets": 0.75 * rest, "any": delta}
+    allowed |= dict.fromkeys(priors, delta)
     for name, count in misses.items():
         rate = count / replications
         print(f"{name:<10} {count:>5} of {replications} missed, {rate:.4f}, allowed {allowed[name]:.4f}")

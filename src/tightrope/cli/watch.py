@@ -546,7 +546,9 @@ def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) ->
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
     from tightrope.monitoring.promise import Promise
+    from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
+    from tightrope.prism.properties.shape import kind_of
     from tightrope.saved import load_result
 
     model = loaded.model
@@ -556,6 +558,8 @@ def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) ->
     result = load_result(directory, model=model)
     document = result.document
     span, name = result.interval, "the robust policy"
+    parsed = parse_properties(document.question, "the result's property")
+    require_task(kind_of(parsed.properties[0].formula, parsed), document.question, Task.WATCH)
     policy = result.policy if request.policy is None else Policy(model, request.policy)
     if request.policy is not None:
         if result.value is None:

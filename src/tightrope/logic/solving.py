@@ -61,7 +61,7 @@ def require_constant(model: MDP | IntervalMDP, what: str) -> None:
         raise InputError(
             f"nature can cut transitions of this model (lower bounds of 0), and {what} are answered where it "
             "cannot",
-            hint="say that no transition vanishes: `assume_support`",
+            hint="say that no transition vanishes: `assume_support`; of intervals of rates ask at a point",
         )
 
 

@@ -83,7 +83,7 @@ class TimedEvaluation(Evaluation):
     ):
         self.chain = chain
         if query.options.discount is not None:
-            raise Complaint("discounts per step do not go with continuous time", None)
+            raise Complaint("discounts per step do not go with continuous time", None, _INSTEAD)
         super().__init__(_jumps(chain), query, effort)
 
     def _make_operators(self) -> Operators:
@@ -96,6 +96,9 @@ class TimedEvaluation(Evaluation):
 
 
 _INSTEAD = "P=? [ F<=t a ] bounds the time itself; of chains R=? [ C<=t ] adds up what is earned until then"
+
+
+_UNCOUNTED = "ask with F, G or U, which count no steps"
 
 
 def _jumps(chain: CTMC | IntervalCTMC | MarkovAutomaton, highest_rewards: bool = True) -> MDP | IntervalMDP:
@@ -292,7 +295,9 @@ class AutomatonOperators(TimedOperators):
         path = operator.path
         following = [node for node in parts_of(operator) if isinstance(node, PathFormula)]
         if (node := next((n for n in following if n.operator is PathOperator.NEXT), None)) is not None:
-            raise Complaint("X: of a Markov automaton single steps are not looked at", node.position)
+            raise Complaint(
+                "X: of a Markov automaton single steps are not looked at", node.position, _UNCOUNTED
+            )
         if isinstance(path, RewardFormula) and path.bound is not None:
             raise Complaint(
                 "rewards up to or at a time are not answered of a Markov automaton",
@@ -412,9 +417,11 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
             )
         following = next((node for node in result if node.operator is PathOperator.NEXT), None)
         if is_interval and following is not None:
-            raise Complaint("X is not answered where rates are intervals", following.position)
+            raise Complaint("X is not answered where rates are intervals", following.position, _UNCOUNTED)
     if is_interval and any(isinstance(node, Multi) for path in paths for node in nodes(path)):
-        raise Complaint("multi(…) is not answered where rates are intervals", operator.position)
+        raise Complaint(
+            "multi(…) is not answered where rates are intervals", operator.position, "ask for its parts alone"
+        )
 
 
 # One value over all rates within intervals: what a chain is worth for the worst and the best of nature.

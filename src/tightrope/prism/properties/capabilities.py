@@ -62,6 +62,7 @@ class ModelKind(Enum):
     INTERVAL = "interval models"
     CONTINUOUS = "continuous time"
     RATE_INTERVALS = "intervals of rates"
+    AUTOMATON = "Markov automata"
     OBSERVED = "partial observation"
 
 
@@ -99,15 +100,19 @@ _ALWAYS = (
 """Tasks that take every kind."""
 
 _DISCRETE = (ModelKind.PLAIN, ModelKind.INTERVAL)
+_POSSIBLE = (*_DISCRETE, ModelKind.CONTINUOUS, ModelKind.AUTOMATON)
+"""Models whose possible transitions are known; intervals of rates have self-loops that may vanish."""
+_TIMED = (ModelKind.CONTINUOUS, ModelKind.RATE_INTERVALS, ModelKind.AUTOMATON)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A part of a kind that users ask for by its own name, and the tasks that refuse it."""
+    """A part of a kind that users ask for by its own name, and the tasks and models that refuse it."""
 
     name: str
     example: str
     refused: tuple[Task, ...] = ()
+    not_of: tuple[ModelKind, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,8 @@ CAPABILITIES = {
             variants=(
                 Variant("probability of reaching, until", 'Pmax=? [ F "goal" ]'),
                 Variant("expected reward", 'R{"cost"}min=? [ F "goal" ]'),
-                Variant("finite horizon", 'R{"cost"}=? [ C<=10 ]'),
-                Variant("discounted reward", "R=? [ Cdiscount=0.9 ]", (Task.WATCH,)),
+                Variant("finite horizon", 'R{"cost"}=? [ C<=10 ]', not_of=(ModelKind.AUTOMATON,)),
+                Variant("discounted reward", "R=? [ Cdiscount=0.9 ]", (Task.WATCH,), _TIMED),
             ),
         ),
         Capability(
@@ -156,6 +161,7 @@ CAPABILITIES = {
             ('Pmax=? [ (G F "a") & (F G "b") ]', 'P=? [ F ("a" & (X "b")) ]'),
             "certified bounds, certificate",
             (Task.POLICY_OUT, Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
+            _POSSIBLE,
         ),
         Capability(
             QueryKind.LONG_RUN,
@@ -170,6 +176,7 @@ CAPABILITIES = {
             "instantaneous rewards I=k are",
             "operators",
             ("R=? [ I=10 ]",),
+            models=(*_DISCRETE, ModelKind.CONTINUOUS, ModelKind.RATE_INTERVALS),
         ),
         Capability(
             QueryKind.LATE_REWARD,
@@ -196,6 +203,7 @@ CAPABILITIES = {
             "conditional probabilities are",
             "conditional",
             ('Pmax=? [ F "a" || F "b" ]',),
+            models=_POSSIBLE,
         ),
         Capability(
             QueryKind.QUANTILE,
@@ -218,7 +226,7 @@ CAPABILITIES = {
             "multi_objective",
             ('multi(Pmax=? [ G (F "a") ], P<=0.05 [ F "crash" ])',),
             "certified bounds, true or false, a curve",
-            models=(*_DISCRETE, ModelKind.CONTINUOUS),
+            models=_POSSIBLE,
         ),
         Capability(
             QueryKind.CTL,
@@ -231,7 +239,7 @@ CAPABILITIES = {
             QueryKind.NESTED,
             "operators inside other formulas are",
             "evaluate",
-            ('Pmax=? [ F P>=0.5 [ X "goal" ] ]',),
+            ('Pmax=? [ F P>=0.5 [ "up" U "goal" ] ]',),
             "exact or *not decided*",
         ),
         Capability(
@@ -270,7 +278,8 @@ def capability_rows() -> list[dict[str, str]]:
             takes = {task: row.takes(task) and task not in one.refused for task in Task}
             cells = {"property": one.name, "example": one.example}
             cells |= {task.value: "yes" if takes[task] else "–" for task in Task}
-            cells |= {model.value: "yes" if model in row.models else "–" for model in ModelKind}
+            answers = {model: model in row.models and model not in one.not_of for model in ModelKind}
+            cells |= {model.value: "yes" if answers[model] else "–" for model in ModelKind}
             rows.append({**cells, "answer": row.exactness})
     return rows
 

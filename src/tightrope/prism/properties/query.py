@@ -174,7 +174,7 @@ class Query:
             return self.error(
                 "one P or R is wanted here, not a formula made of several or of none",
                 self.position,
-                "`check` and tr.solve take it",
+                "`check` and tr.solve take it, of models whose states are seen",
             )
         path, position = self.formula.path, self.formula.position
         if isinstance(path, RewardFormula) and self.kind is not QueryKind.CVAR:
@@ -184,8 +184,8 @@ class Query:
         return self.error(
             f"{CAPABILITIES[self.kind].subject} not supported here",
             position,
-            "`check` and tr.solve take it; elsewhere one P or R stands over a simple path (one of F G U X W "
-            "R) or a reward (F, C<=k, C)",
+            "`check` and tr.solve take it, of models whose states are seen; elsewhere one P or R stands over "
+            "a simple path (one of F G U X W R) or a reward (F, C<=k, C)",
         )
 
 

@@ -223,7 +223,9 @@ def _reward_objective(
             problem = "discounts per step do not go with continuous time"
             outside = f"the discount factor is {discount:g}, not within (0, 1)"
             raise Complaint(
-                problem if options.is_timed else outside, position_of(path.bound) or path.position
+                problem if options.is_timed else outside,
+                position_of(path.bound) or path.position,
+                "R=? [ C<=t ] adds up what is earned until t" if options.is_timed else None,
             )
     if discount is None:
         return Objective(ObjectiveKind.TOTAL, *directions, reward=reward)

@@ -170,7 +170,7 @@ class StateFormulas:
                 raise Complaint(
                     f"{_operator_name(expression)} inside another formula is not supported here",
                     position_of(expression),
-                    "`check` and tr.solve take it",
+                    "`check` and tr.solve take it, of models whose states are seen",
                 )
             column = f'"operator {len(columns)}"'
             columns[column] = self._nested(expression)

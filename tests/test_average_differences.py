@@ -115,6 +115,6 @@ def test_where_a_second_class_is_possible_nothing_is_known() -> None:
     data = [[(0, "a", 1)]] * 40 + [[(0, "a", 2), *stay]] * 10
     policies = ({0: first, 1: "", 2: ""} for first in "ab")
     with warnings.catch_warnings(action="ignore"):
-        compared = tr.compare(problem, data, *policies, delta=0.05, seconds=1)
+        compared = tr.compare(problem, data, *policies, delta=0.05)
     low, high = compared.best.interval
     assert (low, high) == (-np.inf, np.inf) and compared.verdict.word.value == "limit"

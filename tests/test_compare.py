@@ -269,6 +269,15 @@ def test_a_difference_answers_no_threshold(tmp_path: Path) -> None:
     assert verdict.answer != "true"
 
 
+def test_a_slab_gains_with_many_episodes_and_loses_nothing_with_few() -> None:
+    """Whether to bet is known from the plan: with few episodes it is the likelihood region at all of δ."""
+    question = 'Rmin=? [ F "end" ]'
+    few, alike = (learned(question, 60, region=one).interval for one in ("slab", "likelihood"))
+    assert (few.lower, few.upper) == (alike.lower, alike.upper)
+    bet, plain = (learned(question, 400, region=one).improvement for one in ("slab", "likelihood"))
+    assert bet > 1.05 * plain
+
+
 def test_a_slab_needs_a_baseline_that_was_not_chosen_by_the_data() -> None:
     model = two_arms()
     data = tr.Simulator(model.instantiate((0.6, 0.7)), model_hash=model.hash()).episodes(200, seed=3)
@@ -313,6 +322,19 @@ def test_the_commands(
     assert "another baseline than yours" in capsys.readouterr().err
     assert answer["verdict"] == "proved" and answer["difference"]["lower"] > 0.0
     assert answer["improvement"] <= answer["limit"]
+    call("improve", *log, "-o", "out")
+    assert run(["report", "out"]) == 0 and capsys.readouterr().out.split() == ["out/report.html"]
+    page = Path("out/report.html").read_text()
+    assert "Both policies by state variables" in page and "data:image" not in page
+    assert page.count("<tr>") == len(answer["changes"]) + len(answer["candidates"]) + 2
+    assert sorted(one.name for one in Path("out").glob("*.json")) == [
+        "comparison.json",
+        "policy.json",
+        "tightrope-manifest.json",
+        "today.json",
+    ]
+    assert run(["improve", "bench:betting(5)", *log, "--baseline", "logged", "--certificate", "no.cert"]) == 2
+    assert "there is no certificate of a difference to what was done" in capsys.readouterr().err
     again = json.loads(call("compare", *log, "--policy", "new.json", "--json"))
     assert again["difference"]["lower"] == pytest.approx(answer["difference"]["lower"], rel=1e-3)
     assert again["order"] == [["new.json", "the uniform policy"]]

@@ -51,7 +51,7 @@ def test_the_policy_over_named_variables(result: Path) -> None:
     assert policies is not None
     (axes,) = figures.policy_figure(policies, "other_y", "y", "optimistic").axes
     assert axes.get_xlabel() == "other_y (state variable)"
-    assert axes.images[0].get_array().shape == (5, 5, 4)
+    assert axes.collections[0].get_array().shape == (5, 5, 4)
     with pytest.raises(InputError, match="no state variable 'z'"):
         figures.policy_figure(policies, "z", "y")
     with pytest.raises(InputError, match="there is no policy 'best'"):

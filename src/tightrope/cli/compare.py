@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
-
 from tightrope.cli import options
 from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, option, takes
 from tightrope.cli.output import (
@@ -20,11 +18,19 @@ from tightrope.cli.output import (
     print_verdict,
     say,
 )
-from tightrope.io.coding import Real
-from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim_file, refuse_same
-from tightrope.io.results import Interval, ReadingFacts
+from tightrope.errors import InputError
+from tightrope.io.comparisons import (
+    COMPARISON_FILE,
+    POLICY_FILES,
+    CandidateAnswer,
+    ChangeAnswer,
+    ComparisonAnswer,
+    ComparisonDocument,
+    KeptAnswer,
+)
+from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
+from tightrope.io.results import ReadingFacts
 from tightrope.numerics.text import bound_text, interval_text
-from tightrope.verdict import Assumed, Word
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
@@ -36,64 +42,15 @@ MOST_CHANGES = 6
 """States that are printed where policies differ; all of them are in the JSON and on the page."""
 
 
-class CandidateAnswer(msgspec.Struct, frozen=True):
-    """A policy: its value less the baseline's, by one parameter vector and by both intervals apart, and the
-    parameters where the difference is smallest and largest."""
-
-    name: str
-    difference: Interval
-    separate: Interval
-    lowest: dict[str, Real] | None
-    highest: dict[str, Real] | None
-
-
-class KeptAnswer(msgspec.Struct, frozen=True):
-    """A property that was to be kept, with what is certified of it."""
-
-    text: str
-    interval: Interval
-    holds: bool
-
-
-class ChangeAnswer(msgspec.Struct, frozen=True):
-    """A state where the best policy does something else than the baseline; its share of what is gained at the
-    estimate, which is no guarantee."""
-
-    state: str
-    today: str
-    new: str
-    visits: int
-    share: Real | None
-
-
-class ComparisonAnswer(msgspec.Struct, kw_only=True, frozen=True):
-    """`compare` and `improve`: the difference is that of the best policy to the baseline."""
-
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
-    difference: Interval
-    improvement: Real
-    policy: str
-    baseline: str
-    candidates: list[CandidateAnswer]
-    order: list[tuple[str, str]]
-    kept: list[KeptAnswer]
-    limit: Real | None
-    changes: list[ChangeAnswer]
-    sentence: str
-    delta: float
-    data: ReadingFacts
-    seconds: float
-    output: str | None = None
-
-
 Baseline = Annotated[
     str,
     option("--baseline", "What is done today.", "FILE|uniform|do-nothing|logged"),
 ]
 PolicyFile = Annotated[
-    Path | None, option("-o --output", "Write the policy with the largest improvement, as JSON.", "FILE")
+    Path | None,
+    option(
+        "-o --output", "Write the best policy (a name in .json), or a directory with everything.", "FILE|DIR"
+    ),
 ]
 
 
@@ -171,12 +128,16 @@ def compare(request: CompareRequest) -> None:
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
-    from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
+    from tightrope.learning.differences import DO_NOTHING, LOGGED, NO_CERTIFICATE, UNIFORM
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
-    files_out = ((request.output, POLICY), (request.certificate, CERTIFICATE), (request.report, REPORT))
-    refuse_same([path for path, _ in files_out])
+    if request.baseline == LOGGED and request.certificate is not None:
+        raise InputError(NO_CERTIFICATE, hint="leave the certificate out, or give the baseline as a policy")
+    single = None if request.output is None or request.output.suffix != ".json" else request.output
+    files_out = ((single, POLICY), (request.certificate, CERTIFICATE), (request.report, REPORT))
+    refuse_same([request.output, request.certificate, request.report])
+    directory = None if request.output is None or single is not None else claim(request.output, "improve")
     claimed, proof, page = (
         None if path is None else claim_file(path, kind, request.overwrite) for path, kind in files_out
     )
@@ -199,6 +160,17 @@ def answer(request: ComparedOptions, run: Any) -> None:
         print_reading(reading)
         _print(request, result)
     sys.stdout.flush()
+    about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
+    if directory is not None:
+        from tightrope.atomic import atomic_write
+        from tightrope.io.coding import to_text
+
+        with directory.filling(COMPARISON_FILE) as folder:
+            for name, policy in (("today", result.baseline), ("new", result.controller)):
+                if policy is not None:
+                    policy.save(folder / POLICY_FILES[name], subject.model.hash())
+            with atomic_write(folder / COMPARISON_FILE) as file:
+                file.write(to_text(ComparisonDocument.of(facts, result.headline(), about)) + "\n")
     if claimed is not None:
         claimed.check()
         if result.controller is None:
@@ -208,11 +180,15 @@ def answer(request: ComparedOptions, run: Any) -> None:
     if page is not None:
         from tightrope.atomic import atomic_write
         from tightrope.report.page import comparison_page
+        from tightrope.report.policy_map import map_policies
 
-        about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
+        both = {"today": result.baseline, "new": result.controller}
+        plain = all(one is not None and not one.has_memory for one in both.values())
         page.check()
         with atomic_write(page.path) as file:
-            file.write(comparison_page(facts, result.headline(), about))
+            file.write(
+                comparison_page(facts, result.headline(), about, map_policies(both) if plain else None)
+            )
     if proof is not None:
         from tightrope.certify.certify import certify
 

@@ -25,7 +25,7 @@ def report(
         Path,
         typer.Argument(
             metavar="RESULT",
-            help="A directory written by learn -o or plan -o, or its result.json or plan.json.",
+            help="A directory written by learn -o, plan -o or improve -o, or its result.json, plan.json …",
         ),
     ],
     output: Annotated[
@@ -59,13 +59,14 @@ def report(
     Example: tightrope report results -o report.html
     """
     from tightrope.io.answers import answer_file
+    from tightrope.io.comparisons import comparison_file
     from tightrope.io.output import refuse_same
     from tightrope.io.plans import plan_file
     from tightrope.report.write import refuse_beside_plans, write_report
 
     others = beside or []
     refuse_same((output, picture))
-    if (planned := plan_file(result) or answer_file(result)) is not None:
+    if (planned := plan_file(result) or answer_file(result) or comparison_file(result)) is not None:
         refuse_beside_plans(planned, [figures, picture])
     if figures is not None or picture is not None:
         from tightrope.report.write import check_figures, check_picture, write_figures, write_picture

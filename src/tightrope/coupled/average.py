@@ -194,13 +194,13 @@ class AverageBounds:
 
     def difference(
         self, one: CycleBounds, two: CycleBounds, limits: CoupledLimits
-    ) -> tuple[Interval, CoupledValue]:
-        """The average of the first less that of the second."""
-        value = self.enclose(difference_of(one.cycle.chain, two.cycle.chain), one.cycle.policy, limits)
+    ) -> tuple[Interval, CoupledValue | None]:
+        """The average of the first less that of the second; nothing where that of one is not known."""
         middle, left = one.cycle.c - two.cycle.c, one.left + two.left
         slack = left + 16 * _UNIT * (abs(one.cycle.c) + abs(two.cycle.c) + left)
         if not np.isfinite(slack):
-            return Interval(-np.inf, np.inf), value
+            return Interval(-np.inf, np.inf), None
+        value = self.enclose(difference_of(one.cycle.chain, two.cycle.chain), one.cycle.policy, limits)
         return Interval(down(middle + value.lower - slack), up(middle + value.upper + slack)), value
 
     def at(self, cycle: Cycle, x: FloatArray) -> float:

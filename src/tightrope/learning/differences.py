@@ -15,7 +15,8 @@ that is the `limit`.
 *What was done*, where no policy is known that did it, is a baseline as well: `tightrope.learning.logged`.
 
 *Slabs* are bet along the gradient of the difference between the policy that is best by the data before and
-the baseline, so they are narrow for it.
+the baseline, so they are narrow for it: the bettor has nine tenths of δ, the guard one. With few episodes
+planned they are the guard alone, at all of δ.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ from tightrope.numerics.value_slopes import PolicyEquations, value_slopes
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
+from tightrope.regions.registry import region_kind
 from tightrope.solver.solve import solve
+from tightrope.statistics.bets import GUARD_SHARE, count_planned_episodes
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
@@ -85,11 +88,19 @@ if TYPE_CHECKING:  # loaded where it applies
 MOST_CERTIFIED = 10
 """Candidates whose improvement is certified, at most."""
 
+FEWEST_BET = 100
+"""Planned episodes below which a slab is its guard alone, at all of δ: what to bet on has to be known from
+the pilot, and then is not. The plan is made before the data, so the choice is, too."""
+
 FEW_VISITS = (30, 300)
 """Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
 
 UNIFORM, DO_NOTHING, LOGGED = "uniform", "do-nothing", "logged"
 GIVEN, DONE = "the baseline", "what was done"
+NO_CERTIFICATE = (
+    "there is no certificate of a difference to what was done: it rests on bets on whole episodes, in their "
+    "order, and certificates hold counts and policies"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,7 +198,7 @@ class Comparison(Record):
     def as_result(self) -> LearningResult:
         """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
         if self.baseline is None:
-            raise CannotCertify("what was done is no policy that a certificate could name")
+            raise CannotCertify(NO_CERTIFICATE)
         if self.contradiction is not None or self.best.value is None:
             raise CannotCertify(
                 "the data contradict the model, or the region is none that differences are over"
@@ -341,7 +352,7 @@ class DifferenceBets(PolicyBets):
 
     def __init__(self, model: ParametricMDP, objective: Objective, baseline: Policy):
         super().__init__(model, objective)
-        self._baseline = baseline.probability
+        self._baseline, self.guard_share = baseline.probability, GUARD_SHARE
         self.words = "bets are on how much better than the baseline the best policy by the data before is"
 
     def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
@@ -410,6 +421,9 @@ class Differences:
         if not is_logged:
             name, policy = baseline_policy(model, baseline)
         counts = counts_of(data, model)
+        bets, plan = options.region is not None and options.region.bets, count_planned_episodes(counts)
+        if bets and plan is not None and plan < FEWEST_BET:  # known before the data
+            options = replace(options, region=region_kind("likelihood"))
         part, several = 0.5 * delta if is_logged else delta, Serves.SEVERAL
         chain = Pipeline.start(question, counts, part, options=options, progress=progress, serves=several)
         if is_logged:

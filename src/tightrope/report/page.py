@@ -39,7 +39,7 @@ from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_widths import EVENTS, WIDTHS, binding_remark, binding_table
-from tightrope.report.policy_map import PolicyMap
+from tightrope.report.policy_map import PolicyMap, draw_policy
 from tightrope.report.statement import explain_words, outcome_lines, statement
 from tightrope.report.style import (
     ACTIONS,
@@ -343,9 +343,19 @@ MOST_STATES = 500
 """Rows of the table of states."""
 
 
-def comparison_page(facts: Any, headline: str, about: Mapping[str, str]) -> str:
-    """The whole document; `facts` is what `compare` and `improve` answer."""
-    style = asset("page.css")
+def comparison_page(
+    facts: Any, headline: str, about: Mapping[str, str], policies: PolicyMap | None = None
+) -> str:
+    """The whole document; `facts` is what `compare` and `improve` answer, `policies` are those of today and
+    the new one."""
+    style, maps = asset("page.css"), None
+    if policies is not None:
+        with PAGE.style():
+            figure = Figure(figsize=(PAGE.width, 3.4), layout="constrained")
+            for axes, name in zip(figure.subplots(1, 2), policies.policies, strict=True):
+                draw_policy(policies, axes, name=name)
+                axes.set_title(name)
+        maps = inline_svg(figure, "maps", "What both policies do, by state variables, side by side")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
     def interval(one: Any) -> str:
@@ -364,6 +374,7 @@ def comparison_page(facts: Any, headline: str, about: Mapping[str, str]) -> str:
         candidates=[(one.name, interval(one.difference), interval(one.separate)) for one in facts.candidates],
         kept=[(one.text, interval(one.interval), one.holds) for one in facts.kept],
         changes=changes,
+        maps=maps,
         more=len(facts.changes) - len(changes),
         about={**about, "confidence": f"{1 - facts.delta:.10g}"},
     )

@@ -300,7 +300,8 @@ def draw_policy(
     action = policies.policies[name][rows]
     counts = np.zeros((len(up.labels), len(across.labels), len(policies.actions)))
     np.add.at(counts, (up.column[rows], across.column[rows], action), 1.0)
-    axes.imshow(_image(counts), origin="lower", aspect="auto", interpolation="nearest")
+    edges = (np.arange(len(one.labels) + 1) - 0.5 for one in (across, up))
+    axes.pcolormesh(*edges, _image(counts))  # in cells: pages show no images
     axes.grid(False)
     _ticks(axes, across, up)
     name_axes(axes, f"{across.name} (state variable)", f"{up.name} (state variable)")

@@ -18,6 +18,7 @@ from tightrope.atomic import atomic_write
 from tightrope.certificate.archive import load
 from tightrope.errors import InputError
 from tightrope.io.answers import answer_file, read_answer
+from tightrope.io.comparisons import POLICY_FILES, comparison_file, read_comparison
 from tightrope.io.output import (
     FIGURE,
     OutputFile,
@@ -33,7 +34,7 @@ from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS, draw_intervals
 from tightrope.report.draw_regions import regions_figure
 from tightrope.report.draw_widths import EVENTS, WIDTHS
-from tightrope.report.page import page
+from tightrope.report.page import comparison_page, page
 from tightrope.report.plan_page import answer_page, plan_page
 from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
 from tightrope.report.statement import statement
@@ -92,13 +93,21 @@ def write_report(
     A file that exists and is no report of ours is refused first, unless `overwrite` is set.
     """
     claimed = None if output is None else _claim(Path(output), overwrite)
-    planned = plan_file(result) or answer_file(result)
+    planned = plan_file(result) or answer_file(result) or comparison_file(result)
     if planned is not None:
         refuse_beside_plans(planned, [*beside, *([] if certificate is None else [certificate])])
         target = planned.parent / REPORT if output is None else Path(output)
         alone = _claim(target, overwrite) if output is None else claimed
-        is_plan = plan_file(result) is not None
-        text = plan_page(read_plan(planned)) if is_plan else answer_page(read_answer(planned))
+        if plan_file(result) is not None:
+            text = plan_page(read_plan(planned))
+        elif answer_file(result) is not None:
+            text = answer_page(read_answer(planned))
+        else:
+            compared = read_comparison(planned)
+            files = {name: planned.parent / file for name, file in POLICY_FILES.items()}
+            known = all(file.is_file() for file in files.values())
+            policies = read_policy_map(files) if known else None
+            text = comparison_page(compared.answer, compared.headline, compared.about, policies)
         return _write(text, target, alone, overwrite)
     run = load_run(result, beside, certificate)
     assert run.file is not None

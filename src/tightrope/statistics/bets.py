@@ -36,7 +36,8 @@ Bets are renewed whenever the data have grown by half since they were placed.
 of the value, one for the upper end, and a guard region, each at a level of its own, miss the truth together
 with probability at most δ. How δ is split follows from what is asked, before the data (`Levels`):
 
-* *both ends* of a given policy's value: a tenth for the guard, the rest in halves for the bettors;
+* *both ends* of a given policy's value: a tenth for the guard, the rest in halves for the bettors; of what
+  is gained over a baseline (`tightrope.learning.differences`) nine tenths for the one bettor;
 * *the guarantee alone*, where the policy is still to be found: one bettor, for the end that is guaranteed.
   The policy that is bet on may turn out to be another one than is found, with another gradient; then the
   guard is all that is left, and its share g is chosen so that this costs little. Seen from its estimate the

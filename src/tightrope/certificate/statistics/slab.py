@@ -135,10 +135,12 @@ class BetSchedule:
         return None if self.planned is None else self.so_far[number] / (self.planned + self.so_far[0])
 
 
-def levels(delta: Fraction, both: bool, free: int, best: bool = False) -> tuple[Fraction, Fraction]:
+def levels(
+    delta: Fraction, both: bool, free: int, best: bool = False, gains: bool = False
+) -> tuple[Fraction, Fraction]:
     """(level of the guard, of each bettor): beside intervals a quarter where the best policy is bet on; else
-    a tenth for both ends of a value, and by dimension for one."""
-    if best or both:
+    a tenth for both ends of a value and for a difference, and by dimension for one end of a value."""
+    if best or both or gains:
         guard = delta / 4 if best else delta / 10
         return guard, (delta - guard) / (2 if both else 1)
     percent = max(round(100 * exp((1 - 1.025**2) * (1.8 * free - log(delta)))), 60)
@@ -169,7 +171,7 @@ class PlacedBets:
         self.whose = f"the {self.whose} policy" + (", less the given one" if gains else "")
         self.schedule = BetSchedule.of(data, sizes_of(data))
         placed, scales = self.schedule.placed, self.schedule.scales
-        self.guard, self.side = levels(delta, len(self.sides) == 2, len(space.free), best)
+        self.guard, self.side = levels(delta, len(self.sides) == 2, len(space.free), best, gains)
         shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")

@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 414,
+    "files": 415,
     "files under 60 lines": 47,
     "modules with exactly one importer": 65,
     "most modules in one folder": 30,
-    "lines": 122_920,
+    "lines": 123_050,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

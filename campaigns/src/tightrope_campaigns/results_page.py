@@ -215,14 +215,15 @@ WIDER = """\
 
 Rows that the paper's tables put beside ours run its own method as it describes it: Clopper–Pearson
 intervals at δ over the number of unknown expressions, and the same sets. On trajectories their level is
-nominal (°), for the numbers of visits are not fixed in advance. So where such a row is wider than the paper's,
-the interval method is not the reason; the column *any time* is what it costs to make the level hold, and
-*likelihood* what our region gets from the same data. What is left is the model and the data: coefficients and
-true points that the paper does not print, and the length at which episodes are cut off. The latter was
-measured (`python benchmarks/episode_caps.py`: expression-wise, 100,000 episodes, seed 1): on glider(21,17)
-the gap is 0.0154, 0.0133, 0.0077 and 0.0033 at caps of 50, 100, 200 and 1,000 steps, on engagement(100)
-0.203, 0.114 and 0.095 at 100, 1,000 and 10,000. That coefficients are the reason elsewhere is inferred: nothing
-else is left. Where the coefficients are the paper's, rows differ by 2 % at most, as another sample would.
+nominal (°), for the numbers of visits are not fixed in advance. So where such a row is wider than the
+paper's, the interval method is not the reason; the column *any time* is what it costs to make the level
+hold, and *likelihood* what our region gets from the same data. What is left is the model and the data:
+coefficients and true points that the paper does not print, and the length at which episodes are cut off.
+The latter was measured (`python benchmarks/episode_caps.py`: expression-wise, 100,000 episodes, seed 1):
+on glider(21,17) the gap is 0.0154, 0.0133, 0.0077 and 0.0033 at caps of 50, 100, 200 and 1,000 steps, on
+engagement(100) 0.203, 0.114 and 0.095 at 100, 1,000 and 10,000. That coefficients are the reason
+elsewhere is inferred: nothing else is left. Where the coefficients are the paper's, rows differ by 2 %
+at most, as another sample would.
 """
 
 _ALONE = "; episodes end by themselves"
@@ -231,7 +232,7 @@ CAUSES = {
     "betting": f"another sample: the coefficients are the paper's{_ALONE}",
     "engagement": "coefficients, all ours; the cap, to which the gap is sensitive",
     "rover": f"coefficients: waves, zones and weights are ours{_ALONE}",
-    "glider": "the cap of 100 steps, which is ours: ten times that makes the gap four times smaller; coefficients",
+    "glider": "the cap of 100 steps is ours: ten times that makes the gap four times smaller; coefficients",
     "parallel": f"coefficients, ours up to 10 rounds{_ALONE}",
 }
 """What is different where a row is wider than the paper's, by family."""

@@ -143,11 +143,11 @@ def test_marks_tell_their_numbers(chromium: Browser, report: Path, result: Path)
     assert chromium.evaluate(f"{tips}.size") == len(run.shown)
 
 
-def test_the_report_is_printed_on_four_pages(chromium: Browser, report: Path) -> None:
+def test_the_report_is_printed_on_five_pages(chromium: Browser, report: Path) -> None:
     chromium.open(report)
     printed = chromium.tab("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
     content = base64.b64decode(printed["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b", content)) == 4
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) == 5
     assert b"/MediaBox [0 0 59" in content  # A4: 595 by 842 points
 
 

@@ -32,10 +32,11 @@ from tightrope.model.ranges import ranges_over_box
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.draw_widths import ranges_before_data
 from tightrope.report.policy_map import MOST_BINS, MapVariable, PolicyMap, read_policy_map
-from tightrope.report.statement import question_sentence, statement
+from tightrope.report.statement import advice, question_sentence, statement
 from tightrope.report.style import at_least, at_most, interval_text
 from tightrope.report.write import load_policies, load_run, write_report
 from tightrope.solver.solve import solve
+from tightrope.verdict import Word
 
 
 @pytest.fixture(scope="module")
@@ -458,3 +459,24 @@ def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) 
                 else:
                     assert damage != "missing" or key in optional
             holder[key] = kept
+
+
+def test_those_who_decide_read_five_sentences(result: Path, text: str) -> None:
+    run = read_result(result / "result.json")
+    heads = ["What to do", "Against today", "Data for half the width", "What is likeliest to fail"]
+    assert [head for head, _ in advice(run)] == [*heads, "When to look again"]
+    said = dict(advice(run))
+    assert f"{3 * run.data.steps:,} steps more" in said["Data for half the width"]
+    assert (
+        unescape(text).index(said["What to do"]) < text.index('id="intervals"') < text.index('id="regions"')
+    )
+    policy = run.main.robust_policy
+    width = policy.upper - policy.lower
+    sure = structs.replace(run.main, verdict=Word.PROVED, why="", assumptions=[])
+    below = -2 * width if run.maximises else 2 * width
+    for step, words in ((below, "so the robust one is better by at least "), (0.0, "is not decided here")):
+        value = structs.replace(policy, lower=policy.lower + step, upper=policy.upper + step)
+        told = dict(advice(run.having(results=[structs.replace(sure, value=value)])))["Against today"]
+        assert words in told
+        if step:
+            assert float(told.partition(words)[2].split()[0].rstrip(".")) == pytest.approx(width, rel=1e-3)

@@ -40,7 +40,7 @@ from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_widths import EVENTS, WIDTHS, binding_remark, binding_table
 from tightrope.report.policy_map import PolicyMap, draw_policy
-from tightrope.report.statement import explain_words, outcome_lines, statement
+from tightrope.report.statement import advice, explain_words, outcome_lines, statement
 from tightrope.report.style import (
     ACTIONS,
     BREAK,
@@ -176,13 +176,14 @@ PANELS = 6
 
 LINKS = (
     ("findings", "Findings"),
+    ("decision", "Decision"),
     ("intervals", "Values"),
     ("policy", "Policy"),
-    ("regions", "Regions"),
     ("parameters", "Parameters"),
     ("widths", "Widths"),
     ("binding", "Data"),
     ("fit", "Fit"),
+    ("regions", "Regions"),
     ("timings", "Timings"),
     ("ledger", "Confidence budget"),
     ("words", "Words"),
@@ -195,7 +196,7 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
     style, script = asset("page.css"), asset("page.js")
     shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
     panels = _panels(run)
-    drawn = {"intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
+    drawn = {"decision", "intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
     fit = fit_of(run)
     findings = fit.suspects if fit is not None and fit.is_doubt else ()
     drawn |= {"findings"} if findings else set()
@@ -209,6 +210,7 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
         run=run,
         said=statement(run),
         words=explain_words(run),
+        advice=advice(run),
         facts=_facts(run),
         links=[(at, text) for at, text in LINKS if at in drawn],
         findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],

@@ -24,7 +24,7 @@ from tightrope.prism.parse.property_syntax import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
 from tightrope.report.style import at_least, at_most, interval_text, number
-from tightrope.verdict import Word
+from tightrope.verdict import Kept, Word
 
 GIVEN = "given the data, whatever the unknown parameters are"
 
@@ -220,6 +220,63 @@ def confidence(delta: float) -> str:
 def best_case(run: ResultDocument, outcome: Outcome) -> str:
     """The optimistic value, which no policy exceeds: rounded so that this stays true."""
     return at_most(outcome.optimistic) if run.maximises else at_least(outcome.optimistic)
+
+
+_FRAIL = {Kept.NO: 0, Kept.UNKNOWN: 1, Kept.STATED: 2, Kept.YES: 3}
+"""Assumptions from the frailest to the firmest."""
+
+
+def advice(run: ResultDocument) -> list[tuple[str, str]]:
+    """What to do and what to watch, (head, sentence) each, for whoever decides and reads nothing else.
+
+    The gain over a given policy is that of the two intervals, which hold together: both follow from the same
+    statement about the data. How widths shrink with data is a rule of thumb (the root law), and says so.
+    """
+    main, what = run.main, quantity(run)
+    side = "least" if run.maximises else "most"
+    bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
+    proved = main.judged.word is Word.PROVED and math.isfinite(main.guarantee)
+    if proved:
+        do = f"Use the robust policy. Its {what} is at {side} {bound}."
+    elif main.judged.word is Word.CONTRADICTED:
+        do = "Change nothing on the strength of this report: the data contradict the model. Mend the model."
+    else:
+        do = "Do not build on the numbers of this report yet: not all that they rest on is known to hold."
+    lines = [("What to do", do)]
+    if main.value is not None and proved:
+        low, high = main.robust_policy.lower, main.robust_policy.upper
+        gain = low - main.value.upper if run.maximises else main.value.lower - high
+        today = f"The given policy lies in {interval_text(main.value.lower, main.value.upper)}"
+        better = (
+            f"so the robust one is better by at least {at_least(gain)}"
+            if gain > 0
+            else "and the two intervals overlap, so which one is better is not decided here"
+        )
+        lines.append(("Against today", f"{today}, {better}. tightrope compare bounds the difference itself."))
+    elif main.value is None:
+        missing = "No policy was given to compare with; tightrope improve --baseline says what changes."
+        lines.append(("Against today", missing))
+    steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
+    if steps and width > 1e-3 * abs(main.robust_policy.upper):
+        more = (
+            f"About {3 * steps:,} steps more, four times as many in all: widths shrink with the root of the "
+            "data. This is a rule of thumb; tightrope plan forecasts it for this model."
+        )
+        lines.append(("Data for half the width", more))
+    if main.assumptions:
+        frail = min(main.assumptions, key=lambda one: _FRAIL[one.kept])
+        lines.append(("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."))
+    again = "When the data have doubled, or when tightrope watch raises an alarm, whichever comes first."
+    lines.append(("When to look again", again))
+    return lines
+
+
+_KEPT = {
+    Kept.NO: "not kept",
+    Kept.UNKNOWN: "not known to be kept",
+    Kept.STATED: "stated, not shown by the data",
+    Kept.YES: "kept as far as the input shows",
+}
 
 
 def statement(run: ResultDocument) -> Statement:

@@ -253,7 +253,7 @@ def _type(node: JaniNode, scope: Scope | None = None) -> tuple[Type, Expression 
     node.members(("kind", "base", "lower-bound", "upper-bound"))
     kind = node.at("kind").text()
     if kind != "bounded":
-        node.fail(f"types of kind '{kind}' are not supported")
+        node.fail(f"types of kind '{kind}' are not supported", "let every element be a variable of its own")
     base = _TYPES.get(node.at("base").text())
     if base is Type.DOUBLE:
         return Type.DOUBLE, None, None

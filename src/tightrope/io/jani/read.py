@@ -612,6 +612,8 @@ def _no_number(text: str) -> None:
 
 def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) -> Program:
     root = JaniNode(content, "", places)
+    if root.has("functions"):
+        root.at("functions").fail("functions are not read", "write their bodies where they are called")
     root.members(_KNOWN)
     kind = root.at("type").text()
     if kind not in _TYPES:

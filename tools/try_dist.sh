@@ -12,7 +12,6 @@ folder=$(cd "$1" && pwd)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cp "$smoke" "$place/smoke.py"
-"$python" -m venv "$place/venv"
 cd "$place"
 unset PYTHONPATH NUMBA_CACHE_DIR PYTHONDONTWRITEBYTECODE
 version=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
@@ -20,6 +19,7 @@ for file in "$folder"/tightrope-*-"$version"-*.whl "$folder"/tightrope-*-any.whl
     [ -e "$file" ] || continue
     case "$file" in *.whl) campaigns=$(ls "$folder"/tightrope_campaigns-*.whl) ;; *) campaigns=$(ls "$folder"/tightrope_campaigns-*.tar.gz) ;; esac
     echo "== $(basename "$file")"
+    rm -rf venv && "$python" -m venv venv  # the campaigns bring packages that stay
     venv/bin/python -m pip install --quiet --disable-pip-version-check "$file"
     rm -rf cache && mkdir -m 700 cache
     XDG_CACHE_HOME="$place/cache" venv/bin/python smoke.py
@@ -32,5 +32,4 @@ for file in "$folder"/tightrope-*-"$version"-*.whl "$folder"/tightrope-*-any.whl
     fi
     venv/bin/python -m pip install --quiet --disable-pip-version-check "$campaigns"
     venv/bin/tightrope bench --help >/dev/null
-    venv/bin/python -m pip uninstall --quiet --yes tightrope tightrope-campaigns
 done

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import tightrope as tr
 from cases.value_certificates import loop, walk_certificate
 from effort import repeats
 from exact_reference import INFINITE, brute_force, random_model, random_objective
@@ -291,6 +292,21 @@ def test_unbounded_negative_rewards_prove_nothing():
     problem = rewards("TOTAL", -1.0)
     hints = ValueHints(np.zeros(1), np.zeros(1), np.zeros(1, np.int64), witness=np.zeros(1, np.int64))
     assert refused(Certificate(problem, (Claim("value", "free", 0.0, 0.0),), (hints,)))
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_no_certificate_is_written_that_would_be_refused(tmp_path, learned):
+    """Every play ends, so the answer holds; what is believed of rewards is that they only grow."""
+    parameters = tr.Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
+    rows = [(0, "go", {0: 1 - p, 1: p}), (1, "stay", {1: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"end": [1]}, state_rewards={"": [-0.5, 0]})
+    problem, file = model.problem('Rmax=? [ F "end" ]'), tmp_path / "end.cert"
+    counts = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash()).generative(200, seed=1)
+    subject, point = (tr.learn(problem, counts), None) if learned else (problem, (0.5,))
+    with pytest.raises(tr.CannotCertify, match="negative reward"):
+        tr.certify(subject, file, at=point)
+    assert not file.exists()
 
 
 def remainder(lower, upper, asked, hints):

@@ -27,7 +27,6 @@ from tightrope.certify.learned import (
     met_with_episodes,
     no_counts,
     prove_sets,
-    require_proved,
     words_of,
 )
 from tightrope.certify.problem import Asked, asked_of
@@ -38,6 +37,7 @@ from tightrope.certify.solved import (
     derive_product,
     model_of,
     objective_of,
+    require_proved,
     to_claim,
     to_words,
     value_hints,

@@ -31,7 +31,6 @@ from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.certificate import evidence
 from tightrope.certificate import problem as certified
-from tightrope.certificate.checker import check
 from tightrope.certificate.evidence import LearnedHints, RegionHints
 from tightrope.certificate.learned import Learned, ProjectedRegion
 from tightrope.certificate.nature import Boxes
@@ -57,8 +56,10 @@ from tightrope.certify.region import (
 )
 from tightrope.certify.solved import (
     derive_product,
+    may_lose_for_ever,
     objective_of,
     refuse_steps,
+    require_proved,
     structure_of,
     to_claim,
     to_words,
@@ -191,7 +192,7 @@ def _certificate_of(
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
-    if question is not None:
+    if question is not None or may_lose_for_ever(draft.problem.objective):
         require_proved(draft)
     return draft
 
@@ -407,17 +408,6 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
         options = replace(options, sets=SetsKind.RECTANGULAR)
     learner = Pipeline.start(made, counts, result.sets.ledger.delta, options=options)
     return learner.result(options), question
-
-
-def require_proved(certificate: Certificate) -> None:
-    """Refuse what the checker would not confirm: data about states that no play reaches count in the model
-    and not in the product."""
-    failed = [one for one in check(certificate).checks if not one.passed]
-    if failed:
-        raise CannotCertify(
-            f"no certificate is written: over the model itself this does not hold: {failed[0].name} "
-            f"({failed[0].detail})"
-        )
 
 
 def _certified_product(problem: Problem, lift: ProductLift, question: Asked) -> Problem:

@@ -46,7 +46,7 @@ def test_settings_stand_in_for_options_and_are_said(here: Path, capsys: pytest.C
 def test_settings_are_about_their_model(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "other.prism").write_text(COIN)
     assert run(["check", "other.prism", "--at", "p=0.25"]) == 2, "no property"
-    assert "settings" not in capsys.readouterr().err
+    assert "settings of tightrope.toml: not used, they are about coin.prism\n" in capsys.readouterr().err
     assert run(["info", "--no-config"]) == 2, "no model"
     assert run(["info", "--config", "no.toml"]) == 2
     assert "no.toml: No such file" in capsys.readouterr().err

@@ -9,7 +9,7 @@
 
 An option on the command line comes before the file, and a command passes over keys that it has no use for.
 The file is about its model: where another MODEL is given, none of it is used. The first line on stderr says
-which file was used, and for what. `--config FILE` takes another file, `--no-config` none.
+which file was used, and for what, or that it was not. `--config FILE` takes another file, `--no-config` none.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def _add_settings(command: Any, name: str, arguments: list[str], file: Path) -> 
     after = arguments.index(name) + 1
     if positional[:1] == ["model"] and "model" in settings:
         if len(places) > 1 and arguments[places[1]] != str(settings["model"]):
-            return arguments  # the settings are about another model
+            output.say(f"settings of {file}: not used, they are about {settings['model']}")
+            return arguments
         if len(places) == 1:
             arguments = [*arguments[:after], str(settings["model"]), *arguments[after:]]
             used.append("model")

@@ -82,6 +82,7 @@ def _about(polynomials: list[dict], low: Fraction, high: Fraction) -> SimpleName
     return SimpleNamespace(
         space=Space(domain, polynomials),
         polynomials=polynomials,
+        used=list(range(len(polynomials))),
         unknown=np.ones(len(polynomials), dtype=np.bool_),
     )
 

@@ -12,6 +12,7 @@ import pytest
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
+from tightrope.certificate import coupled
 from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certificate.coupled import CoupledCheck, CoupledHints
@@ -62,6 +63,15 @@ def by_hand(duals=True):
     model = loop_model()
     certificate = base_certificate(model, objective_of(model), POLICY)
     return with_claim(certificate, Prover(model, certificate, SPLITS).proof([2, 3, 4], duals))
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+def test_only_states_with_a_doubt_are_weighed_at_points(monkeypatch, exactly):
+    """Decided states have none: most states of a large model are decided."""
+    certificate, counts, weigh = by_hand(), [], coupled.total_doubt
+    monkeypatch.setattr(coupled, "total_doubt", lambda *given: counts.append(len(given[1])) or weigh(*given))
+    assert failures(certificate, exactly) == []
+    assert len(counts) == 6 and set(counts) == {len(proof_of(certificate).state)} == {3}
 
 
 def test_hand_made_proofs_hold_and_are_tighter_than_the_sets():

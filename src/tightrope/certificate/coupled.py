@@ -229,12 +229,7 @@ class Cells:
 
 
 def hull_misfit(
-    n: Arithmetic,
-    rows: RowSystem,
-    simplices: OffsetArray,
-    points: FloatArray,
-    centre: FloatArray,
-    axes: FloatArray,
+    n: Arithmetic, rows: RowSystem, simplices: OffsetArray, points: Any, centre: FloatArray, axes: FloatArray
 ) -> str | None:
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
     count, size = simplices.shape
@@ -453,12 +448,7 @@ def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, N
 
 
 def _block(
-    walk: PolicyChain,
-    ball: Ball,
-    model: ValueModel,
-    sizes: tuple[Numbers, Numbers] | None,
-    first: int,
-    last: int,
+    walk: PolicyChain, ball: Ball, model: ValueModel, sizes: tuple[Any, Any] | None, first: int, last: int
 ) -> tuple[Numbers, Numbers, Numbers]:
     n, size, span = walk.n, ball.size, slice(int(walk.start[first]), int(walk.start[last]))
     starts, longest = walk.start[first:last] - span.start, int(np.diff(walk.start).max(initial=1))
@@ -550,12 +540,7 @@ def polynomial_ends(ball: Ball, model: ValueModel, states: list[int], points: Fl
 
 
 def occupancy_ends(
-    walk: PolicyChain,
-    ball: Ball,
-    model: ValueModel,
-    initial: list[int],
-    points: FloatArray,
-    occupancy: FloatArray,
+    walk: PolicyChain, ball: Ball, model: ValueModel, initial: list[int], points: Any, occupancy: FloatArray
 ) -> ValueEnds:
     """Bounds of the sum of V at one or two states from weights of the open states."""
     n, eta, y = walk.n, walk.n.array(occupancy), walk.n.array(points)
@@ -570,8 +555,9 @@ def occupancy_ends(
     parts = [form[i : i + step].T @ first[i : i + step] for i in range(0, len(form), step)]
     table, earned = np.sum(parts, axis=0), eta * walk.reward
     table[0, 0] += np.sum([earned[i : i + step].sum() for i in range(0, len(earned), step)])
-    doubt = ball.largest(coefficient, 2) + error
-    blur = total_doubt(n, doubt, form[:, 0], form[:, 1:], y) / 2
+    unsure = np.flatnonzero((error != 0) | np.any(coefficient[:, ball.size + 1 :] != 0, axis=1))
+    doubt = ball.largest(coefficient[unsure], 2) + error[unsure]  # elsewhere V = W¹
+    blur = total_doubt(n, doubt, form[unsure, 0], form[unsure, 1:], y) / 2
     slack: Any = 0
     if not n.exact:
         magnitude, reach = ball.magnitude(coefficient) + error, ball.magnitude(ball.form) + ball.fuzz
@@ -740,8 +726,20 @@ class CoupledCheck:
         self.claim, self.initial = link.certificate.claims[hints.claim], [problem.graph.initial]
         self.sides: list[Side] = [(link.space, problem, self.claim)]
         self.signs = [1]
-        self.walk = self.chain(self.n, self.state)
-        self._walks = {(self.n, False): self.walk}
+        self.begin()
+
+    def begin(self) -> None:
+        """The chain from the open states. Without steps to be made, models are of the states `met` alone:
+        those that it leaves, enters or begins in; otherwise of all."""
+        self.walk, self.met = self.chain(self.n, self.state), np.arange(len(self.decided))
+        if not self.steps:
+            self.met = np.unique(np.concatenate([self.initial, self.state, self.walk.successor]))
+        self._walks = {(self.n, False): self.among_met(self.walk)}
+
+    def among_met(self, walk: PolicyChain) -> PolicyChain:
+        """The chain, its states being numbered among those met."""
+        state, successor = (np.searchsorted(self.met, some) for some in (walk.state, walk.successor))
+        return replace(walk, state=state, successor=successor)
 
     def chain(self, n: Arithmetic, states: OffsetArray, sides: Sequence[Side] | None = None) -> PolicyChain:
         """The policy's chain from these states; `sides` where it is not what it is at last."""
@@ -814,7 +812,7 @@ class CoupledCheck:
 
         def encloses(n: Arithmetic, which: OffsetArray) -> BoolArray:
             whole = n is self.n and len(which) == len(self.state)
-            walk = self.walk if whole else self.chain(n, self.state[which])
+            walk = self._walks[n, False] if whole else self.among_met(self.chain(n, self.state[which]))
             try:
                 return ~model_misfit(walk, Ball.of(walk, *shape), model)
             except OutOfRange:
@@ -835,20 +833,23 @@ class CoupledCheck:
         return self.hints.points_of(proof)[0], self.hints.centre[proof], self.hints.axes[proof]
 
     def model(self, proof: int) -> tuple[ValueModel, BoolArray]:
-        """What the file says of the value after all steps, and where it says something."""
-        model, known = ValueModel.constant(self.value, self.hints.point.shape[1]), self.decided.copy()
+        """What the file says of the value after all steps, and where it says something, at states met."""
+        model = ValueModel.constant(self.value[self.met], self.hints.point.shape[1])
+        known = self.decided[self.met]
         if len(self.state):
-            known[self.state] = True
-            model.coefficient[self.state] = self.hints.coefficients_of(proof)
-            model.error[self.state] = self.hints.error[proof]
+            own = np.searchsorted(self.met, self.state)
+            known[own] = True
+            model.coefficient[own] = self.hints.coefficients_of(proof)
+            model.error[own] = self.hints.error[proof]
         return model, known
 
     def ends(self, n: Arithmetic, proof: int) -> ValueEnds | None:
         """Bounds of the value at the initial state over a cell whose model encloses it, where it is known."""
-        hints, shape, initial = self.hints, self.shape(proof), self.initial
+        hints, shape = self.hints, self.shape(proof)
+        initial = np.searchsorted(self.met, self.initial).tolist()
         if (n, self.steps > 0) not in self._walks:
-            states = np.arange(self.graph.states * len(self.sides)) if self.steps else self.state
-            self._walks[n, self.steps > 0] = self.chain(n, states)
+            walk = self.chain(n, self.met if self.steps else self.state)
+            self._walks[n, self.steps > 0] = self.among_met(walk)
         walk, (model, known) = self._walks[n, self.steps > 0], self.model(proof)
         ball = Ball.of(walk, *shape)
         if self.steps:

@@ -74,8 +74,7 @@ class DifferenceCheck(CoupledCheck):
         self.finite, self.decided, self.value = (np.concatenate(part) for part in (finite, decided, value))
         if by_steps:
             self.steps, self.state = objective.steps or 0, hints.state[:0]
-        self.walk = self.chain(self.n, self.state)
-        self._walks = {(self.n, False): self.walk}
+        self.begin()
 
     def chain(self, n: Arithmetic, states: OffsetArray, sides: Sequence[Side] | None = None) -> PolicyChain:
         count, (first, second) = self.graph.states, sides or self.sides

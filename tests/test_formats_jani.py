@@ -208,11 +208,11 @@ def edited(path: list[Any], value: Any) -> Any:
 
 MISTAKES: list[tuple[list[Any], Any, str]] = [
     (["type"], "pta", "type: models of type pta are not supported: only dtmc, mdp, ctmc and ma are"),
-    (["functions"], [], "functions: functions are not read\nhint: write their bodies where they are called"),
+    (["functions"], {}, "functions: a list […] is expected here"),
     (
         ["variables", 0, "type"],
-        {"kind": "array", "base": "int"},
-        "variables[0].type: types of kind 'array' are not supported\nhint: let every element be a variable",
+        {"kind": "datatype", "ref": "int"},
+        "variables[0].type: 'ref' is not understood here",
     ),
     (["variables", 0, "type"], "clock", "variables[0].type: the type clock is not supported"),
     (["variables", 0, "type"], "real", "variables[0]: variable 'n' cannot be real"),

@@ -67,7 +67,7 @@ REACHED = {
     "files under 60 lines": 47,
     "modules with exactly one importer": 65,
     "most modules in one folder": 30,
-    "lines": 123_140,
+    "lines": 123_664,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

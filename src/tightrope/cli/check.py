@@ -180,7 +180,10 @@ def check(request: CheckRequest) -> None:
     files = CheckFiles.claim(request)
     require_device(request.device)
     constants = parse_constants(request.const)
-    properties = read_properties(request.prop) if request.prop else read_own_properties(request.model)
+    if request.prop:
+        properties = read_properties(request.prop)
+    else:
+        properties = read_own_properties(request.model, constants)
     timed, untimed, at = is_continuous(request.model), is_markov_automaton(request.model), request.at
     if timed:
         refuse_options(request, NOT_TIMED)

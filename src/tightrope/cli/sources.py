@@ -333,14 +333,14 @@ class PropertyTexts:
         return queries
 
 
-def read_own_properties(source: str) -> PropertyTexts:
+def read_own_properties(source: str, constants: Mapping[str, str]) -> PropertyTexts:
     """The properties that a JANI file brings along, each with how it was read; none for other models."""
     if not is_jani(source):
         return PropertyTexts(())
     from tightrope.io.jani.read import read_properties as read_jani_properties
 
     files = []
-    for result in read_jani_properties(source):
+    for result in read_jani_properties(source, constants):
         if result.text is None:
             warn(f"the property '{result.name}' of {source} is left out: {result.reason}")
             continue

@@ -22,7 +22,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -31,13 +31,20 @@ from typing import Any, Unpack
 from tightrope.errors import InputError, Location
 from tightrope.io.jani.nodes import (
     TRUE,
+    Array,
+    Index,
     JaniNode,
+    JaniScope,
     Places,
-    Scope,
     Transient,
+    Value,
     conjunction,
     expression,
-    read_constants,
+    global_scope,
+    leaves_of,
+    read_functions,
+    read_indices,
+    read_value,
     read_variables,
 )
 from tightrope.io.text import shorten
@@ -47,6 +54,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
+from tightrope.prism.expand.expressions import children, fold, names
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
 from tightrope.prism.load import BuildWords, PrismRates, build_automaton, build_model, build_rates
@@ -74,18 +82,21 @@ class JaniAutomaton:
 
 
 def read_automaton(
-    node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], type_: str
+    node: JaniNode, name: str, scope: JaniScope, transients: Mapping[str, Transient], type_: str
 ) -> JaniAutomaton:
     """An automaton under the name of its instance; `transients` are the global ones."""
-    node.members(("name", "variables", "restrict-initial", "locations", "initial-locations", "edges"))
+    node.members(
+        ("name", "variables", "functions", "restrict-initial", "locations", "initial-locations", "edges")
+    )
     variables, own = read_variables(node.each("variables"), scope)
+    read_functions(node, scope)
     known = {**transients, **{each.name: each for each in own}}
     return _AutomatonReader(node, name, scope, known, type_).read(variables, own)
 
 
 class _AutomatonReader:
     def __init__(
-        self, node: JaniNode, name: str, scope: Scope, transients: Mapping[str, Transient], type_: str
+        self, node: JaniNode, name: str, scope: JaniScope, transients: Mapping[str, Transient], type_: str
     ):
         self.node = node
         self.type = type_
@@ -158,14 +169,13 @@ class _AutomatonReader:
             parts.append(self._is_at(self._number(edge.at("location")), position))
         if edge.has("guard"):
             parts.append(expression(edge.at("guard").at("exp"), self.scope))
-        before, earned_before = self._assignments(edge)
         updates, earned = [], []
         for destination in edge.each("destinations"):
             destination.members(("location", "probability", "assignments"))
             probability: syntax.Expression = syntax.Literal(1, syntax.Type.INT, position)
             if destination.has("probability"):
                 probability = expression(destination.at("probability").at("exp"), self.scope)
-            assignments, mine = self._assignments(destination)
+            assignments, values = self._assignments(edge, destination)
             if len(self.locations) > 1:
                 target = syntax.Literal(self._number(destination.at("location")), syntax.Type.INT, position)
                 assignments.append(syntax.Assignment(self.location, target, destination.position))
@@ -174,8 +184,8 @@ class _AutomatonReader:
                 weight = expression(edge.at("rate").at("exp"), self.scope)
                 if destination.has("probability"):
                     weight = syntax.Binary("*", weight, probability, position)
-            updates.append(syntax.CommandUpdate(weight, None, (*before, *assignments), destination.position))
-            earned.append((probability, {**earned_before, **mine}))
+            updates.append(syntax.CommandUpdate(weight, None, tuple(assignments), destination.position))
+            earned.append((probability, values))
         if not updates:
             edge.fail("an edge needs a destination")
         action = edge.at("action").text() if edge.has("action") else None
@@ -186,28 +196,37 @@ class _AutomatonReader:
         guard, is_markovian = conjunction(parts, position), has_rates and self.type == "ma"
         return syntax.GuardedCommand(known[total], guard, tuple(updates), position, is_markovian)
 
-    def _assignments(self, node: JaniNode) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
+    def _assignments(
+        self, edge: JaniNode, destination: JaniNode
+    ) -> tuple[list[syntax.Assignment], dict[str, syntax.Expression]]:
         """To variables, and to transient ones by name."""
-        plain, earned, orders = [], {}, set()
-        for each in node.each("assignments"):
+        plain, earned, orders = list[_Reference](), dict[str, syntax.Expression](), set()
+        for each in (*edge.each("assignments"), *destination.each("assignments")):
             each.members(("ref", "value", "index"))
-            ref = each.at("ref")
-            if not isinstance(ref.value, str):
-                ref.fail("only assignments to variables are supported")
-            name = self.scope.get(ref.value, ref.value)
-            value = expression(each.at("value"), self.scope)
-            if name in self.transients:
-                if not self.transients[name].is_label:
-                    earned[name] = value
+            reference = self._reference(each)
+            if reference.name in self.transients:
+                if not self.transients[reference.name].is_label:
+                    earned[reference.name] = expression(each.at("value"), self.scope)
                 continue
             orders.add(each.at("index").value if each.has("index") else 0)
-            plain.append(syntax.Assignment(name, value, each.position))
+            plain.append(reference)
         if len(orders) > 1:
-            node.fail(
+            destination.fail(
                 "assignments one after the other (with different 'index') are not supported",
                 "write what the later ones mean in terms of the values before the edge",
             )
-        return plain, earned
+        return _write_elements(plain), earned
+
+    def _reference(self, node: JaniNode) -> _Reference:
+        """What is assigned: a variable, or an element of an array by its indices, the outermost first."""
+        inner, indices = read_indices(node.at("ref"), self.scope)
+        if isinstance(inner.value, dict):
+            inner.fail("only assignments to variables and elements of arrays are supported")
+        name = self.scope.ours(inner.text())
+        target = self.scope.declared.arrays.get(name) or syntax.Name(name, inner.position)
+        if indices and not isinstance(target, Array):
+            inner.fail(f"'{name}' is no array")
+        return _Reference(node, name, target, indices, read_value(node.at("value"), self.scope))
 
     def _in_state(self) -> dict[str, syntax.Expression]:
         values: dict[str, syntax.Expression] = {}
@@ -215,7 +234,7 @@ class _AutomatonReader:
             location.members(("name", "transient-values", "x-momba-group"))
             for each in location.each("transient-values"):
                 ref = each.at("ref")
-                name = self.scope.get(ref.text(), ref.text())
+                name = self.scope.ours(ref.text())
                 if name not in self.transients:
                     ref.fail(f"'{name}' is no transient variable")
                 value = expression(each.at("value"), self.scope)
@@ -225,6 +244,81 @@ class _AutomatonReader:
                     value = syntax.Conditional(self._is_at(number, position), value, otherwise, position)
                 values[name] = value
         return values
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """An assignment of `value` to a variable or to an element of it."""
+
+    node: JaniNode
+    name: str
+    target: Value
+    indices: list[Index]
+    value: Value
+
+    def check_apart(self, other: _Reference) -> syntax.Expression | None:
+        """A condition for two assignments to be to different elements; None where they surely are."""
+        position = self.node.position
+        pairs = zip(self.indices, other.indices, strict=False)
+        same: list[syntax.Expression] = [
+            syntax.Binary("=", one.value, two.value, position) for one, two in pairs
+        ]
+        apart = fold(syntax.Unary("!", conjunction(same, position), position), {})
+        if apart == syntax.Literal(False, syntax.Type.BOOL):
+            self.node.fail(f"one update assigns '{self.name}' twice")
+        return None if isinstance(apart, syntax.Literal) else apart
+
+    def elements(
+        self, conditions: Sequence[syntax.Expression]
+    ) -> Iterator[tuple[syntax.Expression, syntax.Expression, syntax.Expression]]:
+        """Elements that may be assigned, under which condition, and the value; `conditions` are checked."""
+        yield from self._spread(self.target, 0, list(conditions), [])
+
+    def _spread(
+        self, target: Value, level: int, checks: list[syntax.Expression], met: list[syntax.Expression]
+    ) -> Iterator[tuple[syntax.Expression, syntax.Expression, syntax.Expression]]:
+        position = self.node.position
+        if level == len(self.indices):
+            if not _alike(target, self.value):
+                self.node.fail(f"what is assigned to '{self.name}' is not of its length")
+            for name, value in zip(leaves_of(target), leaves_of(self.value), strict=True):
+                yield name, conjunction(met, position), value
+            return
+        index = self.indices[level]
+        if not isinstance(target, Array):
+            index.node.fail(f"'{self.name}' is no array of so many levels")
+        checked = index.checked(len(target.elements))
+        for apart in checks:
+            message = f"one update assigns an element of '{self.name}' twice"
+            checked = syntax.Checked(apart, checked, message, position)
+        for k in index.of(len(target.elements)):
+            here = syntax.Binary("=", checked, syntax.Literal(k, syntax.Type.INT, position), position)
+            yield from self._spread(target.elements[k], level + 1, [], [*met, here])
+
+
+def _alike(one: Value, other: Value) -> bool:
+    if isinstance(one, Array) and isinstance(other, Array):
+        pairs = zip(one.elements, other.elements, strict=False)
+        return len(one.elements) == len(other.elements) and all(_alike(a, b) for a, b in pairs)
+    return not isinstance(one, Array) and not isinstance(other, Array)
+
+
+def _write_elements(references: list[_Reference]) -> list[syntax.Assignment]:
+    """Assignments to the variables behind references. An element that an index may mean keeps its value
+    unless the index does.
+    """
+    values: dict[str, syntax.Assignment] = {}
+    for number, reference in enumerate(references):
+        before = [each for each in references[:number] if each.name == reference.name]
+        checks = [apart for each in before if (apart := reference.check_apart(each)) is not None]
+        position = reference.node.position
+        for element, condition, value in reference.elements(checks):
+            assert isinstance(element, syntax.Name)
+            otherwise = values[element.name].value if element.name in values else element
+            if fold(condition, {}) != TRUE:
+                value = syntax.Conditional(condition, value, otherwise, position)
+            values[element.name] = syntax.Assignment(element.name, value, position)
+    return list(values.values())
 
 
 def _take_expectation(
@@ -290,10 +384,10 @@ def synchronise(
 
 def _check_writes(written: Sequence[set[str]], node: JaniNode) -> None:
     seen: set[str] = set()
-    for names in written:
-        for name in sorted(names & seen):
+    for own in written:
+        for name in sorted(own & seen):
             node.fail(f"two automata that move together may both assign '{name}', which is not supported")
-        seen |= names
+        seen |= own
 
 
 def _add(
@@ -338,11 +432,11 @@ class ReadProperty:
     reason: str = ""
 
 
-def property_of(root: JaniNode, node: JaniNode) -> ReadProperty:
-    """One property of a file."""
+def property_of(root: JaniNode, node: JaniNode, given: Mapping[str, str]) -> ReadProperty:
+    """One property of a file; `given` are values of constants."""
     name = node.name()
     try:
-        return ReadProperty(name, _Translator(root).text(node.at("expression")))
+        return ReadProperty(name, _Translator(root, given).text(node.at("expression")))
     except Complaint as complaint:
         return ReadProperty(name, None, complaint.message)
 
@@ -361,8 +455,11 @@ def _has_steps(value: Any) -> bool:
 
 
 class _Translator:
-    def __init__(self, root: JaniNode):
+    def __init__(self, root: JaniNode, given: Mapping[str, str]):
         self._root = root
+        self._scope = global_scope(root, given)
+        read_variables(root.each("variables"), self._scope)
+        read_functions(root, self._scope)
         self._is_chain = root.at("type").value in ("dtmc", "ctmc")
         self._clock = "time" if root.at("type").value in ("ctmc", "ma") else "step"
 
@@ -471,23 +568,22 @@ class _Translator:
     def _state(self, node: JaniNode) -> str:
         if self._operator(node) in ("initial", "deadlock"):
             return f'"{"init" if self._operator(node) == "initial" else "deadlock"}"'
-        for name in _names(node.value):
-            if not _PLAIN.fullmatch(name):
-                node.fail(f"the name '{name}' cannot be written in a property")
-        return spell(expression(node, {}), PropertyFile((), (), (), "", ""))
+        written = expression(node, self._scope)
+        for name in names(written):
+            if not _PLAIN.fullmatch(name.name):
+                node.fail(f"the name '{name.name}' cannot be written in a property")
+        if _has_checks(written):
+            node.fail("an index that depends on the state, or an argument with bounds, is not read here")
+        return spell(written, PropertyFile((), (), (), "", ""))
 
 
-def _names(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [name for key, each in value.items() if key != "op" for name in _names(each)]
-    return []
+def _has_checks(expression: syntax.Expression) -> bool:
+    return isinstance(expression, syntax.Checked) or any(map(_has_checks, children(expression)))
 
 
 _KNOWN = (
     *("jani-version", "name", "metadata", "type", "features", "actions", "constants", "variables"),
-    *("restrict-initial", "properties", "automata", "system"),
+    *("functions", "restrict-initial", "properties", "automata", "system"),
 )
 _TYPES = {
     "dtmc": syntax.ModelType.DTMC,
@@ -539,12 +635,12 @@ def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -
         return _program(_parse(file), places, str(file), constants or {})
 
 
-def read_properties(path: str | Path) -> list[ReadProperty]:
+def read_properties(path: str | Path, constants: Mapping[str, str] | None = None) -> list[ReadProperty]:
     """The properties of a JANI file in our own words, or why there are none for one of them."""
     file = Path(path)
     with _naming_paths(file) as places:
         root = JaniNode(_parse(file), "", places)
-        return [property_of(root, node) for node in root.each("properties")]
+        return [property_of(root, node, constants or {}) for node in root.each("properties")]
 
 
 @contextmanager
@@ -612,25 +708,25 @@ def _no_number(text: str) -> None:
 
 def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) -> Program:
     root = JaniNode(content, "", places)
-    if root.has("functions"):
-        root.at("functions").fail("functions are not read", "write their bodies where they are called")
     root.members(_KNOWN)
     kind = root.at("type").text()
     if kind not in _TYPES:
         root.at("type").fail(f"models of type {kind} are not supported: only dtmc, mdp, ctmc and ma are")
-    variables, transients = read_variables(root.each("variables"), {})
+    scope = global_scope(root, given)
+    variables, transients = read_variables(root.each("variables"), scope)
+    read_functions(root, scope)
     by_name = {each.name: each for each in transients}
-    names = {each.name() for key in ("constants", "variables") for each in root.each(key)}
-    automata = _automata(root, names, by_name)
+    in_use = {each.name() for key in ("constants", "variables") for each in root.each(key)}
+    automata = _automata(root, in_use, by_name, scope)
     for automaton in automata:
         transients += automaton.transients
     synchronisations, earned = synchronise(root.at("system"), automata)
     in_state = _in_state(automata, transients)
-    init, variables, modules = _initial(root, variables, automata)
+    init, variables, modules = _initial(root, variables, automata, scope)
     position = root.position
     model = syntax.ModelFile(
         type=_TYPES[kind],
-        constants=tuple(read_constants(root)),
+        constants=tuple(scope.declared.constants),
         formulas=tuple(
             syntax.Formula(t.name, in_state.get(t.name, t.default), t.node.position) for t in transients
         ),
@@ -649,7 +745,9 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     return expand(model, given, synchronisations)
 
 
-def _automata(root: JaniNode, names: set[str], transients: Mapping[str, Transient]) -> list[JaniAutomaton]:
+def _automata(
+    root: JaniNode, in_use: set[str], transients: Mapping[str, Transient], outer: JaniScope
+) -> list[JaniAutomaton]:
     """One instance per element of the system; local variables whose names clash get its name in front."""
     declared = {each.name(): each for each in root.each("automata")}
     root.at("system").members(("elements", "syncs"))
@@ -664,12 +762,13 @@ def _automata(root: JaniNode, names: set[str], transients: Mapping[str, Transien
             element.fail(f"there is no automaton '{name}'")
         used[name] = used.get(name, 0) + 1
         instance = name if used[name] == 1 else f"{name}_{used[name]}"
-        scope: dict[str, str] = {}
+        renamed: dict[str, str] = {}
         for each in declared[name].each("variables"):
             own = each.name()
-            while scope.get(each.name(), own) in names:
-                scope[each.name()] = f"{instance}_{scope.get(each.name(), own)}"
-            names.add(scope.get(each.name(), own))
+            while renamed.get(each.name(), own) in in_use:
+                renamed[each.name()] = f"{instance}_{renamed.get(each.name(), own)}"
+            in_use.add(renamed.get(each.name(), own))
+        scope = replace(outer, renamed=renamed, functions=dict(outer.functions))
         kind = root.at("type").text()
         automata.append(read_automaton(declared[name], instance, scope, transients, kind))
     if not automata:
@@ -690,12 +789,15 @@ def _in_state(automata: list[JaniAutomaton], transients: list[Transient]) -> dic
 
 
 def _initial(
-    root: JaniNode, variables: list[syntax.VariableDeclaration], automata: list[JaniAutomaton]
+    root: JaniNode,
+    variables: list[syntax.VariableDeclaration],
+    automata: list[JaniAutomaton],
+    scope: JaniScope,
 ) -> tuple[syntax.Expression | None, list[syntax.VariableDeclaration], tuple[Any, ...]]:
     """A condition on the initial states where values alone do not say it, and variables to go with it."""
     restricted = [each for automaton in automata for each in automaton.initial]
     if root.has("restrict-initial"):
-        restricted.append(expression(root.at("restrict-initial").at("exp"), {}))
+        restricted.append(expression(root.at("restrict-initial").at("exp"), scope))
     modules = tuple(automaton.module for automaton in automata)
     everything = [*variables, *(each for module in modules for each in module.variables)]
     if not everything:

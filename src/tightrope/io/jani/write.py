@@ -99,6 +99,8 @@ class _ProgramWriter:
         ]
         content["automata"] = self._automata()
         content["system"] = self._system()
+        if _has_arrays(content):
+            content["features"].append("arrays")
         return content
 
     def _starts(self) -> Sequence[int]:
@@ -201,7 +203,10 @@ class _ProgramWriter:
 
 
 def json_expression(expression: syntax.Expression) -> Any:
-    """An expression as JANI has it; numbers are decimals where they are exact, else quotients."""
+    """An expression as JANI has it; numbers are decimals where they are exact, else quotients.
+
+    What is checked is the only element of an array, and its index outside where the condition fails.
+    """
     match expression:
         case syntax.Literal(value):
             return _number(value)
@@ -217,6 +222,10 @@ def json_expression(expression: syntax.Expression) -> Any:
             keys = ("if", "then", "else")
             parts = (json_expression(each) for each in (condition, then, otherwise))
             return {"op": "ite", **dict(zip(keys, parts, strict=True))}
+        case syntax.Checked(condition, value):
+            one = {"op": "av", "elements": [json_expression(value)]}
+            inside = {"op": "ite", "if": json_expression(condition), "then": 0, "else": 1}
+            return {"op": "aa", "exp": one, "index": inside}
         case syntax.Call("round", (operand,)):
             half = syntax.Literal(Fraction(1, 2), syntax.Type.DOUBLE)
             return {"op": "floor", "exp": json_expression(syntax.Binary("+", operand, half))}
@@ -232,6 +241,12 @@ def json_expression(expression: syntax.Expression) -> Any:
                 }
             return result
     raise AssertionError(expression)
+
+
+def _has_arrays(value: Any) -> bool:
+    if isinstance(value, dict):
+        return value.get("op") == "aa" or any(map(_has_arrays, value.values()))
+    return isinstance(value, list) and any(map(_has_arrays, value))
 
 
 def _apply(operator: str, left: syntax.Expression, right: syntax.Expression) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
     Binary,
     Call,
+    Checked,
     Complaint,
     Conditional,
     Expression,
@@ -37,6 +38,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
         return expression.condition, expression.then, expression.otherwise
     if isinstance(expression, Call):
         return expression.arguments
+    if isinstance(expression, Checked):
+        return expression.condition, expression.value
     return ()
 
 
@@ -50,6 +53,8 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
         return Unary(expression.operator, new[0], expression.position)
     if isinstance(expression, Conditional):
         return Conditional(new[0], new[1], new[2], expression.position)
+    if isinstance(expression, Checked):
+        return Checked(new[0], new[1], expression.message, expression.position)
     assert isinstance(expression, Call)
     return Call(expression.function, new, expression.position)
 
@@ -277,6 +282,10 @@ def type_of(expression: syntax.Expression, scope: Scope) -> syntax.Type:
                 position_of(expression.otherwise),
             )
         return _common(then, otherwise)
+    if isinstance(expression, Checked):
+        type_of(expression.condition, scope)
+        check_type(expression.value, scope, syntax.Type.INT, "a number that is checked")
+        return syntax.Type.INT
     if not isinstance(expression, syntax.Call):
         raise Complaint(
             "operators of properties (P, R, A, E, filter, F, G, …) cannot stand here", position_of(expression)
@@ -383,6 +392,10 @@ def fold(expression: Expression, constants: Mapping[str, Expression]) -> Express
         return with_children(expression, (condition, *branches))
     if isinstance(expression, Binary) and expression.operator in ("&", "|", "=>"):
         return _fold_logic(expression, constants)
+    if isinstance(expression, Checked):
+        parts = tuple(fold(child, constants) for child in children(expression))
+        is_right = isinstance(parts[0], Literal) and parts[0].value
+        return parts[1] if is_right else with_children(expression, parts)
     operands = tuple(fold(child, constants) for child in children(expression))
     if isinstance(expression, Call) and expression.function == "pow" and _is_double(expression, constants):
         operands = tuple(_as_double(operand) for operand in operands)
@@ -400,6 +413,10 @@ def value_of(expression: Expression) -> Value:
         if _decides(expression.operator, left):
             return expression.operator != "&"
         return value_of(expression.right)
+    if isinstance(expression, Checked):
+        if not value_of(expression.condition):
+            raise Complaint(expression.message, expression.position)
+        return value_of(expression.value)
     if isinstance(expression, Name):
         raise Complaint(f"'{expression.name}' is not a constant", expression.position)
     return apply(expression, [value_of(child) for child in children(expression)])

@@ -83,6 +83,8 @@ class Compiler:
                 return self._conditional(expression)
             case syntax.Call():
                 return self._call(expression)
+            case syntax.Checked():
+                return self._checked(expression)
         raise Complaint("this is not allowed here", position_of(expression))
 
     def truth(self, expression: syntax.Expression) -> Boolean:
@@ -239,6 +241,14 @@ class Compiler:
             m: self.arithmetic.choose(condition, left.get(m, zero), right.get(m, zero))
             for m in {**left, **right}
         }
+
+    def _checked(self, expression: syntax.Checked) -> Number:
+        """The number, plus 0 where the condition holds and a complaint where it does not."""
+        condition, value, graph = self.truth(expression.condition), self.number(expression.value), self.graph
+        holds = graph.choose(condition, graph.constant(1), graph.constant(0))
+        holds = graph.checked(holds, "<", 1, expression.message, expression.position)
+        surplus = graph.add(holds, graph.constant(-1))
+        return self.arithmetic.integer(graph.add(value.numerator, surplus))
 
     # --- functions -------------------------------------------------------------------------
 

@@ -104,6 +104,19 @@ class Call(Expression):
     position: Position | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True)
+class Checked(Expression):
+    """The whole number `value`; it is an error, `message`, to evaluate it where `condition` does not hold.
+
+    No text of ours has it: other formats check indices of arrays and ranges of arguments.
+    """
+
+    condition: Expression
+    value: Expression
+    message: str
+    position: Position | None = field(default=None, compare=False)
+
+
 # --- models --------------------------------------------------------------------------------
 
 

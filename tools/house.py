@@ -65,9 +65,9 @@ REASONS = {
 REACHED = {
     "files": 415,
     "files under 60 lines": 47,
-    "modules with exactly one importer": 65,
+    "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 123_664,
+    "lines": 123_834,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

@@ -7,8 +7,10 @@ goes on with the first controller found, which knows only the look (and a phase)
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +30,42 @@ LEAK = 1e-9
 SEARCH_LEAK = 1e-3
 """The same while controllers without memory are improved: what never ends is then not infinitely bad."""
 
+EACH = 1000
+"""What solving a system costs beside its transitions, in transitions."""
+
+SWEEPS = 20
+
 SURE = 1 - 1e-5
 """A target that is reached less surely is missed."""
 
 
 @dataclass(eq=False)
+class Work:
+    """What a search may do: so many transitions are read at most, and a clock where a user gave one. Counts
+    are the same on every machine and under every load, so that what is found without a clock is too."""
+
+    most: float
+    deadline: float = math.inf
+    done: int = 0
+
+    def add(self, transitions: int) -> None:
+        self.done += transitions
+
+    @property
+    def is_late(self) -> bool:
+        return math.isfinite(self.deadline) and time.perf_counter() > self.deadline
+
+    @property
+    def is_over(self) -> bool:
+        return self.done >= self.most or self.is_late
+
+
+@dataclass(eq=False)
 class Rows:
-    """The question's rows as float64, one per state and action, all states' actions behind each other."""
+    """The question's rows as float64, one per state and action, all states' actions behind each other. A
+    controller takes one of `offered` actions on each of its own looks: `look` of every state, `group` of
+    every look of the question. It has `nodes`, by turns or, where it `steers`, as its actions say.
+    """
 
     question: Question
     start: OffsetArray
@@ -42,6 +73,10 @@ class Rows:
     success: FloatArray
     reward: FloatArray
     look: IndexArray
+    group: IndexArray
+    offered: IndexArray
+    nodes: int = 1
+    steers: bool = False
 
     @staticmethod
     def of(question: Question) -> Rows:
@@ -58,6 +93,8 @@ class Rows:
             np.array([row.success / row.total for row in flat]),
             np.array([float(row.reward) for row in flat]),
             np.array(question.look, np.int32),
+            np.arange(len(question.looks), dtype=np.int32),
+            np.array([question.actions_of(look) for look in range(len(question.looks))], np.int32),
         )
 
     @property
@@ -69,18 +106,53 @@ class Rows:
         """What a row earns at once."""
         return self.reward if self.question.earns else self.success
 
+    def without_steps(self) -> Rows:
+        """The same where a controller does not know the number of steps."""
+        seen = np.array([seen for seen, _ in self.question.looks])
+        _, one, place = np.unique(seen, return_index=True, return_inverse=True)
+        group: IndexArray = place.astype(np.int32)
+        return replace(self, look=group[self.look], group=group, offered=self.offered[one])
+
     def in_phases(self, phases: int) -> Rows:
         """The same where a controller knows the number of steps taken, modulo `phases`."""
-        if phases == 1:
-            return self
         turn = csr_array(np.roll(np.eye(phases), 1, axis=1))
-        count, states = len(self.success), self.states
-        matrix = csr_array(kron(turn, self.matrix))
-        start = np.concatenate([[0], np.cumsum(np.tile(np.diff(self.start), phases))])
-        look = np.concatenate([self.look + len(self.question.looks) * phase for phase in range(phases)])
-        assert matrix.shape == (count * phases, states * phases)
-        gains = np.tile(self.success, phases), np.tile(self.reward, phases)
-        return Rows(self.question, start, matrix, *gains, look.astype(np.int32))
+        return self._in_nodes(phases, False, csr_array(kron(turn, self.matrix)))
+
+    def in_nodes(self, nodes: int) -> Rows:
+        """The same where an action also says which of some nodes follows."""
+        entries, after = self.matrix.tocoo(), np.arange(nodes)
+        row = (entries.row[:, None] * np.int64(nodes) + after).ravel()
+        column = (entries.col[:, None] + after * np.int64(self.states)).ravel()
+        shape = len(self.success) * nodes, self.states * nodes
+        one = csr_array((np.repeat(entries.data, nodes), (row, column)), shape=shape)
+        return self._in_nodes(nodes, True, csr_array(kron(np.ones((nodes, 1)), one)))
+
+    def _in_nodes(self, nodes: int, steers: bool, matrix: csr_array) -> Rows:
+        times = nodes if steers else 1
+        start = np.concatenate([[0], np.cumsum(np.tile(np.diff(self.start) * times, nodes))])
+        look = np.concatenate([self.look + len(self.offered) * node for node in range(nodes)])
+        success, reward = (np.tile(np.repeat(own, times), nodes) for own in (self.success, self.reward))
+        offered = np.tile(self.offered * times, nodes)
+        return replace(
+            self,
+            start=start,
+            matrix=matrix,
+            success=success,
+            reward=reward,
+            look=look.astype(np.int32),
+            offered=offered,
+            nodes=nodes,
+            steers=steers,
+        )
+
+    def table(self, policy: IndexArray) -> tuple[IndexArray, IndexArray]:
+        """Actions and nodes that follow, by node and look of the question."""
+        own = policy.reshape(self.nodes, -1)[:, self.group]
+        if self.steers:
+            return own // self.nodes, own % self.nodes
+        return own, np.tile(
+            (np.arange(self.nodes, dtype=np.int32)[:, None] + 1) % self.nodes, len(self.group)
+        )
 
     def evaluate(self, policy: IndexArray, leak: float = LEAK) -> tuple[FloatArray, FloatArray]:
         """Values of all states, and expected visits from the first one, of an action per look."""
@@ -96,16 +168,13 @@ class Rows:
         return value, np.maximum(system.solve(first, trans="T"), 0.0)
 
 
-def improve(
-    rows: Rows, policy: IndexArray, deadline: float, rounds: int = 30
-) -> tuple[IndexArray, FloatArray]:
-    """A controller without memory, changed look by look while that pays; with its values."""
+def improve(rows: Rows, policy: IndexArray, work: Work, rounds: int = 30) -> tuple[IndexArray, FloatArray]:
+    """A controller of few nodes, changed look by look while that pays; with its values."""
     question = rows.question
     sign = 1.0 if question.maximises else -1.0
-    first, looks = question.first, len(question.looks)
+    first = question.first
     value, visits = rows.evaluate(policy, SEARCH_LEAK)
-    offered = np.array([question.actions_of(look % looks) for look in range(len(policy))])
-    begin = np.concatenate([[0], np.cumsum(offered)])
+    begin = np.concatenate([[0], np.cumsum(rows.offered)])
     owner = np.repeat(rows.look, np.diff(rows.start))
     cell = begin[owner] + np.arange(len(owner)) - np.repeat(rows.start[:-1], np.diff(rows.start))
     for _ in range(rounds):
@@ -122,14 +191,48 @@ def improve(
             candidates.append(one)
         for candidate in candidates:
             new, seen = rows.evaluate(candidate, SEARCH_LEAK)
+            work.add(EACH + rows.matrix.nnz)
             if sign * (new[first] - value[first]) > 1e-12:
                 policy, value, visits = candidate, new, seen
                 break
         else:
             break
-        if time.perf_counter() > deadline:
+        if work.is_over:
             break
     return policy, rows.evaluate(policy)[0]
+
+
+def improve_backwards(
+    rows: Rows, policy: IndexArray, rank: Sequence[int], work: Work
+) -> tuple[IndexArray, FloatArray]:
+    """Where no look comes again: the best action on every look, from the end of the play on, given how often
+    its states are visited and what follows. No step makes a controller worse; sweeps while they pay."""
+    sign = 1.0 if rows.question.maximises else -1.0
+    rank_of_state = np.asarray(rank)[rows.look]
+    levels = [np.flatnonzero(rank_of_state == level) for level in range(max(rank), -1, -1)]
+    actions, width = np.diff(rows.start), int(rows.offered.max())
+    value, visits = rows.evaluate(policy)
+    for _ in range(SWEEPS):
+        policy, before = policy.copy(), value[rows.question.first]
+        for states in levels:
+            count = actions[states]
+            at = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+            row = np.repeat(rows.start[states], count) + at
+            worth = sign * (rows.gain[row] + rows.matrix[row] @ value)
+            looks, own = np.unique(rows.look[states], return_inverse=True)
+            table = np.zeros((len(looks), width))
+            np.add.at(table, (np.repeat(own, count), at), np.repeat(visits[states] + 1e-12, count) * worth)
+            table[np.arange(width) >= rows.offered[looks][:, None]] = -np.inf
+            old, best = policy[looks], np.argmax(table, axis=1)
+            each = np.arange(len(looks))
+            policy[looks] = np.where(table[each, best] > table[each, old] + 1e-15, best, old)
+            value[states] = sign * worth[np.cumsum(count) - count + policy[rows.look[states]]]
+        value, visits = rows.evaluate(policy)
+        work.add(len(levels) * EACH + rows.matrix.nnz)
+        gained = sign * (value[rows.question.first] - before)
+        if work.is_over or not gained > 1e-6 * abs(before):
+            break
+    return policy, value
 
 
 def first_of_best(worth: NDArray[np.floating[Any]], start: OffsetArray) -> OffsetArray:
@@ -166,15 +269,15 @@ class Machines:
             place[own] = np.arange(len(own))
         return Machines(rows, members=members, place=place, by_look=[[] for _ in range(looks)])
 
-    def add_phased(self, policy: IndexArray, value: FloatArray, phases: int) -> None:
-        """A node per look and phase; the first such controller is what nodes fall back on."""
+    def add_controller(self, rows: Rows, policy: IndexArray, value: FloatArray) -> None:
+        """A node per look and node; the first such controller is what nodes fall back on."""
         looks, begin = len(self.members), len(self.action)
-        for phase in range(phases):
-            after = begin + (phase + 1) % phases * looks
-            following = {look: after + look for look in range(looks)}
+        action, after = rows.table(policy)
+        behind = [{look: begin + k * looks + look for look in range(looks)} for k in range(rows.nodes)]
+        for node in range(rows.nodes):
             for look, own in enumerate(self.members):
-                worth = value[phase * self.rows.states + own]
-                self._add(int(policy[phase * looks + look]), look, following, worth)
+                worth = value[node * self.rows.states + own]
+                self._add(int(action[node, look]), look, behind[int(after[node, look])], worth)
 
     def _add(self, action: int, look: int, following: dict[int, int], value: FloatArray) -> int:
         self.action.append(action)

@@ -5,7 +5,9 @@ other the outer model's (`graph`), solved with verified bounds. In between a sea
 are expanded: those that the outer model's optimal policies visit most often, times how far apart both sides
 are there. Others are split where that is worth less than to cut them. Controllers are improved on the
 expanded beliefs: their loops are closed and solved, or, where no look comes again, one sweep from the end
-on does it. All of this is in plain float64, and nothing of the search enters a bound.
+on does it. Before that, controllers without memory and with a few nodes are improved, always. All of this
+is in plain float64, and nothing of the search enters a bound. Counts of work end it, no clock unless one is
+given.
 """
 
 from __future__ import annotations
@@ -22,7 +24,17 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from tightrope.beliefs.graph import BEFORE, EXPANDED, SUCCESS, BeliefGraph
-from tightrope.beliefs.machines import FAR, LEAK, SEARCH_LEAK, Machines, Rows, first_of_best, improve
+from tightrope.beliefs.machines import (
+    FAR,
+    LEAK,
+    SEARCH_LEAK,
+    Machines,
+    Rows,
+    Work,
+    first_of_best,
+    improve,
+    improve_backwards,
+)
 from tightrope.beliefs.question import Question, question_of
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
@@ -31,27 +43,29 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import lift_model, lift_objective, product_with_memory
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
 
 MOST_BELIEFS = 60_000
-STARTS = 12
-"""So many controllers without memory but a phase are improved, each from a random one."""
+WORK = 500_000
+"""The transitions of the outer model, summed over rounds, until the search ends: a minute or so."""
 
-PHASES = (1, 2, 4)
+STARTS = 4
+"""So many controllers of each kind are improved, each from a random one."""
+
 USUAL = 1e-4
 FIRST_BATCH = 32
 GROWTH = 0.5
 """So large a part of all beliefs is expanded in a round, at least `FIRST_BATCH`."""
 
-BEGIN = 0.1
-"""So large a part of the time goes to controllers without memory."""
+BEGIN = 1_000_000
+"""The work that goes to each kind of such controllers, in transitions."""
 
 LARGE = 20_000
-"""States, times phases, beyond which such controllers have no phases."""
+"""States, times nodes, beyond which such controllers have no nodes."""
 
 PARTS = 4
 """A belief is split into so many expanded ones at most, and states."""
@@ -69,7 +83,8 @@ class PartialSolution(Record):
     """Bounds of the best that a controller can do which sees observations only.
 
     `controller` attains the bound on its side: `attained` are verified bounds of its own value. `beliefs` is
-    how many beliefs were expanded, `outer` the solution of the outer model, `graph` its beliefs.
+    how many beliefs were expanded, `outer` the solution of the outer model, `graph` its beliefs. `simple` are
+    the best controllers found without memory, and with two nodes.
     """
 
     pomdp: POMDP
@@ -84,6 +99,7 @@ class PartialSolution(Record):
     seconds: float = field(compare=False)
     truth: str | None = None
     graph: BeliefGraph | None = field(default=None, repr=False, compare=False)
+    simple: tuple[Controller, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def interval(self) -> Interval:
@@ -157,11 +173,13 @@ def solve_partial(
     point: Sequence[Fraction] = (),
     precision: float = USUAL,
     relative: bool = True,
-    seconds: float = 10.0,
+    seconds: float = math.inf,
     beliefs: int = MOST_BELIEFS,
+    work: float | None = None,
     seed: int = 1,
 ) -> PartialSolution:
-    """Bounds as close as `precision` asks, or as close as `seconds` and `beliefs` allow."""
+    """Bounds as close as `precision` asks, or as close as `seconds`, `beliefs` and `work` allow; without
+    limits `WORK`, so that nothing depends on a clock unless `seconds` are given."""
     check_number("precision", precision, 0, 1)
     begin = time.perf_counter()
     question = question_of(pomdp, objective, point)
@@ -172,7 +190,8 @@ def solve_partial(
         return PartialSolution(
             pomdp, objective, value, value, none, (value, value), None, 0, "certified", took
         )
-    search = Search(question, begin + seconds, beliefs, precision, relative, seed)
+    allowed = (WORK if math.isinf(seconds) else math.inf) if work is None else work
+    search = Search(question, Work(allowed, begin + seconds), beliefs, precision, relative, seed)
     status = search.run()
     controller = search.export()
     own = evaluate(pomdp, objective, controller, point)
@@ -201,6 +220,7 @@ def solve_partial(
         status,
         time.perf_counter() - begin,
         graph=search.graph,
+        simple=tuple(controller for _, controller in search.simple),
     )
 
 
@@ -217,9 +237,9 @@ class Search:
     """Expands and splits beliefs and improves controllers, in rounds."""
 
     def __init__(
-        self, question: Question, deadline: float, most: int, precision: float, relative: bool, seed: int
+        self, question: Question, work: Work, most: int, precision: float, relative: bool, seed: int
     ):
-        self.question, self.deadline, self.most = question, deadline, most
+        self.question, self.work, self.most = question, work, most
         self.precision, self.relative = precision, relative
         self.sign = 1.0 if question.maximises else -1.0
         self.rows = Rows.of(question)
@@ -238,30 +258,49 @@ class Search:
         self._begin()
 
     def _begin(self) -> None:
-        offered = np.array([self.question.actions_of(look) for look in range(len(self.question.looks))])
-        seen = set()
-        until = (time.perf_counter() + self.deadline * BEGIN) / (1 + BEGIN)
-        for start in range(STARTS):
-            phases = PHASES[start % len(PHASES)]
-            if phases * self.rows.states > LARGE:
-                continue
-            phased = self.rows.in_phases(phases)
-            many = np.tile(offered, phases)
-            policy = (self._random.random(len(many)) * many).astype(np.int32)
-            policy, value = improve(phased, policy, until)
-            if tuple(policy) not in seen:
-                seen.add(tuple(policy))
-                self.machines.add_phased(policy, value, phases)
-            if time.perf_counter() > until:
-                break
-        if not seen:
-            policy = np.zeros(len(offered), np.int32)
-            self.machines.add_phased(policy, self.rows.evaluate(policy)[0], 1)
+        """Controllers without memory and with a few nodes, the best of each kind, whatever the clock says."""
+        plain = self.rows.without_steps()
+        kinds = [plain]
+        if 2 * self.rows.states <= LARGE:
+            kinds += [plain.in_nodes(2), plain.in_phases(2)]
+        if 4 * self.rows.states <= LARGE:
+            kinds.append(plain.in_phases(4))
+        improved = []
+        for rows in kinds:
+            work = Work(BEGIN)
+            best: tuple[float, IndexArray, FloatArray] | None = None
+            for _ in range(STARTS):
+                policy = (self._random.random(len(rows.offered)) * rows.offered).astype(np.int32)
+                policy, value = improve(rows, policy, work)
+                own = self.sign * float(value[self.question.first])
+                if best is None or own > best[0]:
+                    best = own, policy, value
+                if work.is_over:
+                    break
+            assert best is not None
+            improved.append((*best, rows))
+        self.simple = [(own, self._small(rows, policy)) for own, policy, _, rows in improved]
+        improved.sort(key=lambda one: -one[0])
+        if self._rank is not None:
+            without = next(policy for _, policy, _, rows in improved if rows.nodes == 1)
+            policy, value = improve_backwards(self.rows, without[plain.group], self._rank, Work(BEGIN))
+            improved.insert(0, (self.sign * float(value[self.question.first]), policy, value, self.rows))
+        for _, policy, value, rows in improved:
+            self.machines.add_controller(rows, policy, value)
         look = self.question.look[self.question.first]
         point = np.zeros((1, len(self.machines.members[look])))
         point[0, self.machines.place[self.question.first]] = 1.0
-        value, node = self.machines.best(look, point)
-        self._note(float(value[0]), int(node[0]))
+        at, node = self.machines.best(look, point)
+        self._note(float(at[0]), int(node[0]))
+
+    def _small(self, rows: Rows, policy: IndexArray) -> Controller:
+        """The controller of few nodes, of the model; it does not know the number of steps."""
+        action, following = (
+            np.zeros((rows.nodes, self.question.pomdp.observations), np.int32) for _ in range(2)
+        )
+        seen = [seen for seen, _ in self.question.looks]
+        action[:, seen], following[:, seen] = rows.table(policy)
+        return Controller(self.question.pomdp, following, action)
 
     def _note(self, value: float, node: int) -> None:
         if self.sign * value > self.sign * self.attained or self.first_node < 0:
@@ -315,8 +354,10 @@ class Search:
             far = outer.value[0]
             if _close(min(far, self.attained), max(far, self.attained), self.precision * 0.5, self.relative):
                 return "certified"
-            if time.perf_counter() > self.deadline:
+            if self.work.is_late:
                 return "the time limit was reached; the bounds are verified but wider"
+            if self.work.is_over:
+                return "the limit of work was reached; the bounds are verified but wider"
             if self.expanded >= self.most:
                 return "the limit of beliefs was reached; the bounds are verified but wider"
             before = self.attained
@@ -329,11 +370,12 @@ class Search:
     def _optimistic(self) -> BeliefOptimum:
         """The outer model's optimum, in plain float64."""
         flat = Flat.of(self.graph.rounded, self.question.earns)
+        self.work.add(flat.matrix.nnz)
         policy = np.zeros(len(self.graph), np.int64)
         policy[: len(self._policy)] = self._policy
         policy = np.where(policy < np.diff(flat.start), policy, 0)
         optimum = flat.optimum(self.sign, policy)
-        self._policy = optimum.policy
+        self._policy, self._outer = optimum.policy, optimum
         return optimum
 
     def _pessimistic(self) -> tuple[FloatArray, OffsetArray]:
@@ -359,7 +401,7 @@ class Search:
         for n in order[: max(FIRST_BATCH, int(GROWTH * self.expanded), len(best) // 16)]:
             graph.expand(n)
             self.expanded += 1
-            if self.expanded % 64 == 0 and time.perf_counter() > self.deadline:
+            if self.expanded % 64 == 0 and self.work.is_late:
                 break
         return bool(open_)
 
@@ -370,7 +412,7 @@ class Search:
         for look, numbers in enumerate(graph.by_look):
             points = [n for n in numbers if graph.kind[n] == EXPANDED and len(graph.belief[n][1]) > 1]
             open_ = [n for n in numbers if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1]
-            if not points or not open_ or time.perf_counter() > self.deadline:
+            if not points or not open_ or self.work.is_late:
                 continue
             mass, place = self.masses(look), {n: k for k, n in enumerate(numbers)}
             known = corner[self.machines.members[look]]
@@ -419,15 +461,22 @@ class Search:
         if self._rank is None:
             self._close_loops(best, node)
         else:
-            self._sweep()
+            self._sweep(best)
         return self._pessimistic()[0]
 
-    def _sweep(self) -> None:
+    def _sweep(self, best: FloatArray) -> None:
         """Where no look comes again: a node for every expanded belief, from the end of the play on, that
-        acts as is best given the nodes behind."""
+        acts as is best given the nodes behind; and for known states that the outer model's policies visit."""
         graph, machines, rank = self.graph, self.machines, self._rank
         assert rank is not None
-        acts = [n for n in range(len(graph)) if graph.kind[n] == EXPANDED]
+        outer = self._outer
+        gap = self.sign * (outer.value - best[: len(outer.value)])
+        open_ = (outer.visits(self.sign) > 0) & (gap > 1e-9 * np.maximum(1.0, np.abs(outer.value)))
+        acts = [
+            n
+            for n in range(len(graph))
+            if graph.kind[n] == EXPANDED or (n < len(open_) and open_[n] and len(graph.belief[n][1]) == 1)
+        ]
         acts.sort(key=lambda n: -rank[graph.belief[n][0]])
         for n in acts:
             look = graph.belief[n][0]
@@ -504,8 +553,13 @@ class Search:
         return rank if len(ready) == looks else None
 
     def export(self) -> Controller:
-        """The best node found, with all that follow it, as a controller of the model."""
+        """The best node found, with all that follow it, as a controller of the model; a simple one where it
+        is as good."""
         machines, question = self.machines, self.question
+        best = self.sign * self.attained
+        for own, controller in self.simple:
+            if own >= best - 1e-9 * abs(best):
+                return controller
         pomdp, looks = question.pomdp, question.looks
         first = self.first_node
         # A node of the controller is one here, and 0 is the moment before the first observation.

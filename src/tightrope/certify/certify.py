@@ -30,7 +30,6 @@ from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.result import LearningResult
-from tightrope.learning.solve import PARTIAL_SECONDS
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -115,7 +114,7 @@ def certify(
             raise InputError("a certificate of a partially observable model is about its best controller")
         point = _point(problem.model.model, at) or ()
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        seconds = words.get("seconds", PARTIAL_SECONDS)
+        seconds = words.get("seconds", math.inf)
         return _save(controller_certificate(problem, point, precision, seconds, problem.text), claimed)
     model = require_discrete(problem.model)
     theta = _point(model, at)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 NOT_PARTIAL = "sets misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that do not go with partially observable models."""
 
-SECONDS = 10.0
-"""How long it looks, unless --time-limit says."""
+WORK = 100_000
+"""How much work it does unless --time-limit is given: some ten seconds."""
 
 
 def check_partial(
@@ -56,7 +56,7 @@ def check_partial(
     elif request.at is not None:
         raise InputError("--at goes with parametric models, this one has no parameters")
     given = None if request.policy is None else controller_of(pomdp, request.policy)
-    seconds = SECONDS if request.time_limit is None else request.time_limit
+    limits = {"work": WORK} if request.time_limit is None else {"seconds": request.time_limit}
     answers = []
     for query in queries:
         objective = query.objective
@@ -69,7 +69,7 @@ def check_partial(
                     point=point,
                     precision=closeness(request.precision),
                     relative=not request.absolute,
-                    seconds=seconds,
+                    **limits,
                 )
             else:
                 solved = value_of(pomdp, objective, given, request.precision, point)

@@ -42,8 +42,8 @@ from tightrope.problem import Problem
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 
-SECONDS = 10.0
-"""How long a controller is looked for, unless the user says."""
+WORK = 30_000
+"""What is looked for at each point ends after so much work (`tightrope.beliefs`), some seconds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,31 +156,36 @@ def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, po
 
 
 def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -> Controller:
-    """The best controller found at the estimate of the parameters, or one that does better where it does
-    worst, near the edge of what the data leave open. Nothing of this enters a bound."""
+    """Of the controllers found at the estimate of the parameters, and then at the edge of what the data leave
+    open, where the best so far does worst: the one whose worst value at all these points is best. Those
+    without memory and with two nodes are always among them. Nothing of this enters a bound; no clock decides
+    unless `options` have one."""
     pomdp, objective = problem.model, problem.query.objective
     assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)
     places = _Places.of(pomdp.model, counts)
-    seconds = min(SECONDS, options.seconds) / (1 + ROUNDS)
-
-    def best_at(point: Sequence[Fraction]) -> Controller:
-        return solve_partial(pomdp, objective, point=point, precision=1e-3, seconds=seconds).controller
+    seconds = options.seconds / (1 + ROUNDS)
 
     def value(controller: Controller, point: Sequence[Fraction]) -> float:
         low, high = evaluate(pomdp, objective, controller, point, 1e-6).bounds
         worth = (low + high) / 2
         return worth if objective.maximises else -worth
 
-    chosen = best_at(places.estimate)
-    edges = [places.worst(lambda point: value(chosen, point))]
-    for _ in range(ROUNDS if places.is_open else 0):
-        rival = best_at(edges[-1])
-        edges.append(places.worst(partial(value, rival)))
-        ours, theirs = (min(value(one, point) for point in edges) for one in (chosen, rival))
-        if not theirs > ours:
-            break
-        chosen = rival
-    return chosen
+    points: list[Sequence[Fraction]] = [places.estimate]
+    rivals: dict[tuple[bytes, bytes], tuple[Controller, list[float]]] = {}
+    while True:
+        solved = solve_partial(pomdp, objective, point=points[-1], precision=1e-3, seconds=seconds, work=WORK)
+        for controller in (*solved.simple, solved.controller):
+            rivals.setdefault((controller.following.tobytes(), controller.action.tobytes()), (controller, []))
+        for controller, values in rivals.values():
+            values += [value(controller, point) for point in points[len(values) :]]
+        best = max(min(values) for _, values in rivals.values())
+        enough = best - ENOUGH * abs(best) if math.isfinite(best) else best
+        # Simple ones come first.
+        chosen = next(one for one, values in rivals.values() if min(values) >= enough)
+        worst = places.worst(partial(value, chosen)) if len(points) <= ROUNDS and places.is_open else None
+        if worst is None or worst in points:
+            return chosen
+        points.append(worst)
 
 
 def estimated_value(problem: Problem, counts: Counts, given: Any) -> float:
@@ -192,6 +197,9 @@ def estimated_value(problem: Problem, counts: Counts, given: Any) -> float:
     return sum(evaluate(pomdp, problem.query.objective, controller, point, 1e-6).bounds) / 2
 
 
+ENOUGH = 1e-3
+"""A controller with more nodes is chosen where it is better by more than this part."""
+
 ROUNDS = 2
 """So often a rival is looked for where the best controller so far does worst."""
 
@@ -199,6 +207,9 @@ FAR = 3.0
 """How many standard deviations away the worst parameters are looked for."""
 
 STEP = 1e-4
+
+ROUNDED = 0.25
+"""A rounded probability is at most so far from itself, relatively."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,12 +238,20 @@ class _Places:
             np.float64
         )
         made = _Places(model, coordinates, maximiser, t, covariance, [])
-        near = next((point for digits in (2, 3, 5) if (point := made.point(t, digits)) is not None), None)
-        return replace(made, estimate=made.exactly(t) if near is None else near)
+        enough = (digits for digits in (2, 3, 4, 5, 6) if made.keeps(chance, t, digits))
+        near = [point for digits in enough if (point := made.point(t, digits)) is not None]
+        return replace(made, estimate=near[0] if near else made.exactly(t))
 
     @property
     def is_open(self) -> bool:
         return len(self.t) > 0
+
+    def keeps(self, chance: FloatArray, t: FloatArray, digits: int) -> bool:
+        """Whether so many digits leave every probability about as it is: where a rare reading becomes an
+        impossible one, a controller may do anything on it."""
+        functions = self.coordinates.functions(self.model.expressions)
+        short = functions.constant + functions.linear @ self.maximiser.lifted(np.round(t, digits))
+        return bool((np.abs(short - chance) <= ROUNDED * np.minimum(chance, 1 - chance) + 2e-6).all())
 
     def exactly(self, t: FloatArray) -> list[Fraction]:
         values = [Fraction(value) for value in t.tolist()]

@@ -76,28 +76,26 @@ def robust_controller(
     sign = 1.0 if objective.maximises else -1.0
     tried: dict[tuple[Fraction, ...], Any] = {}
 
-    def best_at(point: tuple[Fraction, ...]) -> Controller:
-        solved = solve_partial(
-            pomdp, objective, point=point, precision=precision, seconds=seconds / (1 + ROUNDS)
-        )
-        tried[point] = solved
-        return solved.controller
-
     def worth(controller: Controller, point: tuple[Fraction, ...]) -> float:
         low, high = evaluate(pomdp, objective, controller, point, 1e-6).bounds
         return sign * (low + high) / 2
 
-    chosen = best_at(corners[0])
-    guaranteed = {point: worth(chosen, point) for point in corners}
-    for _ in range(ROUNDS):
+    chosen, guaranteed = None, {corners[0]: -math.inf}
+    for _ in range(1 + ROUNDS):
         worst = min(guaranteed, key=lambda point: guaranteed[point])
         if worst in tried:
             break
-        rival = best_at(worst)
-        theirs = {point: worth(rival, point) for point in corners}
-        if min(theirs.values()) <= min(guaranteed.values()):
+        tried[worst] = solved = solve_partial(
+            pomdp, objective, point=worst, precision=precision, seconds=seconds / (1 + ROUNDS)
+        )
+        before = min(guaranteed.values())
+        for rival in (*solved.simple, solved.controller):
+            theirs = {point: worth(rival, point) for point in corners}
+            if chosen is None or min(theirs.values()) > min(guaranteed.values()):
+                chosen, guaranteed = rival, theirs
+        if not min(guaranteed.values()) > before:
             break
-        chosen, guaranteed = rival, theirs
+    assert chosen is not None
     result = over_domain(controlled(problem, chosen))
     interval = result.interval
     if objective.maximises:

@@ -41,9 +41,6 @@ from tightrope.solver.solve import solve_query
 if TYPE_CHECKING:
     pass
 
-PARTIAL_SECONDS = 60.0
-"""How long bounds over all controllers are looked for unless a time is given."""
-
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
 
@@ -187,14 +184,14 @@ def _solve_partial(question: Problem, policy: Any, precision: float, relative: b
     pomdp = question.model
     assert isinstance(pomdp, POMDP)
     objective = question.query.objective
-    close, given = closeness(precision), PARTIAL_SECONDS if math.isinf(seconds) else seconds
+    close = closeness(precision)
     options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
     if policy is None and isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
         from tightrope.learning.robust_controllers import robust_controller
 
-        return robust_controller(question, lambda chain: solve_over_domain(chain, options), close, given)
+        return robust_controller(question, lambda chain: solve_over_domain(chain, options), close, seconds)
     if policy is None:
-        solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=given)
+        solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=seconds)
     elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
         return solve_over_domain(controlled(question, controller_of(pomdp, policy)), options)
     else:

@@ -13,6 +13,7 @@ import pytest
 import tightrope
 from tightrope.cli import app
 from tightrope.cli.commands import COMMANDS
+from tightrope.cli.everywhere import HELP
 
 SOURCE = Path(tightrope.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
@@ -63,7 +64,7 @@ def named_options() -> dict[str, list[str]]:
 
 
 def test_every_option_that_a_message_names_exists() -> None:
-    known = {"--help", "--version", *ELSEWHERE}
+    known = {"--help", "--version", "--install-completion", *ELSEWHERE, *re.findall(r"--[a-z-]+", HELP)}
     for entry in COMMANDS:
         for parameter in command(entry.name).params:
             known.update(parameter.opts, parameter.secondary_opts)

@@ -134,7 +134,7 @@ def test_in_python_episode_by_episode() -> None:
     for words, said in (
         ({"on_drift": "panic"}, "`on_drift` is 'panic'"),
         ({"on_drift": 3}, "`on_drift` is 3"),
-        ({"on_drift": OnDrift("stop", alpha=2.0)}, "`alpha` is 2, but it is a probability"),
+        ({"on_drift": OnDrift("stop", alpha=2.0)}, "`alpha` is 2.0, not within"),
     ):
         with pytest.raises(InputError, match=said):
             coins(**words)

@@ -176,7 +176,6 @@ def solve_partial(
     seconds: float = math.inf,
     beliefs: int = MOST_BELIEFS,
     work: float | None = None,
-    seed: int = 1,
 ) -> PartialSolution:
     """Bounds as close as `precision` asks, or as close as `seconds`, `beliefs` and `work` allow; without
     limits `WORK`, so that nothing depends on a clock unless `seconds` are given."""
@@ -191,7 +190,7 @@ def solve_partial(
             pomdp, objective, value, value, none, (value, value), None, 0, "certified", took
         )
     allowed = (WORK if math.isinf(seconds) else math.inf) if work is None else work
-    search = Search(question, Work(allowed, begin + seconds), beliefs, precision, relative, seed)
+    search = Search(question, Work(allowed, begin + seconds), beliefs, precision, relative)
     status = search.run()
     controller = search.export()
     own = evaluate(pomdp, objective, controller, point)
@@ -236,9 +235,7 @@ def _close(lower: float, upper: float, precision: float, relative: bool) -> bool
 class Search:
     """Expands and splits beliefs and improves controllers, in rounds."""
 
-    def __init__(
-        self, question: Question, work: Work, most: int, precision: float, relative: bool, seed: int
-    ):
+    def __init__(self, question: Question, work: Work, most: int, precision: float, relative: bool):
         self.question, self.work, self.most = question, work, most
         self.precision, self.relative = precision, relative
         self.sign = 1.0 if question.maximises else -1.0
@@ -246,7 +243,7 @@ class Search:
         self.machines = Machines.of(self.rows)
         self.graph = BeliefGraph.of(question)
         self.expanded = 1
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(1)
         self.first_node = -1
         self.attained = -math.inf * self.sign
         self._mass: list[list[FloatArray]] = [[] for _ in question.looks]

@@ -84,6 +84,8 @@ def read_settings(file: Path) -> dict[str, Any]:
             raise InputError(f"there is no setting {key!r}", Location(str(file)), suggest(key, list(KEYS)))
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise InputError(f"{key} is {value!r}, neither a text nor a number", Location(str(file)))
+        if key == "model" and str(value).startswith("-"):
+            raise InputError(f"model is {value!r}, an option and no model", Location(str(file)))
     return settings
 
 

@@ -22,7 +22,8 @@ from tightrope.cli.sample import SampleAnswer
 from tightrope.cli.verify import VerifyAnswer
 from tightrope.errors import InputError
 from tightrope.io.coding import from_text, read_document, to_text
-from tightrope.io.results import Interval, ManifestDocument, PolicyDocument, ResultDocument
+from tightrope.io.output import ManifestDocument
+from tightrope.io.results import Interval, PolicyDocument, ResultDocument
 from tightrope.learning.online.run import OnlineRecord
 
 ROOT = Path(__file__).parent.parent

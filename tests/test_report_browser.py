@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from browser import Browser, browser
+from online_cases import two_coins
 from report_cases import copy_stored
 from tightrope.io.results import read_result
+from tightrope.problem import Problem
 from tightrope.report.draw_regions import pairs_of
 from tightrope.report.page import page
 from tightrope.report.policy_map import MapVariable, PolicyMap
@@ -184,6 +187,37 @@ def policy_state(chromium: Browser) -> Any:
              says: document.getElementById('policy-map').getAttribute('aria-label'),
              actions: [...document.querySelectorAll('#policy-legend li')].map((t) => t.textContent)})"""
     )
+
+
+def test_the_slider_moves_the_value(chromium: Browser, tmp_path: Path) -> None:
+    """One toss of p, then perhaps one of q: the value of the robust policy is p, that of the given one q."""
+    model = two_coins()
+    problem = Problem(model, 'Pmax=? [ F "goal" ]')
+    data = [[(0, "first", 1 + (i % 4 == 0))] for i in range(80)]
+    data += [[(0, "second", 1 + (i % 4 != 0))] for i in range(80)]
+    learned = tr.learn(problem, data, delta=0.1, policy={0: "second"}, sets="parameter")
+    chromium.open(learned.report(tmp_path / "page.html"), 390)
+    slider, says = (
+        "document.querySelector('.whatif input')",
+        "document.getElementById('whatif-says').textContent",
+    )
+    texts = []
+    for end in ("min", "max"):
+        chromium.evaluate(f"{slider}.value = {slider}.{end}; {slider}.dispatchEvent(new Event('input')); 0")
+        texts.append(chromium.evaluate(says))
+    q = learned.parameters["q"]
+    given = f"of the given policy {(q.lower + q.upper) / 2:.4g}"
+    assert texts[0].startswith(
+        f"p = 0, outside of its certified interval: probability of the robust policy 0, {given}"
+    )
+    assert "p = 1, outside of its certified interval: probability of the robust policy 1, of" in texts[1]
+    assert "The given policy would be better there" in texts[0] and "The robust policy has 0." in texts[1]
+    box = "document.querySelector('.whatif select')"
+    chromium.evaluate(f"{box}.value = 1; {box}.dispatchEvent(new Event('change')); 0")
+    assert chromium.evaluate(says).startswith("q = 0.2") and "inside its certified" in chromium.evaluate(says)
+    assert chromium.evaluate("document.querySelectorAll('#whatif-map .curve, #whatif-map .band').length") == 3
+    assert chromium.evaluate("document.documentElement.scrollWidth") == 390
+    assert chromium.problems() == []
 
 
 def test_the_policy_is_drawn_over_the_variables_that_are_chosen(

@@ -11,6 +11,7 @@ very model; where that is not possible, it is to be given.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from tightrope.errors import InputError, Location, TightropeError
+from tightrope.errors import InputError, Location, ReadingWarning, TightropeError
 from tightrope.io.output import path_of
 from tightrope.io.results import (
     Interval,
@@ -36,7 +37,9 @@ from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.record import Facts
+from tightrope.problem import Problem
 from tightrope.report.policy_map import PolicyMap
+from tightrope.report.what_if import TOO_LARGE, WhatIf, is_too_large, what_if
 from tightrope.report.write import load_policies
 
 
@@ -188,6 +191,27 @@ class SavedResult(Result):
 
     def _policy_map(self) -> PolicyMap | None:
         return load_policies(self._document())
+
+    def _what_if(self) -> WhatIf:
+        facts, options = self.document.model, self.document.options
+        if is_too_large(facts.transitions):
+            return WhatIf(remark=TOO_LARGE)
+        words = {
+            name: given
+            for name in ("discount", "terminal_reward")
+            if not isinstance(given := getattr(options, name), UnsetType)
+        }
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ReadingWarning)
+                problem = Problem(self.model, self.document.question, const=facts.constants, **words)
+            files = self.outcome.files
+            listed = [] if isinstance(files, UnsetType) else files
+            given = any(file.endswith("given-policy.json") for file in listed)
+            policies = {name: self._read(name) for name in ("robust", *(["given"] if given else []))}
+        except TightropeError as error:
+            return WhatIf(remark=f"left out: {error}")
+        return what_if(problem, policies, self.parameters)
 
     def __eq__(self, other: object) -> bool:
         """Whether the same is said of both: numbers, ledger, notes; not how long it took."""

@@ -49,6 +49,7 @@ def demo(
     from tightrope.learning.result_files import RESULT, Setting, document, fill_results, regions_beside
     from tightrope.problem import Problem
     from tightrope.report.write import write_report
+    from tightrope.saved import load_result
     from tightrope.solver.solve import solve
 
     # Coupled sets gain little on this model, and would take longer than all others together.
@@ -131,7 +132,7 @@ def demo(
             (folder / results_at.name).mkdir()
             fill_results(folder / results_at.name, ordered, content, progress=progress)
         progress("write: the report")
-        write_report(results_at, report, certificate=certificate)
+        write_report(results_at, report, certificate=certificate, what_if=load_result(results_at)._what_if)
     if not json:
         typer.echo(
             f"report     {report}\n"

@@ -63,6 +63,7 @@ def report(
     from tightrope.io.output import refuse_same
     from tightrope.io.plans import plan_file
     from tightrope.report.write import refuse_beside_plans, write_report
+    from tightrope.saved import load_result
 
     others = beside or []
     refuse_same((output, picture))
@@ -75,7 +76,16 @@ def report(
             check_figures(figures, overwrite)
         if picture is not None:
             check_picture(picture, overwrite)
-    written = [write_report(result, output, beside=others, certificate=certificate, overwrite=overwrite)]
+    written = [
+        write_report(
+            result,
+            output,
+            beside=others,
+            certificate=certificate,
+            overwrite=overwrite,
+            what_if=lambda: load_result(result)._what_if(),
+        )
+    ]
     if figures is not None:
         written += write_figures(result, figures, beside=others, overwrite=overwrite)
     if picture is not None:

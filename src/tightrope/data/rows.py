@@ -497,6 +497,15 @@ class ValueMap:
         return self.names is not None and "" in self.names
 
     @property
+    def calls(self) -> dict[str, str]:
+        """What the log calls values that are numbers in the model, by these."""
+        calls: dict[str, list[str]] = {}
+        for name, value in (self.names or {}).items():
+            if name and not _is_number(name) and _is_number(value):
+                calls.setdefault(value, []).append(name)
+        return {value: " / ".join(names) for value, names in calls.items()}
+
+    @property
     def text(self) -> str:
         """As the user would write it."""
         if self.names is not None:
@@ -541,6 +550,14 @@ def time_format_of(tables: Sequence[tuple[DataTable, str]]) -> str | None:
         return None
     columns = (chunk.columns[name] for table, name in tables for chunk in table.chunks((name,), lambda: None))
     return find_date_form(columns, name, first.path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def plain_text(value: Any) -> str:

@@ -83,19 +83,33 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
+import msgspec
+
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.coding import from_text, to_plain
-from tightrope.io.results import MANIFEST_FORMAT, MANIFEST_VERSION, ManifestDocument
 from tightrope.model.policy_file import POLICY_FORMATS
 from tightrope.numerics.machine import lock, open_folder
 
 MANIFEST = "tightrope-manifest.json"
+MANIFEST_FORMAT = "tightrope manifest"
+MANIFEST_VERSION = 1
 
 TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
 """The names under which files are written before they take their place."""
 
 Digests = Mapping[str, str | None]
+
+
+class ManifestDocument(msgspec.Struct, kw_only=True, frozen=True):
+    """Which files of a directory are tightrope's, with their SHA-256."""
+
+    format: str = MANIFEST_FORMAT
+    version: int = MANIFEST_VERSION
+    kind: str
+    files: dict[str, str | None]
+    added: dict[str, str | None]
+    replacing: dict[str, str | None]
 
 
 @dataclass(frozen=True)

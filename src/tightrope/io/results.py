@@ -507,7 +507,7 @@ class KeptFacts(msgspec.Struct, frozen=True):
 
 
 class ReadingFacts(msgspec.Struct, kw_only=True, frozen=True):
-    """How a log was read."""
+    """How a log was read; `names`: what the log calls values of the model's variables."""
 
     rows: int
     read_as: list[str]
@@ -515,6 +515,7 @@ class ReadingFacts(msgspec.Struct, kw_only=True, frozen=True):
     dropped: dict[str, int]
     censored: list[str]
     kept: KeptFacts | UnsetType = UNSET
+    names: dict[str, dict[str, str]] | UnsetType = UNSET
 
 
 class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
@@ -529,6 +530,7 @@ class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
     dropped: dict[str, int] | UnsetType = UNSET
     censored: list[str] | UnsetType = UNSET
     kept: KeptFacts | UnsetType = UNSET
+    names: dict[str, dict[str, str]] | UnsetType = UNSET
     sampled: dict[str, Any] | UnsetType = UNSET
     source: str | UnsetType = UNSET
     seed: int | UnsetType | None = UNSET
@@ -562,6 +564,8 @@ class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
     return_range: tuple[float, float] | UnsetType = UNSET
     effort: str | UnsetType = UNSET
     prior: list[str] | UnsetType = UNSET
+    discount: float | UnsetType = UNSET
+    terminal_reward: str | UnsetType = UNSET
 
 
 class TruthFacts(msgspec.Struct, frozen=True):
@@ -806,9 +810,6 @@ def read_result(path: str | Path) -> ResultDocument:
 DRAWS_FORMAT = "tightrope draws"
 DRAWS_VERSION = 1
 
-MANIFEST_FORMAT = "tightrope manifest"
-MANIFEST_VERSION = 1
-
 
 class CertifiedFacts(msgspec.Struct, kw_only=True, frozen=True):
     """What the policy of a file attains, and what it speaks of."""
@@ -887,14 +888,3 @@ class DrawsDocument(msgspec.Struct, kw_only=True, frozen=True):
     model: str | None = None
     planned_from: str | None = None
     draws: list[SignatureDraws]
-
-
-class ManifestDocument(msgspec.Struct, kw_only=True, frozen=True):
-    """Which files of a directory are tightrope's, with their SHA-256 (`tightrope.io.output`)."""
-
-    format: str = MANIFEST_FORMAT
-    version: int = MANIFEST_VERSION
-    kind: str
-    files: dict[str, str | None]
-    added: dict[str, str | None]
-    replacing: dict[str, str | None]

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
     from tightrope.report.policy_map import PolicyMap
+    from tightrope.report.what_if import WhatIf
 
 TriedSets = tuple[str, str, Interval, float, str]
 """(kind of sets that was tried, whose value, its interval, seconds, why)."""
@@ -298,7 +299,12 @@ class Result(Record):
         """
         from tightrope.report.write import write_page
 
-        return write_page(self._document(shapes=True), self._policy_map(), path_of(path), overwrite)
+        target, run = path_of(path), self._document(shapes=True)
+        return write_page(run, self._policy_map(), target, overwrite, self._what_if())
+
+    @abstractmethod
+    def _what_if(self) -> WhatIf:
+        """What the policies would be worth if a parameter were known; no guarantee."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -591,6 +597,14 @@ class LearningResult(Result):
         save_result(self, place, source=source, exports=exports)
         return place
 
+    def _what_if(self) -> WhatIf:
+        from tightrope.report.what_if import what_if
+
+        policies = {"robust": self.policy}
+        if self.value is not None and self.value is not self.robust:
+            policies["given"] = self.value.policy
+        return what_if(self.problem, policies, self.parameters)
+
     def _document(self, shapes: bool = False) -> ResultDocument:
         from tightrope.learning.result_files import result_document
 
@@ -599,7 +613,10 @@ class LearningResult(Result):
     def _policy_map(self) -> PolicyMap | None:
         from tightrope.report.policy_map import map_policies
 
-        return map_policies({"robust": self.policy, "optimistic": self.optimistic.policy})
+        policies = {"robust": self.policy, "optimistic": self.optimistic.policy}
+        if self.value is not None and self.value is not self.robust:
+            policies["given"] = self.value.policy
+        return map_policies(policies)
 
     def to_arrow(self) -> Any:
         """A pyarrow table, a row per state: what is certified under the robust policy, and what it does.

@@ -3,6 +3,7 @@
     result.json               everything a report needs (`tightrope.io.results`)
     robust-policy.json        the policy with the best guarantee
     optimistic-policy.json    the policy that is best if nature is kind
+    given-policy.json         the policy that was given, such as today's
     robust-controller.json    in their place where the property is temporal: policies with memory, small ones
     robust-controller.dot …   as graphs, too
 
@@ -78,7 +79,7 @@ from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.prism.properties.resolve import with_letters
+from tightrope.prism.properties.resolve import PropertyOptions, with_letters
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
@@ -192,7 +193,7 @@ def document(
         maximises=results[0].objective.maximises,
         delta=setting.delta,
         data=_data(counts, setting),
-        options=_options(options),
+        options=_options(options, results[0].problem.query.options),
         policy=setting.policy,
         truth=None if setting.truth is None else TruthFacts(dict(setting.truth), setting.true_value),
         expressions=ExpressionTexts(
@@ -254,7 +255,7 @@ def _data(counts: Counts | None, setting: Setting) -> DataFacts:
     return from_plain(to_plain(facts), DataFacts)
 
 
-def _options(options: LearnOptions) -> OptionFacts:
+def _options(options: LearnOptions, reading: PropertyOptions) -> OptionFacts:
     return OptionFacts(
         region=options.region.value if options.region else None,
         sets=options.sets.value if options.sets else None,
@@ -274,6 +275,8 @@ def _options(options: LearnOptions) -> OptionFacts:
         return_range=UNSET if options.return_range is None else options.return_range,
         effort=UNSET if options.effort is Effort.NORMAL else options.effort.value,
         prior=[prior.text for prior in options.prior] or UNSET,
+        discount=UNSET if reading.discount is None else reading.discount,
+        terminal_reward=UNSET if reading.terminal_reward is None else reading.terminal_reward,
     )
 
 
@@ -351,9 +354,13 @@ class Exported:
 
 
 def export_policies(result: LearningResult) -> Iterator[Exported]:
-    """The robust and the optimistic policy."""
+    """The robust and the optimistic policy, and the given one where there is one."""
     yield robust_policy(result)
     yield _optimistic(result)
+    value = result.value
+    if value is not None and value is not result.robust and result.problem.lift is None:
+        status = Status.CERTIFIED if value.is_close else Status.PRECISION_LIMIT
+        yield Exported("given", value.policy, value.interval, status)
 
 
 def robust_policy(result: LearningResult) -> Exported:

@@ -65,6 +65,119 @@
     panel.addEventListener("pointerleave", () => { cross.replaceChildren(); hide(); });
   }
 
+  function make(name, attributes, text) {
+    const made = document.createElementNS(space, name);
+    for (const [k, v] of Object.entries(attributes)) made.setAttribute(k, v);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+  function entry(text, ...marks) {
+    const item = document.createElement("li"), swatch = make("svg", { class: "swatch", viewBox: "0 0 20 14", "aria-hidden": "true" });
+    swatch.append(...marks);
+    item.append(swatch, text);
+    return item;
+  }
+  function select(text, options, current, change) {
+    const label = document.createElement("label"), box = document.createElement("select");
+    label.append(text, box);
+    for (const [value, shown] of options) {
+      const option = document.createElement("option");
+      option.value = value; option.textContent = shown; option.selected = value === current;
+      box.append(option);
+    }
+    box.addEventListener("change", () => { change(Number(box.value)); });
+    return label;
+  }
+
+  // --- what if: values over one parameter, from a grid ------------------------------------------
+
+  const grid = document.getElementById("whatif-data");
+  if (grid) {
+    const facts = JSON.parse(grid.textContent), map = document.getElementById("whatif-map");
+    const says = document.getElementById("whatif-says"), place = document.querySelector(".whatif");
+    const W = 640, H = 250, L = 72, R = 14, T = 10, B = 66;
+    const strokes = ["var(--rectangular)", "var(--tied)"], dashes = ["", "7 4"];
+    const digits = (v) => String(Number(v.toPrecision(4))).replace("-", "−");
+    const word = (v) => v === null ? "no value" : v === "inf" ? "∞" : digits(v);
+    let curve, slider;
+    const finite = () => Object.values(curve.values).flat().filter((v) => typeof v === "number");
+    const ends = () => {
+      const all = facts.guarantee === null ? finite() : [...finite(), facts.guarantee];
+      const low = Math.min(...all), high = Math.max(...all), room = (high - low || Math.abs(high) || 1) * 0.08;
+      return [low - room, high + room];
+    };
+    const across = (v) => L + (v - curve.grid[0]) / (curve.grid.at(-1) - curve.grid[0]) * (W - L - R);
+    const up = (v, [low, high]) => T + (high - v) / (high - low) * (H - T - B);
+
+    function tell() {
+      const i = Number(slider.value), x = curve.grid[i], span = ends(), parts = [], marks = [];
+      Object.entries(curve.values).forEach(([name, column], k) => {
+        parts.push(`the ${name} policy ${word(column[i])}`);
+        if (typeof column[i] === "number")
+          marks.push(make("circle", { class: "now", cx: across(x), cy: up(column[i], span), r: 5, fill: strokes[k] }));
+      });
+      const inside = x >= curve.low && x <= curve.high ? "inside" : "outside of";
+      const { robust, given } = curve.values;
+      let gain = "";
+      if (given && typeof robust[i] === "number" && typeof given[i] === "number") {
+        const more = facts.maximises ? robust[i] - given[i] : given[i] - robust[i];
+        const much = digits(Math.abs(more)), kind = facts.maximises ? "more" : "less";
+        gain = Math.abs(more) < 1e-6 ? " Both are worth the same there."
+          : more > 0 ? ` The robust policy has ${much} ${kind}.` : ` The given policy would be better there, by ${much}.`;
+      }
+      says.textContent = `${curve.name} = ${digits(x)}, ${inside} its certified interval: ${facts.quantity} of ${parts.join(", of ")}.${gain}`;
+      slider.setAttribute("aria-valuetext", says.textContent);
+      map.querySelector(".marks").replaceChildren(
+        make("line", { class: "now", x1: across(x), x2: across(x), y1: T, y2: H - B, stroke: "var(--ink)", "stroke-width": 1.2 }), ...marks);
+    }
+    function plot() {
+      const span = ends(), parts = [], bottom = H - B;
+      map.setAttribute("viewBox", `0 0 ${W} ${H}`);
+      const left = across(Math.max(curve.low, curve.grid[0])), right = across(Math.min(curve.high, curve.grid.at(-1)));
+      parts.push(make("rect", { class: "band", x: left, y: T, width: Math.max(right - left, 1.5), height: bottom - T, fill: "var(--rectangular)", "fill-opacity": 0.16 }));
+      parts.push(make("path", { d: `M${L} ${T}V${bottom}H${W - R}`, fill: "none", stroke: "var(--line)" }));
+      for (let k = 0; k <= 4; k++) {
+        const v = span[0] + k / 4 * (span[1] - span[0]), x = curve.grid[0] + k / 4 * (curve.grid.at(-1) - curve.grid[0]);
+        parts.push(make("text", { class: "tick", x: L - 8, y: up(v, span) + 4, "text-anchor": "end" }, String(Number(v.toPrecision(3)))));
+        parts.push(make("text", { class: "tick", x: across(x), y: bottom + 22, "text-anchor": k ? k < 4 ? "middle" : "end" : "start" }, String(Number(x.toPrecision(3)))));
+      }
+      parts.push(make("text", { class: "label", x: (L + W - R) / 2, y: H - 10, "text-anchor": "middle" }, `${curve.name} (${facts.quantity} above it)`));
+      const key = [entry(`certified interval of ${curve.name}`, make("rect", { x: 1, y: 1, width: 18, height: 12, fill: "var(--rectangular)", "fill-opacity": 0.3 }))];
+      if (facts.guarantee !== null) {
+        const y = up(facts.guarantee, span);
+        parts.push(make("line", { x1: L, x2: W - R, y1: y, y2: y, stroke: "var(--truth)", "stroke-width": 1.2, "stroke-dasharray": "2 3" }));
+        key.push(entry("guarantee", make("line", { x1: 0, x2: 20, y1: 7, y2: 7, stroke: "var(--truth)", "stroke-width": 1.6, "stroke-dasharray": "2 3" })));
+      }
+      Object.entries(curve.values).forEach(([name, column], k) => {
+        let path = "";
+        column.forEach((v, i) => {
+          if (typeof v === "number") path += (typeof column[i - 1] === "number" ? "L" : "M") + across(curve.grid[i]).toFixed(1) + " " + up(v, span).toFixed(1);
+        });
+        const look = { fill: "none", stroke: strokes[k], "stroke-width": 2, "stroke-dasharray": dashes[k] };
+        parts.push(make("path", { class: "curve", d: path || "M0 0", ...look }));
+        key.push(entry(`${name} policy`, make("line", { x1: 0, x2: 20, y1: 7, y2: 7, ...look })));
+      });
+      map.replaceChildren(...parts, make("g", { class: "marks" }));
+      map.setAttribute("aria-label", `${facts.quantity} of ${Object.keys(curve.values).join(" and ")} policy over ${curve.name}`);
+      document.getElementById("whatif-legend").replaceChildren(...key);
+    }
+    function take(number) {
+      curve = facts.curves[number];
+      const middle = (curve.low + curve.high) / 2, label = document.createElement("label");
+      slider = document.createElement("input");
+      Object.assign(slider, { type: "range", min: 0, max: curve.grid.length - 1, step: 1 });
+      slider.value = curve.grid.reduce((best, x, i) => Math.abs(x - middle) < Math.abs(curve.grid[best] - middle) ? i : best, 0);
+      slider.addEventListener("input", tell);
+      label.className = "slide"; label.append(curve.name, slider);
+      const parts = facts.curves.length > 1
+        ? [select("parameter", facts.curves.map((one, i) => [i, one.name]), number, (v) => { take(v); })] : [];
+      place.replaceChildren(...parts, label);
+      plot();
+      tell();
+    }
+    take(0);
+  }
+
   // --- the policy as a heat map -----------------------------------------------------------------
 
   const source = document.getElementById("policy-data");
@@ -78,12 +191,6 @@
   const chosen = { policy: 0, x: data.axes[0], y: data.axes[1], fixed: {} };
   for (const [index, bin] of Object.entries(data.fixed)) chosen.fixed[index] = bin;
 
-  function make(name, attributes, text) {
-    const made = document.createElementNS(space, name);
-    for (const [k, v] of Object.entries(attributes)) made.setAttribute(k, v);
-    if (text !== undefined) made.textContent = text;
-    return made;
-  }
   function colour(action) {
     if (action < 8) return `var(--a${action})`;
     return `hsl(${(action * 137.5) % 360} 55% 55%)`;
@@ -149,25 +256,10 @@
     picture.replaceChildren(...marks, ...texts);
     const listed = [...used].sort((a, b) => a - b).map((action) => data.actions[action]);
     picture.setAttribute("aria-label", `${data.policies[chosen.policy]} policy over ${names[chosen.x]} and ${names[chosen.y]}: ${marks.length} cells; actions ${listed.join(", ")}`);
-    key.replaceChildren(...[...used].sort((a, b) => a - b).map((action) => {
-      const item = document.createElement("li"), swatch = make("svg", { class: "swatch", viewBox: "0 0 20 14", "aria-hidden": "true" });
-      swatch.append(make("rect", { x: 1, y: 1, width: 18, height: 12, fill: colour(action) }));
-      item.append(swatch, data.actions[action]);
-      return item;
-    }));
+    key.replaceChildren(...[...used].sort((a, b) => a - b).map((action) =>
+      entry(data.actions[action], make("rect", { x: 1, y: 1, width: 18, height: 12, fill: colour(action) }))));
   }
 
-  function select(text, options, current, change) {
-    const label = document.createElement("label"), box = document.createElement("select");
-    label.append(text, box);
-    for (const [value, shown] of options) {
-      const option = document.createElement("option");
-      option.value = value; option.textContent = shown; option.selected = value === current;
-      box.append(option);
-    }
-    box.addEventListener("change", () => { change(Number(box.value)); });
-    return label;
-  }
   function arrange() {
     const variables = names.map((name, i) => [i, name]);
     const parts = [];

@@ -17,6 +17,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from msgspec import UnsetType
 
 from tightrope import __version__
 from tightrope.io.coding import to_plain
@@ -40,7 +42,14 @@ from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
 from tightrope.report.draw_widths import EVENTS, WIDTHS, binding_remark, binding_table
 from tightrope.report.policy_map import PolicyMap, draw_policy
-from tightrope.report.statement import advice, explain_words, outcome_lines, statement
+from tightrope.report.statement import (
+    advice,
+    comparison_advice,
+    explain_words,
+    outcome_lines,
+    quantity,
+    statement,
+)
 from tightrope.report.style import (
     ACTIONS,
     BREAK,
@@ -57,7 +66,10 @@ from tightrope.report.style import (
     NumberTable,
     Picture,
     columns_within,
+    number,
 )
+from tightrope.report.what_if import WhatIf
+from tightrope.verdict import Word
 
 SPACE = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
@@ -177,22 +189,23 @@ PANELS = 6
 LINKS = (
     ("findings", "Findings"),
     ("decision", "Decision"),
+    ("whatif", "What if"),
     ("intervals", "Values"),
     ("policy", "Policy"),
     ("parameters", "Parameters"),
     ("widths", "Widths"),
     ("binding", "Data"),
     ("fit", "Fit"),
-    ("regions", "Regions"),
     ("timings", "Timings"),
     ("ledger", "Confidence budget"),
     ("words", "Words"),
+    ("regions", "Regions"),
     ("provenance", "Provenance"),
 )
 
 
-def page(run: ResultDocument, policies: PolicyMap | None) -> str:
-    """The whole document."""
+def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None = None) -> str:
+    """The whole document; `what_if` are the values of its slider."""
     style, script = asset("page.css"), asset("page.js")
     shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
     panels = _panels(run)
@@ -200,6 +213,7 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
     fit = fit_of(run)
     findings = fit.suspects if fit is not None and fit.is_doubt else ()
     drawn |= {"findings"} if findings else set()
+    drawn |= {"whatif"} if what_if is not None else set()
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(asset("page.html")).render(
@@ -217,6 +231,8 @@ def page(run: ResultDocument, policies: PolicyMap | None) -> str:
         evidence=evidence_words(run) if findings else "",
         intervals=_show(INTERVALS, run),
         policies=None if policies is None else _policy_data(policies),
+        what_if=what_if,
+        curves=None if what_if is None or not what_if.curves else _curves(run, what_if),
         panels=panels,
         pictures=[_show(picture, run) for picture in shown],
         has_events=EVENTS in shown,
@@ -301,9 +317,35 @@ def _facts(run: ResultDocument) -> list[tuple[str, str]]:
     ]
 
 
+def _script_data(facts: object) -> str:
+    """What the page's script reads: no text in it can end the element that it stands in."""
+    return json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
+
+
 def _policy_data(policies: PolicyMap) -> dict[str, str]:
-    data = json.dumps(policies.to_json(), separators=(",", ":")).replace("<", "\\u003c")
-    return {"data": data, "states": f"{policies.states:,}"}
+    return {"data": _script_data(policies.to_json()), "states": f"{policies.states:,}"}
+
+
+def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
+    """The values of the slider, and the words around them."""
+    bound = run.main.guarantee
+    facts = {
+        "quantity": quantity(run),
+        "maximises": run.maximises,
+        "guarantee": bound if math.isfinite(bound) and run.main.judged.word is Word.PROVED else None,
+        "curves": [
+            {
+                "name": curve.name,
+                "low": curve.interval.lower,
+                "high": curve.interval.upper,
+                "grid": curve.grid,
+                "values": curve.values,
+            }
+            for curve in what_if.curves
+        ],
+    }
+    held = ", ".join(f"{name} = {number(value)}" for name, value in (what_if.at or {}).items())
+    return {"data": _script_data(facts), "tables": what_if.tables(), "held": held}
 
 
 def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
@@ -341,6 +383,20 @@ def _provenance(run: ResultDocument) -> dict[str, str]:
     }
 
 
+def named_state(text: str, names: Mapping[str, Mapping[str, str]]) -> str:
+    """A state's text (`wear=2, age=1`) with values by what the log calls them.
+
+    >>> named_state("wear=2, age=1", {"wear": {"2": "worn"}})
+    'wear=worn, age=1'
+    """
+
+    def name(match: re.Match[str]) -> str:
+        variable, value = match.groups()
+        return f"{variable}={names.get(variable, {}).get(value, value)}"
+
+    return re.sub(r"\b(\w+)=(-?\w+)", name, text)
+
+
 MOST_STATES = 500
 """Rows of the table of states."""
 
@@ -351,6 +407,8 @@ def comparison_page(
     """The whole document; `facts` is what `compare` and `improve` answer, `policies` are those of today and
     the new one."""
     style, maps = asset("page.css"), None
+    names = {} if isinstance(facts.data.names, UnsetType) else facts.data.names
+    policies = None if policies is None else policies.calling(names)
     if policies is not None:
         with PAGE.style():
             figure = Figure(figsize=(PAGE.width, 3.4), layout="constrained")
@@ -364,7 +422,13 @@ def comparison_page(
         return interval_text(one.lower, one.upper, 5)
 
     changes = [
-        (one.state, one.today, one.new, f"{one.visits:,}", "" if one.share is None else f"{one.share:.1%}")
+        (
+            named_state(one.state, names),
+            one.today,
+            one.new,
+            f"{one.visits:,}",
+            "" if one.share is None else f"{one.share:.1%}",
+        )
         for one in facts.changes[:MOST_STATES]
     ]
     return environment.from_string(asset("comparison.html")).render(
@@ -373,6 +437,7 @@ def comparison_page(
         rules=content_rules(style),
         facts=facts,
         headline=headline,
+        advice=comparison_advice(facts, about["property"]),
         candidates=[(one.name, interval(one.difference), interval(one.separate)) for one in facts.candidates],
         kept=[(one.text, interval(one.interval), one.holds) for one in facts.kept],
         changes=changes,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,16 @@ class PolicyMap:
     variables: tuple[MapVariable, ...]
     actions: tuple[str, ...]
     policies: dict[str, OffsetArray]
+
+    def calling(self, names: Mapping[str, Mapping[str, str]]) -> PolicyMap:
+        """The same with values by what the log calls them, where it has names for them."""
+        variables = tuple(
+            replace(v, labels=tuple(names[v.name].get(label, label) for label in v.labels))
+            if v.name in names
+            else v
+            for v in self.variables
+        )
+        return replace(self, variables=variables)
 
     @property
     def states(self) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from tightrope.errors import TightropeError
 from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
@@ -222,6 +223,51 @@ def best_case(run: ResultDocument, outcome: Outcome) -> str:
     return at_most(outcome.optimistic) if run.maximises else at_least(outcome.optimistic)
 
 
+def saving(text: str, maximises: bool, gain: float) -> str:
+    """A difference of at least `gain` > 0 in the unit of the property: runs of a thousand, or its reward."""
+    if text.lstrip().startswith("P"):
+        runs, event = 1000.0 * gain, _about(text).removeprefix(" of ")
+        whole = f"{math.floor(runs):,}" if runs >= 1 else at_least(runs, 2)
+        more = "more" if maximises else "fewer"
+        return f"on average {whole} {more} of 1,000 runs" + (f" with {event}" if event else "")
+    return f"on average {at_least(gain)} {'gained' if maximises else 'saved'}{_about(text)}"
+
+
+def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
+    """The same for the page of `compare` and `improve`."""
+    proved, gain = facts.verdict is Word.PROVED, facts.improvement
+    if not proved:
+        do = "Change nothing on the strength of this page yet: not all that it rests on is known to hold."
+        if facts.verdict is Word.CONTRADICTED:
+            do = "Change nothing on the strength of this page: the data contradict the model. Mend the model."
+    elif gain > 0:
+        do = f"Use {facts.policy} instead of {facts.baseline}. {facts.sentence}"
+    else:
+        do = facts.sentence
+    lines = [("What to do", do)]
+    if proved and gain > 0:
+        saved = saving(question, facts.difference.lower > 0, gain)
+        lines.append(("Against today", f"Better by at least {at_least(gain)}: {saved}."))
+    steps = facts.data.rows
+    if steps and facts.difference.upper > facts.difference.lower:
+        lines.append(("Data for half the width", _more_data(steps, "rows", "tightrope plan --improve")))
+    if facts.assumptions:
+        frail = min(facts.assumptions, key=lambda one: _FRAIL[one.kept])
+        lines.append(("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."))
+    lines.append(("When to look again", LOOK_AGAIN))
+    return lines
+
+
+LOOK_AGAIN = "When the data have doubled, or when tightrope watch raises an alarm, whichever comes first."
+
+
+def _more_data(steps: int, unit: str, command: str) -> str:
+    return (
+        f"About {3 * steps:,} {unit} more, four times as many in all: widths shrink with the root of the "
+        f"data. This is a rule of thumb; {command} forecasts it for this model."
+    )
+
+
 _FRAIL = {Kept.NO: 0, Kept.UNKNOWN: 1, Kept.STATED: 2, Kept.YES: 3}
 """Assumptions from the frailest to the firmest."""
 
@@ -248,7 +294,8 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
         gain = low - main.value.upper if run.maximises else main.value.lower - high
         today = f"The given policy lies in {interval_text(main.value.lower, main.value.upper)}"
         better = (
-            f"so the robust one is better by at least {at_least(gain)}"
+            f"so the robust one is better by at least {at_least(gain)} "
+            f"({saving(run.question, run.maximises, gain)})"
             if gain > 0
             else "and the two intervals overlap, so which one is better is not decided here"
         )
@@ -258,16 +305,11 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
         lines.append(("Against today", missing))
     steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
     if steps and width > 1e-3 * abs(main.robust_policy.upper):
-        more = (
-            f"About {3 * steps:,} steps more, four times as many in all: widths shrink with the root of the "
-            "data. This is a rule of thumb; tightrope plan forecasts it for this model."
-        )
-        lines.append(("Data for half the width", more))
+        lines.append(("Data for half the width", _more_data(steps, "steps", "tightrope plan")))
     if main.assumptions:
         frail = min(main.assumptions, key=lambda one: _FRAIL[one.kept])
         lines.append(("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."))
-    again = "When the data have doubled, or when tightrope watch raises an alarm, whichever comes first."
-    lines.append(("When to look again", again))
+    lines.append(("When to look again", LOOK_AGAIN))
     return lines
 
 
@@ -358,7 +400,7 @@ def _assumption(outcome: Outcome) -> str:
     if line is None:
         return f"{right} Nothing is recorded about how the data must have been collected."
     kind, _, words = line.removeprefix("assumes ").partition(": ")
-    needed = f"Of the data the guarantee needs ({kind}): {words}." if words else f"{kind.capitalize()}."
+    needed = f"The guarantee needs this of the data ({kind}): {words}." if words else f"{kind.capitalize()}."
     return f"{right} {needed}"
 
 

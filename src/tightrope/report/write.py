@@ -8,7 +8,7 @@ Reports are pages, pictures files for papers (PDF) and pages (PNG, SVG):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -39,6 +39,7 @@ from tightrope.report.plan_page import answer_page, plan_page
 from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
 from tightrope.report.statement import statement
 from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figure
+from tightrope.report.what_if import WhatIf
 
 REPORT = "report.html"
 
@@ -73,11 +74,12 @@ def load_policies(run: ResultDocument) -> PolicyMap | None:
     written = run.main.files
     if run.file is None or isinstance(written, UnsetType):
         return None
-    for name in ("robust", "optimistic"):
+    for name in ("robust", "optimistic", "given"):
         listed = next((file for file in written if file.endswith(f"{name}-policy.json")), None)
         if listed is not None and (run.file.parent / listed).is_file():
             files[name] = run.file.parent / listed
-    return read_policy_map(files) if files else None
+    policies, names = read_policy_map(files) if files else None, run.data.names
+    return policies if policies is None or isinstance(names, UnsetType) else policies.calling(names)
 
 
 def write_report(
@@ -87,10 +89,12 @@ def write_report(
     beside: Sequence[str | Path] = (),
     certificate: str | Path | None = None,
     overwrite: bool = False,
+    what_if: Callable[[], WhatIf] | None = None,
 ) -> Path:
     """Write the report of a result or a plan; its path, `report.html` beside it if none is given.
 
-    A file that exists and is no report of ours is refused first, unless `overwrite` is set.
+    `what_if` computes the values of a result's slider: the page has none without it. A file that exists and
+    is no report of ours is refused first, unless `overwrite` is set.
     """
     claimed = None if output is None else _claim(Path(output), overwrite)
     planned = plan_file(result) or answer_file(result) or comparison_file(result)
@@ -113,7 +117,8 @@ def write_report(
     assert run.file is not None
     target = run.file.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
-    return _write(page(run, load_policies(run)), target, alone, overwrite)
+    values = None if what_if is None else what_if()
+    return _write(page(run, load_policies(run), values), target, alone, overwrite)
 
 
 def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
@@ -126,11 +131,15 @@ def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
 
 
 def write_page(
-    run: ResultDocument, policies: PolicyMap | None, target: Path, overwrite: bool = False
+    run: ResultDocument,
+    policies: PolicyMap | None,
+    target: Path,
+    overwrite: bool = False,
+    what_if: WhatIf | None = None,
 ) -> Path:
     """Write the report of a run in memory."""
     alone = _claim(target, overwrite)
-    return _write(page(run, policies), target, alone, overwrite)
+    return _write(page(run, policies, what_if), target, alone, overwrite)
 
 
 def _write(text: str, target: Path, alone: OutputFile | None, overwrite: bool) -> Path:

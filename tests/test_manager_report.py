@@ -1,0 +1,122 @@
+"""What a report says to those who decide: names instead of codes, what is saved, and values on a grid."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tightrope as tr
+from tightrope.cli.app import run
+from tightrope.report.page import named_state
+from tightrope.report.statement import saving
+from tightrope.report.what_if import what_if
+
+PUMP = """mdp
+const double p;
+const double q;
+module pump
+  wear : [0..3] init 0;
+  [run] wear<2 -> p:(wear'=wear+1) + (1-p):(wear'=wear);
+  [run] wear=2 -> q:(wear'=3) + (1-q):(wear'=2);
+  [service] wear>0 & wear<3 -> (wear'=0);
+  [broken] wear=3 -> (wear'=3);
+endmodule
+label "failed" = wear=3;
+"""
+ASKED = 'Pmin=? [ F<=30 "failed" ]'
+NAMES = {"0": "new", "1": "used", "2": "worn / old", "3": "failed"}
+ROWS = {
+    ("new", "run"): {"new": 180, "used": 20},
+    ("used", "run"): {"used": 180, "worn": 20},
+    ("worn", "run"): {"old": 80, "failed": 120},
+    ("old", "service"): {"new": 50},
+}
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A result of a log with names, beside today's policy, which never services."""
+    folder = tmp_path_factory.mktemp("pump")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        _learn()
+        yield folder / "run"
+
+
+def _learn() -> None:
+    Path("pump.prism").write_text(PUMP)
+    lines = [
+        f"{state},{action},{after},{count}"
+        for (state, action), row in ROWS.items()
+        for after, count in row.items()
+    ]
+    Path("counts.csv").write_text("\n".join(["wear,action,wear',count", *lines, ""]))
+    model = tr.load("pump.prism", params={"p": (0.01, 0.5), "q": (0.01, 0.9)})
+    tr.Policy(model, {"wear=1": "run", "wear=2": "run"}).save("today.json")
+    names = "wear: new=0, used=1, worn=2, old=2, failed=3"
+    words = ["--param", "p=0.01:0.5,q=0.01:0.9", "--prop", ASKED, "--delta", "0.05", "--design", "fixed"]
+    words += ["--ends", "complete"]
+    words += ["--map", names, "--policy", "today.json", "-o", "run", "--sets", "parameter"]
+    assert run(["learn", "pump.prism", "--data", "counts.csv", *words]) == 0
+
+
+@pytest.mark.usefixtures("empty_pictures")
+def test_the_page_has_names_and_what_is_saved(learned: Path) -> None:
+    document = json.loads((learned / "result.json").read_text())
+    assert document["data"]["names"] == {"wear": NAMES}
+    assert run(["report", "run"]) == 0
+    page = (learned / "report.html").read_text()
+    shown = json.loads(page.split('id="policy-data">')[1].split("</script>")[0])
+    assert shown["variables"][0]["labels"] == ["used", "worn / old"]
+    assert shown["policies"] == ["robust", "optimistic", "given"]
+    main = document["results"][-1]
+    gain = main["value"]["lower"] - main["robust_policy"]["upper"]
+    assert gain > 0.3
+    assert f"on average {math.floor(1000 * gain):,} fewer of 1,000 runs with reaching “failed”" in page
+    assert page.index('id="whatif"') < page.index('id="intervals"') < page.index('id="regions"')
+
+
+def test_values_on_the_grid_are_those_of_the_policies(learned: Path) -> None:
+    saved = tr.load_result(learned)
+    found = saved._what_if()
+    assert {curve.name for curve in found.curves} == {"p", "q"} and found.at is not None
+    for curve in found.curves:
+        known = saved.parameters[curve.name]
+        assert curve.grid[0] == 0.01 and {known.lower, known.upper} <= set(curve.grid)
+        for i in (0, len(curve.grid) // 2, -1):
+            point = {**found.at, curve.name: curve.grid[i]}
+            for name, policy in (("robust", saved.policy), ("given", tr.Policy(saved.model, "today.json"))):
+                exact = tr.solve(saved.model.instantiate(point), ASKED, policy=policy, precision=1e-9)
+                assert curve.values[name][i] == pytest.approx(float(exact.lower[0]), rel=2e-5)
+    first = found.curves[0]
+    assert first.effect == max(curve.effect for curve in found.curves) > 0
+    (learned.parent / "pump.prism").unlink()
+    assert tr.load_result(learned)._what_if().remark.startswith("left out: ")
+
+
+def test_constraints_bound_how_far_a_parameter_moves() -> None:
+    box = tr.Parameters.box(p=(0, 1), q=(0, 1), where="p + q <= 1")
+    p, q = box.symbols()
+    rows = [(0, "toss", {1: p, 2: q, 0: 1 - p - q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    problem = tr.build_from_rows(rows, box, labels={"won": [1]}).problem('Pmax=? [ F<=1 "won" ]')
+    policy = tr.solve(problem.at(p=0.2, q=0.2)).policy
+    far = {"p": tr.Interval(0.4, 0.9), "q": tr.Interval(0.4, 0.8)}  # its middle is outside of the domain
+    found = what_if(problem, {"robust": policy}, far)
+    assert found.at is not None and sum(found.at.values()) <= 1
+    (p_curve,) = [curve for curve in found.curves if curve.name == "p"]
+    assert p_curve.grid[-1] == pytest.approx(1 - found.at["q"])
+    assert p_curve.values["robust"] == pytest.approx(p_curve.grid, abs=1e-5)
+
+
+def test_what_is_saved_is_said_in_the_unit_of_the_property() -> None:
+    assert (
+        saving('Pmax=? [ F "goal" ]', True, 0.0548) == "on average 54 more of 1,000 runs with reaching “goal”"
+    )
+    assert saving('Pmin=? [ F "hit" ]', False, 2e-5).startswith("on average 0.02 fewer of 1,000 runs")
+    cost = saving('R{"euro"}min=? [ F "done" ]', False, 12.5)
+    assert cost == "on average 12.5 saved (“euro”) until reaching “done”"
+    assert named_state("wear=2, x=1", {"wear": {"2": "worn"}}) == "wear=worn, x=1"

@@ -5,12 +5,12 @@
 
 It shares no code with tightrope, needs no package, and calculates in exact rationals, logarithms being
 enclosed by rational series: for small models. It reads certificates of values, over a whole domain, and
-learned ones by intervals of events or transitions, L1 balls, a likelihood, or intervals and a likelihood
-together, with tied, expression or rectangular sets. Exit code 0 means that every claim of every file is
-proved, 1 that one is not, or that the data contradict the model, 2 that a file is no certificate, 3 that it
-is one which this checker does not read: coupled proofs, slabs, ellipsoids, quotients, costs or returns that
-were seen, or more work than it does. It compares nothing with a model or data: what it proves is about the
-problem written in the file.
+learned ones by intervals of events or transitions, L1 balls, a likelihood, a slab, or intervals with either
+of the last two, with tied, expression or rectangular sets. Exit code 0 means that every claim of every file
+is proved, 1 that one is not, or that the data contradict the model, 2 that a file is no certificate, 3 that
+it is one which this checker does not read: coupled proofs, slabs of differences or of temporal formulas,
+ellipsoids, quotients, costs or returns that were seen, or more work than it does. It compares nothing with a
+model or data: what it proves is about the problem written in the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,24 @@ import zlib
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import comb, factorial, inf, isfinite, isnan, isqrt, log, nextafter, prod
+from math import (
+    ceil,
+    comb,
+    exp,
+    factorial,
+    floor,
+    frexp,
+    inf,
+    isfinite,
+    isnan,
+    isqrt,
+    ldexp,
+    log,
+    log2,
+    nextafter,
+    prod,
+    sqrt,
+)
 from typing import Any
 
 KINDS = ("UNTIL", "NEXT", "REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED", "AVERAGE", "TEMPORAL")
@@ -305,6 +322,18 @@ class Problem:
             share = [Fraction(given(weight, "")[c]) for c in span]
             require(abs(float(sum(share)) - 1) <= 2.0**-40, "the weights are no distribution")
             self.followed += [one / sum(share) for one in share]
+
+    def peek(self, claims: list[Any], arrays: dict[str, Any]) -> None:
+        """The weights of the given policy's choices, as the file has them: bets are placed on its value."""
+        self.given_weights: list[float] | None = None
+        for number, claim in enumerate(claims):
+            if isinstance(claim, dict) and claim.get("name") == "given policy":
+                own = Node(claim, f"claims.{number}.", dict(arrays), "name policy lower upper")
+                picked = own.integers("choice", self.states, most=self.choices - 1)
+                weight = own.reals("weight", self.choices, 0.0, 1.0)
+                if picked is not None:
+                    weight = [float(picked.count(c)) for c in range(self.choices)]
+                self.given_weights = weight
 
     def derive(self, hints: Any, arrays: dict[str, Any]) -> None:
         """The sets of a model over a domain, and the product of a temporal question."""
@@ -1123,7 +1152,8 @@ class Data:
         require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
         self._read_episodes(own)
         self._read_prior(own)
-        unread = self.first.startswith("slab") or self.first == "ellipsoid" or self.second.startswith("slab")
+        self.bets = self.first == "slab" or self.second.startswith("slab")
+        unread = self.first in ("ellipsoid", "slab of the difference")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )
@@ -1189,7 +1219,7 @@ class Data:
             result[t] += count
         return result
 
-    def assumes(self, planned: bool) -> list[str]:
+    def assumes(self, planned: bool, given_policy: bool) -> list[str]:
         if self.first in ("clopper-pearson", "hoeffding", "weissman"):
             words = "the visits of every event were fixed in advance, independently of outcomes"
             once = self.design == "trajectories" and not self.repeats and self.shared_by == "transitions"
@@ -1200,12 +1230,14 @@ class Data:
             if planned:
                 words = "the amount of data was fixed in advance"
         lines = [f"{words} (the data say: {self.design})"]
-        if self.likely:
+        if self.likely or self.bets:
             lines.append("batches were cut without looking at outcomes")
             if self.design == "adaptive" and self.planned is not None:
                 lines.append(f"{self.planned} episodes were planned before the first one")
             if self.prior:
                 lines.append("the prior was stated without looking at these data")
+            if self.bets and given_policy and not self.method.endswith("best"):
+                lines.append("the given policy, which is bet on, was not chosen by looking at these data")
         lines = [STATED[i] for i in self.stated] + lines
         if self.censored or not holds:
             lines.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
@@ -1545,6 +1577,661 @@ def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
     return result
 
 
+# Bets against parameters. Whatever they are, they are functions of earlier batches, and fair in integers.
+
+GRID = 2.0**-50
+NEVER = 1e150
+Moves = list[tuple[int, int, int, float]]
+"""(state, transition, successor, weight of its choice)."""
+
+
+def shortened(vector: list[float], bits: int) -> list[float]:
+    """Every component rounded to so many significant bits."""
+    parts = [frexp(value) for value in vector]
+    return [ldexp(round(ldexp(mantissa, bits)), exponent - bits) for mantissa, exponent in parts]
+
+
+def sparse_solved(rows: list[dict[int, float]], right: list[float]) -> list[float] | None:
+    """x of rows·x = right by elimination along the diagonal; None where that is 0."""
+    rows, right = [dict(row) for row in rows], list(right)
+    below: list[set[int]] = [set() for _ in rows]
+    for i, row in enumerate(rows):
+        for j in row:
+            below[j].add(i)
+    for i, row in enumerate(rows):
+        pivot = row.get(i, 0.0)
+        if pivot == 0.0 or not isfinite(pivot):
+            return None
+        for k in [k for k in below[i] if k > i]:
+            factor = rows[k].pop(i) / pivot
+            Work.spend(len(row))
+            right[k] -= factor * right[i]
+            for j, value in row.items():
+                if j > i:
+                    rows[k][j] = rows[k].get(j, 0.0) - factor * value
+                    below[j].add(k)
+    result = [0.0] * len(rows)
+    for i in reversed(range(len(rows))):
+        known = sum(value * result[j] for j, value in rows[i].items() if j > i)
+        result[i] = (right[i] - known) / rows[i][i]
+    return result
+
+
+class Question:
+    """How the value of a policy changes with the probabilities of transitions, in doubles."""
+
+    def __init__(self, problem: Problem):
+        self.problem, states = problem, range(problem.states)
+        self.rate = 1.0 if problem.discount is None else float(problem.discount)
+        self.earned = [float(r) for r in problem.rewards[0]]
+        target, allowed = problem.target, problem.allowed
+        self.fixed, self.value = [False] * len(states), [0.0] * len(states)
+        if target is not None and problem.kind == "UNTIL":
+            self.fixed = [target[s] or (allowed is not None and not allowed[s]) for s in states]
+            self.value = [float(target[s]) for s in states]
+        elif target is not None and problem.kind == "REACH_REWARD":
+            self.fixed = list(target)
+            self.value = [float(problem.terminal[s]) if target[s] else 0.0 for s in states]
+        self.sign = 1.0 if problem.agent == "MAX" else -1.0
+        earning = {s for s in states for c in problem.of_state[s] if self.earned[c] > 0}
+        self.decided = self.known(self.moves([1.0] * problem.choices), earning)
+        self.order = self._layers()
+
+    def moves(self, weight: list[float]) -> Moves:
+        problem, result = self.problem, Moves()
+        for s, span in enumerate(problem.of_state):
+            for c in span:
+                if weight[c] > 0:
+                    span_of = range(problem.transition_start[c], problem.transition_start[c + 1])
+                    result += [(s, t, problem.successor[t], weight[c]) for t in span_of]
+        return result
+
+    @property
+    def ends(self) -> list[int]:
+        until = self.problem.kind == "UNTIL"
+        return [s for s, held in enumerate(self.fixed) if held and (not until or self.value[s] > 0)]
+
+    def known(self, moves: Moves, earning: set[int]) -> tuple[list[bool], list[float]]:
+        """States whose value follows from the graph, with these values."""
+        kind = self.problem.kind
+        if kind == "DISCOUNTED":
+            return self.fixed, self.value
+        before: dict[int, list[int]] = {}
+        for s, _, after, _ in moves:
+            if not self.fixed[s]:
+                before.setdefault(after, []).append(s)
+        front = sorted(earning) if kind == "TOTAL" else self.ends
+        back = set(front)
+        for s in front:
+            for earlier in before.get(s, ()):
+                if earlier not in back:
+                    back.add(earlier)
+                    front.append(earlier)
+        held = [fixed or s not in back for s, fixed in enumerate(self.fixed)]
+        if kind != "REACH_REWARD":
+            return held, self.value
+        return held, [v if s in back or self.fixed[s] else NEVER for s, v in enumerate(self.value)]
+
+    def _layers(self) -> list[int] | None:
+        """States that are not decided, each behind all that it leads to; None where there are cycles."""
+        held, moves = self.decided[0], self.moves([1.0] * self.problem.choices)
+        left, before = [0] * self.problem.states, dict[int, list[int]]()
+        for s, _, after, _ in moves:
+            if not held[s]:
+                left[s] += 1
+                before.setdefault(after, []).append(s)
+        front = [s for s, number in enumerate(left) if number == 0]
+        for s in front:
+            for earlier in before.get(s, ()):
+                left[earlier] -= 1
+                if left[earlier] == 0:
+                    front.append(earlier)
+        return [s for s in front if not held[s]] if len(front) == self.problem.states else None
+
+    def gain(self, c: int, chance: list[float], values: list[float]) -> float:
+        problem = self.problem
+        span = range(problem.transition_start[c], problem.transition_start[c + 1])
+        Work.spend(len(span))
+        mean = sum((chance[t] * values[problem.successor[t]] for t in span), 0.0)
+        return self.earned[c] + self.rate * mean
+
+    def best(self, s: int, chance: list[float], values: list[float]) -> tuple[float, int]:
+        """The best gain, and the first choice that has it or nearly so."""
+        gains = [self.sign * self.gain(c, chance, values) for c in self.problem.of_state[s]]
+        best = max(gains)
+        first = next(i for i, g in enumerate(gains) if g >= best - 1e-9 * (1.0 + abs(best)))
+        return best, self.problem.of_state[s][first]
+
+    def best_policy(self, chance: list[float], begin: list[int] | None) -> list[int] | None:
+        problem, (held, value) = self.problem, self.decided
+        policy = [span[0] for span in problem.of_state]
+        if self.order is not None:
+            values = [v if h else 0.0 for h, v in zip(held, value, strict=True)]
+            for s in self.order:
+                best, policy[s] = self.best(s, chance, values)
+                values[s] = self.sign * best
+            return policy
+        policy = self._ending(policy) if begin is None else begin
+        for _ in range(200):
+            taken = set(policy)
+            weight = [float(c in taken) for c in range(problem.choices)]
+            chain = Chain(self, weight, chance, range(problem.states))
+            if chain.values is None:
+                return None
+            better = False
+            for s in range(problem.states):
+                best, first = self.best(s, chance, chain.values)
+                if not held[s] and best > self.sign * chain.values[s] + 1e-9 * (1.0 + abs(best)):
+                    policy, better = [*policy[:s], first, *policy[s + 1 :]], True
+            if not better:
+                break
+        return policy
+
+    def _ending(self, policy: list[int]) -> list[int]:
+        """From every state a choice on a shortest way to where values are decided."""
+        held = self.decided[0]
+        if not any(held):
+            return policy
+        moves = [move for move in self.moves([1.0] * self.problem.choices) if not held[move[0]]]
+        before: dict[int, set[int]] = {}
+        for s, _, after, _ in moves:
+            before.setdefault(after, set()).add(s)
+        total = self.problem.kind == "TOTAL"
+        front = [s for s, h in enumerate(held) if h] if total else self.ends
+        towards = dict.fromkeys(front, -1)
+        for s in front:
+            for earlier in sorted(before.get(s, ())):
+                if earlier not in towards:
+                    towards[earlier] = s
+                    front.append(earlier)
+        choice_of = {t: c for s in self.problem.of_state for c in s for t in self._span(c)}
+        policy = list(policy)
+        for s, t, after, _ in reversed(moves):
+            if towards.get(s) == after:
+                policy[s] = choice_of[t]
+        return policy
+
+    def _span(self, c: int) -> range:
+        return range(self.problem.transition_start[c], self.problem.transition_start[c + 1])
+
+    def phases(self) -> list[tuple[int, list[bool], list[float]]]:
+        """(backups, where the value is then set, to what)."""
+        problem, size = self.problem, self.problem.states
+        nowhere, zero = [False] * size, [0.0] * size
+        if problem.kind == "CUMULATIVE" or problem.kind == "NEXT":
+            return [(problem.steps or 0, nowhere, zero)]
+        result = []
+        if problem.kind == "UNTIL" and problem.target is not None:
+            barred = nowhere if problem.allowed is None else [not a for a in problem.allowed]
+            if problem.upper_steps is not None:
+                ended = [a or b for a, b in zip(barred, problem.target, strict=True)]
+                reached = [float(a) for a in problem.target]
+                result.append((problem.upper_steps - problem.lower_steps, ended, reached))
+            if problem.lower_steps:
+                result.append((problem.lower_steps, barred, zero))
+        return result
+
+    def first_values(self) -> list[float] | None:
+        """What a bounded number of steps begins with; None where an equation says that."""
+        if self.problem.kind == "CUMULATIVE":
+            return [0.0] * self.problem.states
+        if self.problem.target is None or self.problem.steps is None:
+            return None
+        return [float(a) for a in self.problem.target]
+
+    def best_steps(self, chance: list[float]) -> list[list[int]] | None:
+        """A choice for every state and step, the last step first."""
+        values, choices = self.first_values(), list[list[int]]()
+        if values is None:
+            return None
+        for steps, held, value in self.phases():
+            for _ in range(steps):
+                found = [self.best(s, chance, values) for s in range(self.problem.states)]
+                values = [
+                    v if h else self.sign * best for h, v, (best, _) in zip(held, value, found, strict=True)
+                ]
+                choices.append([first for _, first in found])
+        return choices
+
+    def step_slopes(self, choices: list[list[int]], chance: list[float]) -> list[float] | None:
+        """The slopes of a policy that has a choice for every state and step."""
+        values: list[list[float]] = [given(self.first_values(), "no steps")]
+        problem = self.problem
+        held = [(fixed, value) for steps, fixed, value in self.phases() for _ in range(steps)]
+        for choice, (fixed, value) in zip(choices, held, strict=True):
+            gains = [self.gain(c, chance, values[-1]) for c in choice]
+            values.append([v if h else g for h, v, g in zip(fixed, value, gains, strict=True)])
+        visits, slope = [0.0] * problem.states, [0.0] * len(problem.successor)
+        visits[problem.initial] = 1.0
+        for step in reversed(range(len(choices))):
+            onward = [0.0] * problem.states
+            for s, weight in enumerate(visits):
+                if weight > 0 and not held[step][0][s]:
+                    for t in self._span(choices[step][s]):
+                        slope[t] += weight * self.rate * values[step][problem.successor[t]]
+                        onward[problem.successor[t]] += weight * self.rate * chance[t]
+            visits = onward
+        slope = [-a for a in slope] if problem.complement else slope
+        return slope if all(map(isfinite, slope)) else None
+
+    def slopes(self, weight: list[float], chance: list[float]) -> list[float] | None:
+        """∂value/∂probability by transition, of the policy that takes choices with these weights."""
+        problem, moves = self.problem, self.moves(weight)
+        chain = Chain(self, weight, chance, None)
+        if chain.values is None:
+            return None
+        phases, first = self.phases(), self.first_values()
+        values = [chain.values if first is None else first]
+        for steps, held, value in phases:
+            for _ in range(steps):
+                backed = chain.backup(values[-1])
+                values.append([v if h else b for h, v, b in zip(held, value, backed, strict=True)])
+        visits, slope = [0.0] * problem.states, [0.0] * len(problem.successor)
+        visits[problem.initial], step = 1.0, len(values) - 1
+        pairs: list[tuple[list[float], list[float]]] = []
+        for steps, held, _ in reversed(phases):
+            for _ in range(steps):
+                step -= 1
+                visits = [0.0 if h else v for h, v in zip(held, visits, strict=True)]
+                pairs.append((visits, values[step]))
+                visits = chain.onward(visits)
+        if first is None:
+            pairs.append((chain.visits(visits), values[0]))
+        for s, t, after, share in moves:
+            if chain.met[s] and chain.met[after]:
+                slope[t] = share * self.rate * sum(seen[s] * bound[after] for seen, bound in pairs)
+        slope = [-a for a in slope] if problem.complement else slope
+        return slope if all(map(isfinite, slope)) else None
+
+
+class Chain:
+    """A policy's chain on what it meets, or on all states: values without a bound on steps, None where the
+    equations have no solution or a value is infinite."""
+
+    def __init__(
+        self, question: Question, weight: list[float], chance: list[float], everywhere: range | None
+    ):
+        problem, self.question, self.chance = question.problem, question, chance
+        self.moves, size = question.moves(weight), problem.states
+        self.reward = [sum(weight[c] * question.earned[c] for c in span) for span in problem.of_state]
+        self.values: list[float] | None = [0.0] * size
+        self.fixed, known = [False] * size, [0.0] * size
+        bounded = problem.steps is not None
+        if not bounded:
+            earning = {s for s, r in enumerate(self.reward) if r > 0}
+            self.fixed, known = question.known(self.moves, earning)
+        front = list(everywhere or [problem.initial])
+        self.met = [s in set(front) for s in range(size)]
+        after_of: dict[int, list[int]] = {}
+        for s, _, after, _ in self.moves:
+            after_of.setdefault(s, []).append(after)
+        for s in front:
+            for after in after_of.get(s, ()) if not self.fixed[s] or problem.lower_steps else ():
+                if not self.met[after]:
+                    self.met[after] = True
+                    front.append(after)
+        if everywhere is None and any(m and v >= NEVER for m, v in zip(self.met, known, strict=True)):
+            self.values = None
+            return
+        self.free = [s for s in range(size) if self.met[s] and not self.fixed[s]]
+        self.place = {s: i for i, s in enumerate(self.free)}
+        if bounded:
+            return
+        self.rows: list[dict[int, float]] = [{i: 1.0} for i in range(len(self.free))]
+        right = [self.reward[s] for s in self.free]
+        for s, t, after, share in self.moves:
+            if s in self.place and self.met[after]:
+                entry, i = share * question.rate * chance[t], self.place[s]
+                if after in self.place:
+                    j = self.place[after]
+                    self.rows[i][j] = self.rows[i].get(j, 0.0) - entry
+                else:
+                    right[i] += entry * known[after]
+        solution = sparse_solved(self.rows, right)
+        if solution is None:
+            self.values = None
+            return
+        values = [v if f else 0.0 for v, f in zip(known, self.fixed, strict=True)]
+        for s, value in zip(self.free, solution, strict=True):
+            values[s] = value
+        self.values = values
+
+    def backup(self, values: list[float]) -> list[float]:
+        result = list(self.reward)
+        Work.spend(len(self.moves))
+        for s, t, after, share in self.moves:
+            if self.met[s] and self.met[after]:
+                result[s] += share * self.question.rate * self.chance[t] * values[after]
+        return result
+
+    def onward(self, visits: list[float]) -> list[float]:
+        result = [0.0] * len(visits)
+        for s, t, after, share in self.moves:
+            if self.met[s] and self.met[after]:
+                result[after] += share * self.question.rate * self.chance[t] * visits[s]
+        return result
+
+    def visits(self, begin: list[float]) -> list[float]:
+        """Expected visits where the rows are begun from with these weights; fixed ones end."""
+        turned: list[dict[int, float]] = [{} for _ in self.free]
+        for i, row in enumerate(self.rows):
+            for j, value in row.items():
+                turned[j][i] = value
+        result = [0.0] * len(begin)
+        found = sparse_solved(turned, [begin[s] for s in self.free])
+        for s, value in zip(self.free, found or [0.0] * len(self.free), strict=True):
+            result[s] = value
+        return result
+
+
+class Schedule:
+    """When bets are placed, and for which amounts of data."""
+
+    def __init__(self, data: Data):
+        sizes = [sum(count for _, count in batch) for batch in data.batches]
+        ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+        plan, pilot, middle = None, 10, None
+        self.planned: float | None = None
+        if data.episodes is not None and len(own := planned_ends(data.episodes)) == len(sizes):
+            plan = data.episodes if data.planned is None and data.design == "trajectories" else data.planned
+            ends = ends if plan is None else own
+        if plan is not None and data.anytime:
+            middle = float(plan)
+        elif plan is not None:
+            stated = planned_ends(plan)
+            pilot = max(sum(end <= 0.03 * plan for end in stated), 5)
+            left = max(float(plan - stated[min(pilot, len(stated)) - 1]), 1.0) if stated else 1.0
+            self.planned = left
+        self.placed: list[int] = []
+        for batch in range(pilot, len(sizes)):
+            before = ends[batch - 1]
+            if before > 0 and (not self.placed or before >= 1.5 * ends[self.placed[-1] - 1]):
+                self.placed.append(batch)
+        self.so_far = [float(ends[batch - 1]) for batch in self.placed]
+        amounts = [(4096.0, j) for j in range(-4, 8)]
+        if middle is not None:
+            amounts = [(middle, j) for j in range(-7, 3)]
+        self.scales = [
+            (base * 4.0**j, Fraction(1, 4 * abs(j) * (abs(j) + 1)) if j else Fraction(1, 2))
+            for base, j in amounts
+        ]
+        if self.planned is not None:
+            self.scales = [(self.planned, Fraction(1))]
+
+
+class Bets:
+    """Stakes by side, scale and time on outcomes of groups of choices, and what was seen while they stood."""
+
+    def __init__(self, about: Learned, data: Data, weights: list[float] | None, delta: Fraction):
+        problem, space = about.problem, about.space
+        plain = problem.kind not in ("TEMPORAL", "AVERAGE") and problem.earned is None
+        require(plain, "bets on such a question are not read by this checker", NOT_READ)
+        best = (weights is None and data.intervals) or data.method.endswith("best")
+        maximises = problem.agent == "MAX"
+        self.sides = [int(maximises == problem.complement)] if weights is None else [0, 1]
+        if best or len(self.sides) == 2:
+            self.guard = delta / 4 if best else delta / 10
+            self.level = (delta - self.guard) / len(self.sides)
+        else:
+            percent = max(round(100 * exp((1 - 1.025**2) * (1.8 * len(space.free) - log(delta)))), 60)
+            self.guard, self.level = delta * percent / 100, delta * (100 - percent) / 100
+        self.about, self.forms = about, {e: space.affine(about.polynomials[e]) for e in about.used}
+        self.doubles = {e: ([float(a) for a in form], float(c)) for e, (form, c) in self.forms.items()}
+        self.groups = sorted({tuple(outcomes) for outcomes in about.outcomes})
+        self.schedule, self.question = Schedule(data), Question(problem)
+        unknown = [e for e in about.used if not is_number(about.polynomials[e])]
+        search = Search(space, [self.forms[e] for e in unknown], [])
+        self.target = None if best or weights is None else weights
+        self.steps: list[list[int]] | None = None
+        self.frozen = self.target is not None
+        t, price = search.centre, -log(self.level)
+        self.stakes: list[list[list[dict[tuple[Any, int], float]]]] = [
+            [[] for _ in self.schedule.scales] for _ in self.sides
+        ]
+        self.seen: list[dict[tuple[Any, int], int]] = []
+        group_of = [tuple(outcomes) for outcomes in about.outcomes]
+        choice_of = [c for c, (a, b) in enumerate(pairwise(problem.transition_start)) for _ in range(b - a)]
+        for number, batch in enumerate(self.schedule.placed):
+            so_far, end = dict.fromkeys(unknown, 0), [*self.schedule.placed, len(data.batches)][number + 1]
+            for entry, count in (one for earlier in data.batches[:batch] for one in earlier):
+                if about.expression[entry] in so_far:
+                    so_far[about.expression[entry]] += count
+            t = self._estimate(search, t, [float(so_far[e]) for e in unknown])
+            x, slopes = lifted_at(t, search.products)
+            chances = {e: fdot(form, x) + c for e, (form, c) in self.doubles.items()}
+            chance = [min(max(chances[e], 0.0), 1.0) for e in about.expression]
+            share = None
+            if self.schedule.planned is not None:
+                share = self.schedule.so_far[number] / (self.schedule.planned + self.schedule.so_far[0])
+            along = self._along(self._slopes(chance, share), slopes)
+            for scale, (amount, _) in enumerate(self.schedule.scales):
+                stakes = [dict[tuple[Any, int], float]() for _ in self.sides]
+                if along is not None:
+                    growth = amount / self.schedule.so_far[number]
+                    information = self._information(search, t, chances, so_far, slopes, growth)
+                    for place, side in enumerate(self.sides):
+                        wanted = [-a for a in along] if side else along
+                        stakes[place] = self._place(search, t, wanted, information, price, chances, slopes)
+                for place in range(len(self.sides)):
+                    self.stakes[place][scale].append(stakes[place])
+            met: dict[tuple[Any, int], int] = {}
+            for entry, count in (one for later in data.batches[batch:end] for one in later):
+                name = group_of[choice_of[entry]], about.expression[entry]
+                met[name] = met.get(name, 0) + count
+            self.seen.append(met)
+
+    def _estimate(self, search: Search, begin: list[float], weight: list[float]) -> list[float]:
+        found = begin
+        for _ in range(2):
+            found = climb(found, search.products, search.forms, weight, search.faces)
+        short = shortened(found, 28)
+        inside = all(
+            bound - fdot(face, short) > 0.5 * (bound - fdot(face, found)) for face, bound in search.faces
+        )
+        return short if inside else found
+
+    def _slopes(self, chance: list[float], share: float | None) -> list[float] | None:
+        """The slopes of the value that is bet on: the given policy's, or the best one's, which stays from a
+        quarter of the plan on."""
+        question, ended = self.question, share is not None and share >= 1.0
+        stays = share is not None and share >= 0.25
+        if self.target is None and self.about.problem.upper_steps is not None:
+            steps = self.steps
+            if steps is None or not (self.frozen or ended):
+                steps = question.best_steps(chance)
+                if steps is None:
+                    return None
+                if not ended:
+                    self.steps, self.frozen = steps, stays
+            return question.step_slopes(steps, chance)
+        weight = self.target
+        if weight is None or not (self.frozen or ended):
+            begin = None if weight is None else [c for c, w in enumerate(weight) if w]
+            policy = question.best_policy(chance, begin)
+            if policy is None:
+                return None
+            taken = set(policy)
+            weight = [float(c in taken) for c in range(self.about.problem.choices)]
+            if not ended:
+                self.target, self.frozen = weight, stays
+        return question.slopes(weight, chance)
+
+    def _along(self, slope: list[float] | None, slopes: list[list[float]]) -> list[float] | None:
+        """The gradient in free parameters."""
+        if slope is None:
+            return None
+        total = [0.0] * self.about.space.size
+        for e, value in zip(self.about.expression, slope, strict=True):
+            if value:
+                total = [a + value * b for a, b in zip(total, self.doubles[e][0], strict=True)]
+        return in_free(total, slopes)
+
+    def _information(
+        self,
+        search: Search,
+        t: list[float],
+        chances: dict[int, float],
+        so_far: dict[int, int],
+        slopes: list[list[float]],
+        growth: float,
+    ) -> list[list[float]]:
+        size = len(t)
+        total = [[0.0] * size for _ in range(size)]
+        pulls = [
+            (in_free(self.doubles[e][0], slopes), growth * k / max(chances[e], 1e-300) ** 2)
+            for e, k in so_far.items()
+            if k > 0
+        ]
+        pulls += [(face, 0.5 / max(bound - fdot(face, t), 1e-150) ** 2) for face, bound in search.faces]
+        for slope, weight in pulls:
+            for i, a in enumerate(slope):
+                if a:
+                    total[i] = [old + weight * a * b for old, b in zip(total[i], slope, strict=True)]
+        return total
+
+    def _place(
+        self,
+        search: Search,
+        t: list[float],
+        wanted: list[float],
+        information: list[list[float]],
+        price: float,
+        chances: dict[int, float],
+        slopes: list[list[float]],
+    ) -> dict[tuple[Any, int], float]:
+        size, faces = len(t), [face for face, _ in search.faces]
+        room = [max(bound - fdot(face, t), 1e-300) for face, bound in search.faces]
+        unit = [[float(i == j) for i in range(size)] for j in range(size)]
+        inverse = [solved(information, one) for one in unit]
+        normal = helped(wanted, inverse, faces, room, price)
+        step = [fdot(row, normal) for row in inverse]
+        length, alone = fdot(normal, step), fdot(wanted, [fdot(row, wanted) for row in inverse])
+        if not 1e-6 * alone < length < inf:
+            return {}
+        h = shortened([a * sqrt(2.0 * price / length) for a in step], 12)
+        moved = [fdot(row, h) for row in slopes]
+        result: dict[tuple[Any, int], float] = {}
+        for group in self.groups:
+            slope = [fdot(self.doubles[e][0], moved) for e, _ in group]
+            chance = [max(chances[e], 0.0) for e, _ in group]
+            most = max(
+                (-4.0 * a / p if p else inf for a, p in zip(slope, chance, strict=True) if a < 0), default=0.0
+            )
+            if most > 2.0**30 or sum(m for _, m in group) > 4096:
+                continue
+            factor = 2.0 ** -ceil(log2(max(most, 1.0)))
+            units = [floor(factor * a / GRID) for a in slope]
+            over = max(sum(m * n for (_, m), n in zip(group, units, strict=True)), 0)
+            units[0] -= -(-over // group[0][1])
+            require(sum(m * n for (_, m), n in zip(group, units, strict=True)) <= 0, "a bet that wins", 1)
+            result.update({(group, e): n * GRID for (e, _), n in zip(group, units, strict=True) if n})
+        return result
+
+    def rows(self, bounds: dict[int, Ends], points: list[list[float]], shares: list[list[int]]) -> list[Row]:
+        """A row for each side, where expressions are within these bounds."""
+        fits = len(points) == len(shares) == len(self.sides)
+        fits = fits and all(len(share) == len(self.schedule.scales) and sum(share) > 0 for share in shares)
+        require(fits, "the points or shares of a slab do not fit its bets", 1)
+        return [self._row(*one, bounds) for one in zip(self.stakes, points, shares, strict=True)]
+
+    def _row(self, stakes: list[Any], point: list[float], share: list[int], bounds: dict[int, Ends]) -> Row:
+        """Σ π·Λ < log(1/α) + Σ π·log(π/w), and each Λ is above the line that its terms are above."""
+        total, linear = sum(share), [Fraction(0)] * self.about.space.size
+        bound = -log_of(self.level)[0]
+        near_point = {e: fdot(form, point) + c for e, (form, c) in self.doubles.items()}
+        for (_, weight), number, each in zip(self.schedule.scales, share, stakes, strict=True):
+            if not number:
+                continue
+            part = Fraction(number, total)
+            bound += part * log_of(part / weight)[1]
+            for stake, seen in zip(each, self.seen, strict=True):
+                for e, slope, constant in self._lines(stake, seen, bounds, near_point):
+                    form, shift = self.forms[e]
+                    bound -= part * (constant + slope * shift)
+                    linear = [a + part * slope * b for a, b in zip(linear, form, strict=True)]
+        return linear, near(bound)[1]
+
+    def _lines(
+        self,
+        stakes: dict[tuple[Any, int], float],
+        seen: dict[tuple[Any, int], int],
+        bounds: dict[int, Ends],
+        near_point: dict[int, float],
+    ) -> Any:
+        """(expression, slope, constant) of lines below K·log(1 + a/f)."""
+        for group in self.groups:
+            losing = {e: stakes[group, e] for e, _ in group if stakes.get((group, e), 0.0) < 0}
+            apart = any(float(bounds[e][0]) < -2 * a for e, a in losing.items())
+            for e, _ in group:
+                a, times = stakes.get((group, e), 0.0), seen.get((group, e), 0)
+                low, high = (float(end) for end in bounds[e])
+                high = max(high, low)
+                if not times or not a or (a > 0 and (apart or high <= 0)):
+                    continue
+                Work.spend(200)
+                stake = Fraction(a)
+                if a > 0:
+                    touched = min(max(near_point[e], max(low, 1e-9 * high)), high)
+                    slope, at = Fraction(a / (touched * (touched + a))), Fraction(touched)
+                    missed = abs(slope - stake / (at * (at + stake))) * Fraction(high)
+                    constant = log_of(1 + stake / at)[0] + slope * at - missed
+                    yield e, -times * slope, times * near(constant)[0]
+                    continue
+                if apart:
+                    low = high = max(low, -2 * a)
+                left, right = log_of(1 + stake / Fraction(low))[0], log_of(1 + stake / Fraction(high))[0]
+                slope = Fraction(float(right - left) / (high - low)) if high > low else Fraction(0)
+                constant = min(left - slope * Fraction(low), right - slope * Fraction(high))
+                yield e, times * slope, times * near(constant)[0]
+
+
+def lifted_at(t: list[float], products: list[tuple[int, int]]) -> tuple[list[float], list[list[float]]]:
+    """All coordinates at free parameters, and how each changes with these."""
+    values, slopes = list(t), [[float(i == j) for i in range(len(t))] for j in range(len(t))]
+    for x, y in products:
+        slopes.append([a * values[y] + b * values[x] for a, b in zip(slopes[x], slopes[y], strict=True)])
+        values.append(values[x] * values[y])
+    return values, slopes
+
+
+def in_free(linear: list[float], slopes: list[list[float]]) -> list[float]:
+    """A form of all coordinates, by free parameters."""
+    result = [0.0] * len(slopes[0])
+    for a, slope in zip(linear, slopes, strict=True):
+        if a:
+            result = [old + a * b for old, b in zip(result, slope, strict=True)]
+    return result
+
+
+def helped(
+    wanted: list[float],
+    inverse: list[list[float]],
+    faces: list[list[float]],
+    room: list[float],
+    price: float,
+) -> list[float]:
+    """n = wanted + Σ ν·face with ν ≥ 0 that minimises √(2·price·n·inverse·n) + ν·room, one ν at a time."""
+    scale = sqrt(2.0 * price)
+    bent = [[fdot(row, face) for row in inverse] for face in faces]
+    square = [fdot(face, one) for face, one in zip(faces, bent, strict=True)]
+    useful = [k for k, a in enumerate(square) if a > 0 and room[k] < scale * sqrt(a)]
+    share, normal = [0.0] * len(faces), list(wanted)
+    for _ in range(400):
+        before = list(share)
+        for k in useful:
+            rest = [n - share[k] * a for n, a in zip(normal, faces[k], strict=True)]
+            middle = fdot(rest, bent[k]) / square[k]
+            spread = max(fdot(rest, [fdot(row, rest) for row in inverse]) / square[k] - middle**2, 0.0)
+            slope = room[k] / (scale * sqrt(square[k]))
+            best = max(0.0, -middle - sqrt(spread) * slope / sqrt(1.0 - slope**2))
+            if best != share[k]:
+                share[k] = best
+                normal = [n + best * a for n, a in zip(rest, faces[k], strict=True)]
+        if all(abs(a - b) <= 1e-13 * (1.0 + abs(a)) for a, b in zip(share, before, strict=True)):
+            break
+    return normal
+
+
 # From statements to sets: rows of the region, its box, bounds of expressions.
 
 
@@ -1555,15 +2242,17 @@ class Learned:
         own = Node(node, "learned.", arrays, "region coupled slab")
         require(isinstance(node["coupled"], list) and isinstance(node["slab"], list), "no lists of hints")
         require(node["coupled"] == [], "coupled proofs are not read by this checker", NOT_READ)
-        require(node["slab"] == [], "stages of a slab where there is none", 1)
         data, self.problem = problem.data, problem
+        bets = data is not None and data.bets
+        require(node["slab"] == [] or bets, "stages of a slab where there is none", 1)
+        require(len(node["slab"]) <= 8, "too many stages of a slab")
         lower, upper = own.reals("lower", None, 0.0, 1.0), own.reals("upper", None, 0.0, 1.0)
         costs = [own.reals(name) for name in ("cost_lower", "cost_upper")]
         require(costs == [None, None], "costs that were seen are not read by this checker", NOT_READ)
         self.pilot_share = own.integers("pilot_share", most=4096)
         fits = self.pilot_share is None or 0 < sum(self.pilot_share) <= 4096
         require(fits, "shares of pilots that are none, or too many")
-        likely = data is not None and data.likely
+        likely = data is not None and (data.likely or data.bets)
         require(self.pilot_share is None or likely, "shares of pilots where there are none", 1)
         wanted = data is not None and data.intervals
         require((lower is not None) == (upper is not None) == wanted, "intervals do not fit the method", 1)
@@ -1573,10 +2262,16 @@ class Learned:
         self.used = sorted(set(self.expression))
         self.space = Coordinates(problem.domain, [self.polynomials[e] for e in self.used])
         self.is_untied = data is not None and data.shared_by == "transitions"
-        hints = None if node["region"] is None else Region(node["region"], arrays, self.space.size)
+        self.words = NO_DOMAIN if data is None else CONTRADICTION
+        self._require_room(self.space.start_box())
+        size = self.space.size
+        hints = None if node["region"] is None else Region(node["region"], arrays, size)
+        stages = [SlabStage(one, f"learned.slab.{i}.", arrays, size) for i, one in enumerate(node["slab"])]
         require(hints is None or not self.is_untied, "a region beside intervals of transitions", 1)
         self._distributions()
         self._prove(data)
+        for stage in stages:
+            self._narrow(stage)
         self._project(hints)
 
     def _distributions(self) -> None:
@@ -1608,6 +2303,8 @@ class Learned:
         self.events: Events | None = None
         self.balls: Balls | None = None
         self.likelihood: Likelihood | None = None
+        self.bets: Bets | None = None
+        self.slab: list[list[Row]] = []
         if data is None:
             return
         rest = data.delta
@@ -1622,7 +2319,10 @@ class Learned:
             for number, (k, n, low, high) in enumerate(counted):
                 fits = interval_follows(data.first, k, n, low, high, level)
                 require(fits, f"interval {number} does not follow from the counts by {data.first}", 1)
-        if data.likely:
+        if data.bets:
+            self.bets = Bets(self, data, self.problem.given_weights, rest)
+            rest = self.bets.guard
+        if data.likely or data.bets:
             self.likelihood = Likelihood(self, data, rest)
 
     def _events(self, paired: bool) -> list[tuple[int, int, Fraction, Fraction]]:
@@ -1641,38 +2341,48 @@ class Learned:
     def _unknown(self, e: int) -> bool:
         return not is_number(self.polynomials[e])
 
+    def _narrow(self, stage: SlabStage) -> None:
+        """The rows of one more stage of a slab, from the bounds that the rows before it prove."""
+        bets: Bets = given(self.bets, "stages of a slab where there is none")
+        box, bases = self._shrink(stage.region)
+        narrowed = box if stage.region.stages else None
+        bounds = {e: self._proved(e, bases, narrowed, False) for e in self.used}
+        self.slab.append(bets.rows(bounds, stage.points, stage.shares))
+
+    def _shrink(self, hints: Region) -> tuple[Box, dict[tuple[int, int], Fraction]]:
+        """The region's box stage by stage, and what bases prove of expressions then."""
+        space, box, bases = self.space, self.space.start_box(), dict[tuple[int, int], Fraction]()
+        last = [name[0] == 5 for name in hints.rows]
+        require(last == sorted(last), "rows that rest on proved bounds come last", 1)
+        early = [name for name in hints.rows if name[0] != 5]
+        for stage in hints.stages:
+            box = self._shrunk(self._polytope(hints, early, box), stage)
+        if hints.box_lower is not None and hints.box_upper is not None:
+            lower = [min(a, Fraction(b)) for a, b in zip(box[0], hints.box_lower, strict=True)]
+            upper = [max(a, Fraction(b)) for a, b in zip(box[1], hints.box_upper, strict=True)]
+            box = lower, upper
+        region = self._polytope(hints, early, box)
+        for e, side, basis, centre in hints.bounds:
+            require(e < len(self.polynomials) and centre == 0, "a bound of no expression", 1)
+            linear, constant = space.affine(self.polynomials[e])
+            if side:
+                end = constant + region.most(linear, basis)
+                bases[e, 1] = min(bases.get((e, 1), end), end)
+            else:
+                end = constant - region.most([-a for a in linear], basis)
+                bases[e, 0] = max(bases.get((e, 0), end), end)
+        return box, bases
+
     def _project(self, hints: Region | None) -> None:
         """The region's box stage by stage, the bounds of expressions, and what then follows for rows."""
-        space, problem = self.space, self.problem
-        self.words = NO_DOMAIN if problem.data is None else CONTRADICTION
-        box = space.start_box()
-        self._require_room(box)
+        space, box = self.space, self.space.start_box()
         bases: dict[tuple[int, int], Fraction] = {}
         self.region: Polytope | None = None
         self.bases: list[list[int]] = []
-        stages: list[list[list[int]]] = []
         if hints is not None:
-            last = [name[0] == 5 for name in hints.rows]
-            require(last == sorted(last), "rows that rest on proved bounds come last", 1)
-            early = [name for name in hints.rows if name[0] != 5]
-            stages, self.bases = hints.stages, hints.choice_bases
-            for stage in stages:
-                box = self._shrunk(self._polytope(hints, early, box), stage)
-            if hints.box_lower is not None and hints.box_upper is not None:
-                lower = [min(a, Fraction(b)) for a, b in zip(box[0], hints.box_lower, strict=True)]
-                upper = [max(a, Fraction(b)) for a, b in zip(box[1], hints.box_upper, strict=True)]
-                box = lower, upper
-            region = self._polytope(hints, early, box)
-            for e, side, basis, centre in hints.bounds:
-                require(e < len(self.polynomials) and centre == 0, "a bound of no expression", 1)
-                linear, constant = space.affine(self.polynomials[e])
-                if side:
-                    end = constant + region.most(linear, basis)
-                    bases[e, 1] = min(bases.get((e, 1), end), end)
-                else:
-                    end = constant - region.most([-a for a in linear], basis)
-                    bases[e, 0] = max(bases.get((e, 0), end), end)
-        self._bound(bases, box if stages else None)
+            self.bases = hints.choice_bases
+            box, bases = self._shrink(hints)
+        self._bound(bases, box if hints is not None and hints.stages else None)
         if hints is not None:
             self.region = self._polytope(hints, hints.rows, box)
         rows = [row for row in space.rows if row is not None]
@@ -1698,7 +2408,7 @@ class Learned:
         return Polytope(box, [self._row(hints, (name[0], name[1], name[2]), box) for name in names])
 
     def _row(self, hints: Region, name: tuple[int, int, int], box: Box) -> Row:
-        """A row from its name: 0 domain, 1 event, 2 product, 3 cut, 4 L1 ball, 5 expression."""
+        """A row from its name: 0 domain, 1 event, 2 product, 3 cut, 4 L1 ball, 5 expression, 8 slab."""
         space, (origin, index, part) = self.space, name
         if origin == 2:
             return space.envelope(index, part, box)
@@ -1710,6 +2420,10 @@ class Learned:
                 hints.tangents[index] = self.likelihood.row(hints.points[index])
             return hints.tangents[index]
         require(part <= 1, "no such row", 1)
+        if origin == 8:
+            fits = index < len(self.slab) and part < len(self.slab[index])
+            require(fits, "no such row of a slab", 1)
+            return self.slab[index][part]
         if origin == 0:
             require(2 * index + part < len(space.rows), "no such row of the domain", 1)
             found: Row = given_row(space.rows[2 * index + part])
@@ -1788,11 +2502,24 @@ def given_row(row: Row | None) -> Row:
     return row
 
 
+class SlabStage:
+    """Hints about the rows of a slab: what proves bounds before them, and where each is to be tight."""
+
+    def __init__(self, node: Any, path: str, arrays: dict[str, Any], size: int):
+        own = Node(node, path, arrays, "region")
+        self.region = Region(node["region"], arrays, size, f"{path}region.")
+        (_, width), self.points = own.table("point", "float64", 2)
+        (_, _), self.shares = own.table("share", "int", 2)
+        fits = width == size and all(isfinite(v) for row in self.points for v in row)
+        fits = fits and all(0 <= n <= 2**20 for row in self.shares for n in row)
+        require(fits, f"'{path}' has points or shares that are none")
+
+
 class Region:
     """Hints about a region: names of rows, points of tangents, and bases."""
 
-    def __init__(self, node: Any, arrays: dict[str, Any], size: int):
-        own = Node(node, "learned.region.", arrays, "")
+    def __init__(self, node: Any, arrays: dict[str, Any], size: int, path: str = "learned.region."):
+        own = Node(node, path, arrays, "")
         self.rows = self._table(own, "row", "int", 3)
         self.points = self._table(own, "point", "float64", size)
         boxes, bounds, choices = (
@@ -2096,6 +2823,7 @@ def verify(path: str) -> list[str]:
     lonely = len(claims) == 1 and isinstance(claims[0], dict) and claims[0].get("name") == "given policy"
     if problem.automaton is not None and lonely:
         problem.follow(claims[0], arrays)
+    problem.peek(claims, arrays)
     problem.derive(top.node["learned"], arrays)
     require(0 < len(claims) == len(values) <= 4, "every claim needs its hints, and there must be one")
     read = [Claim(i, c, v, problem, arrays) for i, (c, v) in enumerate(zip(claims, values, strict=True))]
@@ -2150,7 +2878,8 @@ def words_of(problem: Problem) -> str:
             whose = "chain" if problem.is_chain else "given policy"
             assumes.append(f"the episodes are independent draws of the {whose}")
         likelihood = None if problem.learned is None else problem.learned.likelihood
-        assumes += problem.data.assumes(likelihood is not None and likelihood.planned)
+        planned = likelihood is not None and likelihood.planned
+        assumes += problem.data.assumes(planned, problem.given_weights is not None)
     return sure + ("" if not assumes else f", assuming: {'; '.join(assumes)}")
 
 

@@ -2,21 +2,30 @@
 
     python benchmarks/many_parameters.py               chains of 81 and 109 free parameters, a table, coverage
     python benchmarks/many_parameters.py --smoke       small ones, seconds
-    python benchmarks/many_parameters.py --part table  one part: chains, table, coverage or priors
+    python benchmarks/many_parameters.py --part table  one part: chains, shared, table, sets, coverage
+                                                       or priors
 
 *Chains*: 25 and 34 free rows of three to five successors, 15,000 events of episodes; the width of the
 probability of reaching a goal, over that of Clopper and Pearson's interval of the episodes' outcomes, with
-the seconds of processor to load and to answer. *Table*: a random model of 700 states with 25 actions and
-eight successors each, every transition unknown, a million events of a uniform policy; the interval of the
-policy that is
-optimal at the truth, beside that of single transitions (Clopper and Pearson, a union bound) and that of
-importance weights with bets, each with all of δ. *Coverage*: at δ = 0.1 how often intervals of episodes
+the seconds of processor to load and to answer. *Shared*: the same of 24 parameters that the rows of 40 states
+share, each expression of two of them, and of a policy that is given beside a log of uniform choices; what the
+model gives alone, and what the normal approximation at the truth would give (no sure method does). *Table*: a
+random model of 700 states with 25 actions and eight successors each, every transition unknown, a million
+events of a uniform policy; the interval of the policy that is optimal at the truth, beside that of single
+transitions (Clopper and Pearson, a union bound) and that of importance weights with bets, each with all of δ.
+*Sets*: where the policy is not given, the guarantee of the
+robust policy of a smaller table over intervals of single transitions, beside sets that hold a choice's whole
+distribution (prototypes in plain floating point: Kullback–Leibler with a Dirichlet mixture, which holds at
+all times, and Weissman's ℓ1 ball), and beside a policy that the first half of the log chose and the second
+half vouches for. *Coverage*: at δ = 0.1 how often intervals of episodes
 that are put together from steps miss, where the log was collected by another policy and stopped when that
 looked well. *Priors*: how often likelihood regions with a prior far from the truth miss it, stopped when
 that looks well, and how wide intervals are with good priors and bad ones.
 
 Leaves with status 1 where a chain is wider than 1.3 times its outcomes, the table's interval wider than half
-of that of transitions or than that of weights, or a miss rate above δ beyond doubt.
+of that of transitions or than that of weights, where sets of choices close more than a quarter of the
+distance that intervals leave while half of the log closes less than they do, or where a miss rate is above δ
+beyond doubt.
 """
 
 from __future__ import annotations
@@ -25,10 +34,14 @@ import argparse
 import resource
 import sys
 import time
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 import tightrope as tr
+from default_widths import normal_widths
 from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import PathRules
 from tightrope.statistics.coordinates import Coordinates
@@ -99,6 +112,56 @@ def chains(smoke: bool) -> bool:
     return good
 
 
+def shared_model(actions: int) -> tuple[tr.ParametricMDP, dict[str, Fraction]]:
+    """24 parameters; each row leads to the goal, to the end and on, by sums of two parameters."""
+    random, states = np.random.default_rng(24), 40 // actions
+    truth = {f"p{i}": Fraction(int(random.integers(50, 500)), 1000) for i in range(24)}
+    parameters = tr.Parameters.box(**dict.fromkeys(truth, ("0.02", "0.6")))
+    p, rows = parameters.symbols(), []
+    for s in range(states):
+        for action in range(actions):
+            i, j, k = random.choice(24, size=3, replace=False)
+            goal, end, onward = (p[i] + p[k]) / 20, (p[j] + p[k]) / 30, (s + 1 + 3 * action) % states
+            rows.append((s, f"a{action}", {states: goal, states + 1: end, onward: 1 - goal - end}))
+    rows += [(states, "", {states: 1}), (states + 1, "", {states + 1: 1})]
+    initial = dict.fromkeys(range(states), f"1/{states}")
+    return tr.build_from_rows(rows, parameters, labels={"goal": [states]}, initial=initial), truth
+
+
+def shared(smoke: bool) -> bool:
+    """Parameters that rows share: what episodes tell, and what the model does."""
+    good = True
+    for actions in (1,) if smoke else (1, 2):
+        model, values = shared_model(actions)
+        problem, truth = model.problem(QUESTION), model.instantiate(**values)
+        simulator = tr.Simulator(truth, model_hash=model.hash())
+        length = simulator.episodes(300, seed=1).steps / 300
+        counts = simulator.episodes(round((1500 if smoke else 15_000) / length), seed=2)
+        first = tr.Policy(
+            model, [float(model.structure.action_name(c) != "a1") for c in range(model.choices)]
+        )
+        given = {} if actions == 1 else {"policy": first}
+        begin = time.process_time()
+        result = tr.learn(problem, counts, delta=DELTA, **given)
+        seconds = time.process_time() - begin
+        own = (result.value or result).interval
+        alone = tr.learn(problem, counts, delta=DELTA, outcomes="none", **given)
+        seen = result.outcomes
+        low, high = clopper_pearson(np.array([seen.successes]), np.array([seen.episodes]), DELTA)
+        outcomes = float(high[0] - low[0])
+        limit = normal_widths(problem, counts, first, DELTA, list(values.values()))[0]
+        whole = (alone.value or alone).interval.width
+        print(
+            f"{len(values)} shared parameters, {len(model.expressions.nonconstant)} expressions, "
+            f"{actions} action{'s' * (actions > 1)}, {counts.steps:,} events: {seconds:.1f} s, width "
+            f"{own.width:.4f}, {own.width / outcomes:.2f} of the outcomes of {seen.episodes} episodes "
+            f"({seen.policy}); the model alone: {whole / outcomes:.2f}, the limit: {limit / outcomes:.2f}"
+        )
+        wide = actions == 1 and own.width > 1.3 * outcomes  # no fixed number of episodes is put together
+        good &= not wide and (smoke or seconds <= 10.0)
+    return good
+
+
 def table_model(states: int, actions: int, width: int, seed: int) -> tr.ParametricMDP:
     """Each choice leads to a few states, to the goal and to the end; the first state is drawn evenly."""
     random = np.random.default_rng(seed)
@@ -155,6 +218,98 @@ def weighed(truth: tr.MDP, counts: tr.Counts, policy: tr.Policy) -> tuple[float,
     won = np.zeros(log.episodes)
     won[log.episode[structure.successor[log.transition] == goal]] = 1.0
     return mean_interval(Tally.of(weight * won), Tally.of(weight * (1.0 - won)), (0.0, 1.0), DELTA, None)
+
+
+def sets(smoke: bool) -> bool:
+    """Guarantees of policies that the data choose."""
+    states, actions, width, good = (20, 3, 8, True) if smoke else (100, 5, 8, True)
+    model = table_model(states, actions, width, 1)
+    truth, problem = model.instantiate(), model.problem(QUESTION)
+    value = float(tr.solve(truth.problem(QUESTION)).lower[truth.initial])
+    simulator = tr.Simulator(truth, model_hash=model.hash())
+    length, choices = simulator.episodes(2000, seed=1).steps / 2000, states * actions
+    for visits in (60,) if smoke else (60, 300, 1500):
+        half = round(visits * choices / length / 2)
+        first, second = simulator.episodes(half, seed=2), simulator.episodes(half, seed=3)
+        both = first + second
+        own = tr.learn(problem, both, delta=DELTA, sets="untied", interval="beta-binomial").guarantee
+        seen = both.transition[: choices * width].reshape(choices, width).astype(float)
+        successor = truth.structure.successor[: choices * width].reshape(choices, width)
+        ball = {name: iterate(inner, successor, states, actions) for name, inner in balls(seen).items()}
+        estimate = (first.transition + 1.0) / np.repeat(
+            np.add.reduceat(first.transition + 1.0, truth.structure.transition_start[:-1]),
+            np.diff(truth.structure.transition_start),
+        )
+        fixed = np.diff(truth.structure.transition_start)[truth.structure.transition_choice] != width
+        guess = tr.MDP(truth.structure, np.where(fixed, truth.probability, estimate))
+        policy = tr.solve(guess.problem(QUESTION)).policy
+        vouched = tr.learn(problem, second, delta=DELTA, sets="untied", policy=policy).value.interval.lower
+        print(
+            f"table of {states} states, {actions} actions, about {visits:,} visits of a choice; guarantees "
+            f"of {value:.3f}: intervals {own:.3f}, "
+            + ", ".join(f"{name} {each:.3f}" for name, each in ball.items())
+            + f", half of the log chooses and half vouches {vouched:.3f}"
+        )
+        left = (value - ball["KL"]) / (value - own)
+        good &= left >= 0.75 or vouched > ball["KL"]
+    return good
+
+
+def iterate(inner: Any, successor: np.ndarray, states: int, actions: int) -> float:
+    """The mean value of the robust policy over sets that an inner problem stands for."""
+    values = np.append(np.zeros(states), [1.0, 0.0])
+    for _ in range(300):
+        new = inner(values[successor]).reshape(states, actions).max(axis=1)
+        change, values[:states] = float(np.abs(new - values[:states]).max()), new
+        if change < 1e-5:
+            break
+    return float(values[:states].mean())
+
+
+def balls(seen: np.ndarray) -> dict[str, Any]:
+    """Nature's least p·x over ℓ1 and Kullback–Leibler balls around the shares that were seen, all choices
+    together at δ; x are the values of the successors, [choices, successors].
+    """
+    number, (choices, width) = seen.sum(axis=1), seen.shape
+    share = seen / np.maximum(number, 1.0)[:, None]
+    price = np.log(choices / DELTA)
+    radius = np.minimum(np.sqrt(2.0 * (np.log(2.0**width - 2.0) + price) / np.maximum(number, 1.0)), 2.0)
+    met = seen > 0.0
+    best = np.where(met, seen * np.log(np.where(met, share, 1.0)), 0.0).sum(axis=1)
+    mixture = gammaln(seen + 0.5).sum(axis=1) - gammaln(number + width / 2)
+    mixture += gammaln(width / 2) - width * gammaln(0.5)
+    level = np.minimum(mixture - price, best)  # { p : Σ n log p ≥ log mixture − log(choices/δ) }, by Ville
+
+    def l1(x: np.ndarray) -> np.ndarray:
+        order = np.argsort(-x, axis=1)
+        p, y = np.take_along_axis(share, order, 1), np.take_along_axis(x, order, 1)
+        taken = np.clip(radius[:, None] / 2 - (np.cumsum(p, axis=1) - p), 0.0, p)
+        return (p * y).sum(axis=1) - (taken * (y - y[:, -1:])).sum(axis=1)
+
+    def kl(x: np.ndarray) -> np.ndarray:
+        least = x.min(
+            axis=1
+        )  # the optimum has p ∝ n/(x − ν) for some ν ≤ least, or mass on unseen successors
+        span = np.maximum(x.max(axis=1) - least, 1e-12)
+
+        def at(below: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            weight = np.where(met, seen / np.maximum(x - (least - below)[:, None], 1e-300), 0.0)
+            p = weight / weight.sum(axis=1, keepdims=True)
+            return p, np.where(met, seen * np.log(np.where(met, p, 1.0)), 0.0).sum(axis=1)
+
+        low, high = np.full(choices, -40.0), np.full(choices, 25.0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            inside = at(span * np.exp(middle))[1] >= level
+            high, low = np.where(inside, middle, high), np.where(inside, low, middle)
+        value = (at(span * np.exp(high))[0] * x).sum(axis=1)
+        p, likelihood = at(np.zeros(choices))
+        unseen = (x.min(axis=1) < np.where(met, x, np.inf).min(axis=1)) & (likelihood >= level)
+        moved = 1.0 - np.exp((level - likelihood) / np.maximum(number, 1.0))
+        value = np.where(unseen, moved * least + (1.0 - moved) * (p * x).sum(axis=1), value)
+        return np.where(number == 0.0, least, value)
+
+    return {"KL": kl, "ℓ1": l1}
 
 
 def coverage(replications: int) -> bool:
@@ -241,12 +396,14 @@ def priors(replications: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--part", choices=("chains", "table", "coverage", "priors"))
+    parser.add_argument("--part", choices=("chains", "shared", "table", "sets", "coverage", "priors"))
     arguments = parser.parse_args()
     smoke = arguments.smoke
     parts = {
         "chains": lambda: chains(smoke),
+        "shared": lambda: shared(smoke),
         "table": lambda: table(smoke),
+        "sets": lambda: sets(smoke),
         "coverage": lambda: coverage(12 if smoke else 2000),
         "priors": lambda: priors(4 if smoke else 2000),
     }

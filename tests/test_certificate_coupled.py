@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+import tightrope as tr
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
@@ -20,6 +21,7 @@ from tightrope.certificate.learned import Learned
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
+from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
@@ -254,3 +256,78 @@ def test_a_proof_that_nobody_checks_is_refused():
     certificate = by_hand()
     with pytest.raises(InputError, match="a coupled proof of no claim"):
         check(with_proof(certificate, replace(proof_of(certificate), claim=1)))
+
+
+@cache
+def by_steps():
+    """A policy that takes other choices at its last steps, and parameters that cannot be large and small."""
+    parameters = tr.Parameters.box(p=("0.05", "0.9"), q=("0.05", "0.9"))
+    rows = [
+        (0, "a", {1: "p", 3: "1-p"}), (0, "c", {2: "1/20+q/10", 0: "19/20-q/10"}),
+        (1, "a", {2: "1-p", 0: "p"}), (1, "b", {2: "q/2", 1: "1-q/2"}),
+        (2, "", {2: 1}), (3, "", {2: "q/8", 0: "1-q/8"}),
+    ]  # fmt: skip
+    model = tr.build_from_rows(rows, parameters, labels={"end": [2]})
+    truth = model.instantiate(p="1/2", q="3/5")
+    counts = Simulator(truth, None, None, 8, model.hash(), threads=1).episodes(300, 3)
+    problem = model.problem('Pmax=? [ F<=6 "end" ]')
+    result = learn(problem, counts, delta=0.05, sets="coupled", outcomes="none")
+    return model, result, certificate_of(result, counts)
+
+
+def value_by_steps(model, claim, p, q):
+    """Of the choices that a claim lists, the last step first."""
+    values, choice = np.array([0.0, 0.0, 1.0, 0.0]), claim.choice.copy()
+    chance, start = model.instantiate(p=p, q=q).probability, model.transition_start[:-1]
+    for step in range(5, -1, -1):
+        for at, state, earlier in claim.earlier if claim.earlier is not None else ():
+            choice[state] = earlier if at == step else choice[state]
+        values = np.add.reduceat(chance * values[model.structure.successor], start)[choice]
+        values[2] = 1.0
+    return float(values[0])
+
+
+def test_a_policy_by_steps_has_a_coupled_proof():
+    model, result, certificate = by_steps()
+    claim, value = certificate.claims[0], result.robust
+    assert value.policy.depends_on_step and len(claim.earlier)
+    rectangular = value.coupled.rectangular_lower, value.coupled.rectangular_upper
+    assert rectangular[0] + 0.05 < claim.lower <= value.interval.lower
+    assert value.interval.upper <= claim.upper < rectangular[1] - 0.05
+    assert claim.upper - claim.lower < 1.02 * value.interval.width
+    assert failures(certificate) == []
+    draw, inside = np.random.default_rng(1), 0
+    (low, high), region = result.region.bounding_box, result.region
+    for p, q in draw.uniform(low[:2], high[:2], size=(200, 2)):
+        if region.contains([p, q]):
+            inside += 1
+            assert claim.lower <= value_by_steps(model, claim, float(p), float(q)) <= claim.upper
+    assert inside > 50
+
+
+@pytest.mark.parametrize("forged", ["ends", "early", "late", "last"])
+def test_other_steps_and_other_ends_are_refused(forged):
+    """Each is false of the policy that the claim then names, at the true parameters or at a witness."""
+    model, result, certificate = by_steps()
+    claim, truth = certificate.claims[0], (0.5, 0.6)
+    if forged == "ends":
+        lowest = result.robust.coupled.lowest
+        claim, truth = replace(claim, lower=lowest.upper + 1e-6), lowest.theta
+    elif forged == "last":
+        claim = replace(claim, choice=np.array([1, 3, 4, 5]), earlier=None)
+    elif forged == "early":
+        claim = replace(claim, earlier=np.array([[3, 0, 1]]))
+    else:
+        claim = replace(claim, earlier=None)
+    assert not claim.lower <= value_by_steps(model, claim, *truth) <= claim.upper
+    assert failures(replace(certificate, claims=(claim,))) != []
+
+
+def test_steps_without_a_bound_have_no_coupled_proof():
+    """What the file says is refused at the door: nobody makes those steps."""
+    certificate = by_steps()[2]
+    objective = replace(certificate.problem.objective, lower_steps=2, upper_steps=None)
+    problem = replace(certificate.problem, objective=objective)
+    values = replace(certificate.values[0], lower=np.zeros(4), upper=np.ones(4))
+    with pytest.raises(InputError, match="or steps without a bound"):
+        check(replace(certificate, problem=problem, values=(values,)))

@@ -10,16 +10,21 @@ from functools import cache
 import numpy as np
 import pytest
 
+import tightrope as tr
+from adversary.second import second
+from effort import EXPLORING
 from learning_cases import case
 from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.statistics.likelihood import Forms
 from tightrope.certificate.statistics.slab import BetSchedule, PlacedBets, levels, weight_of
+from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of, to_data
 from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.simulator import Simulator
 from tightrope.learning.learn import learn
 from tightrope.numerics.betting import GRID, BetTable
 from tightrope.statistics.bets import Ends, Levels, scales, schedule
@@ -91,6 +96,64 @@ def test_the_checker_places_the_bets_of_the_learner(kind):
                 own = sorted(zip(mine.stake.tolist(), seen.tolist(), strict=True))
                 derived = bets.stake[place, scale, number].tolist(), bets.seen[number].tolist()
                 assert own == sorted(zip(*derived, strict=True))
+
+
+CYCLE = [
+    (0, "a", {1: "p", 0: "1-p"}),
+    (0, "b", {1: "q/2", 2: "q/4", 0: "1-3*q/4"}),
+    (1, "a", {2: "p/2", 3: "q/3", 0: "1-p/2-q/3"}),
+    (1, "b", {3: "q", 0: "1-q"}),
+    (2, "", {2: 1}),
+    (3, "", {3: 1}),
+]
+ASKED = {
+    "cycle": ('Pmax=? [ F "end" ]', {}),
+    "given": ('Pmax=? [ F "end" ]', {"policy": [1.0, 0.0, 0.5, 0.5, 1.0, 1.0]}),
+    "least": ('Pmin=? [ G !"end" ]', {}),
+    "cost": ('Rmin=? [ F "end" | "lost" ]', {}),
+    "discounted": ("Rmax=? [ Cdiscount=0.9 ]", {}),
+    "steps": ('Pmax=? [ F<=6 "end" ]', {"sets": "expression"}),
+    "window": ('Pmax=? [ F[2,7] "end" ]', {"sets": "expression", "policy": [0.0, 1.0, 1.0, 0.0, 1.0, 1.0]}),
+    "summed": ("Rmin=? [ C<=5 ]", {"sets": "expression"}),
+    "joint": ('Pmax=? [ F "end" ]', {"region": "joint"}),
+}
+
+
+TRIED = tuple(ASKED) if EXPLORING else ("given", "least", "cost", "window", "steps", "joint")
+
+
+@pytest.mark.parametrize("asked", TRIED)
+def test_the_second_checker_places_the_same_bets_and_reads_the_file(asked, tmp_path, monkeypatch):
+    """Two programs without a line in common, one in arrays and one in lists, from one rule: equal stakes."""
+    parameters = tr.Parameters.box(p=("0.05", "0.7"), q=("0.05", "0.9"))
+    question, words = ASKED[asked]
+    labels, rewards = {"end": [2], "lost": [3]}, {"": [1, "1/2", 0, 0]}
+    model = tr.build_from_rows(CYCLE, parameters, labels=labels, state_rewards=rewards)
+    truth = model.instantiate(p="0.3", q="0.6")
+    counts = Simulator(truth, None, None, 12, model.hash(), threads=1).episodes(60, 3)
+    options = {"region": "slab", "sets": "rectangular", "outcomes": "none", **words}
+    result = tr.learn(model.problem(question), counts, delta=0.05, **options)
+    certificate = certificate_of(result, counts)
+    path = tmp_path / "slab.cert"
+    save_certificate(certificate, path)
+    made = []
+
+    class Kept(second.Bets):
+        def __init__(self, *about):
+            super().__init__(*about)
+            made.append(self)
+
+    monkeypatch.setattr(second, "Bets", Kept)
+    assert second.main([str(path)]) == 0
+    mine, theirs = Learned(certificate, FLOAT64).statements.sources[RowOrigin.SLAB].bets, made[0]
+    assert theirs.schedule.placed == list(mine.schedule.placed) and theirs.sides == list(mine.sides)
+    assert (theirs.guard, theirs.level) == (mine.guard, mine.side)
+    for place in range(len(mine.sides)):
+        for scale in range(len(mine.schedule.scales)):
+            for number, stakes in enumerate(theirs.stakes[place][scale]):
+                own = mine.stake[place, scale, number]
+                assert sorted(stakes.values()) == sorted(own[own != 0].tolist())
+    assert np.any(mine.stake != 0)
 
 
 def test_plan_scales_and_levels_are_the_learners():

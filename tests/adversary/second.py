@@ -21,7 +21,7 @@ UNREAD = 3
 
 def is_read(name: str) -> bool:
     """Whether it reads the kind of an honest certificate of this name."""
-    unread = ("coupled", "slab", "ellipsoid", "costs", "quotients", "polytope/steps")
+    unread = ("coupled", "ellipsoid", "costs", "quotients", "polytope/steps")
     return name == "walk/polytope/coupled-cost" or not any(kind in name for kind in unread)
 
 

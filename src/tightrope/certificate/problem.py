@@ -306,10 +306,10 @@ class Certificate:
             return "two claims have one name"
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
-        proofs = () if self.learned is None else self.learned.coupled
-        plain = [self.problem.objective.kind not in RUNS and one.earlier is None for one in self.claims]
+        query, proofs = self.problem.objective, () if self.learned is None else self.learned.coupled
+        plain = [query.kind not in RUNS and (query.steps or one.earlier is None) for one in self.claims]
         if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
-            return "a coupled proof of no claim, of a temporal formula, an average or a policy by steps"
+            return "a coupled proof of no claim, a temporal formula, an average or steps without a bound"
         if self.problem.data is not None and self.problem.data.seen is not None:
             from tightrope.certificate.statistics.episodes import trouble_of
 

@@ -183,9 +183,7 @@ def _certificate_of(
     if proof is not None and solved.kind is SetsKind.RECTANGULAR:
         draft = prove_choices(link, projected, draft, result)
     draft = prune(draft)
-    coupled = [
-        None if ends is not None or value.policy.depends_on_step else value.coupled for _, value in values
-    ]
+    coupled = [None if ends is not None else value.coupled for _, value in values]
     if difference is not None:
         draft = _with_difference(draft)
         coupled.append(difference)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
     from tightrope.model.continuous import MarkovAutomaton
     from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.prism.explore.search import Progress, Warn
+    from tightrope.prism.explore.search import Judge, Progress, Warn
     from tightrope.prism.load import BuildWords, PrismRates
     from tightrope.prism.properties.boundary import Boundary
 
@@ -85,7 +85,8 @@ def load(
 class ModelRequest:
     """The model that is asked for. `params` and `domain` may be texts: `p=0.1:0.9` and `p+q<=1`.
 
-    A PRISM program is not explored beyond the `boundary` of a question, if one is given.
+    A PRISM program is not explored beyond the `boundary` of a question, if one is given, nor when the `judge`
+    of the question has seen enough.
     """
 
     source: str
@@ -95,6 +96,7 @@ class ModelRequest:
     boundary: Boundary | None = None
     untimed: bool = False
     """Only what does not speak of time is asked, so that a Markov automaton's MDP of jumps will do."""
+    judge: Judge | None = None
 
     def narrowed(self, parameters: Parameters) -> Parameters:
         """Parameters within the ranges and constraints that were asked for."""
@@ -103,7 +105,8 @@ class ModelRequest:
     def options(self, progress: Progress | None, warn: Warn | None) -> FileOptions:
         """What is said beside a file."""
         words = {"box": box_text(self.params), "domain": self.domain, "progress": progress, "warn": warn}
-        return FileOptions(self.constants, cast("BuildWords", {**words, "boundary": self.boundary}))
+        question = {"boundary": self.boundary, "judge": self.judge}
+        return FileOptions(self.constants, cast("BuildWords", {**words, **question}))
 
 
 @dataclass(frozen=True)

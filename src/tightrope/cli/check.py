@@ -44,6 +44,7 @@ from tightrope.cli.options import (
 from tightrope.cli.output import leave, phase_progress, warn
 from tightrope.cli.sources import (
     LoadedModel,
+    PropertyTexts,
     TimedModel,
     load_embedded,
     load_model,
@@ -67,6 +68,7 @@ from tightrope.prism.properties.capabilities import QueryKind, Task
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import speaks_of_time
 from tightrope.problem import Problem, require_discrete
+from tightrope.solver.part import PartSolver
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
 from tightrope.verdict import Worth
@@ -138,7 +140,8 @@ class CheckRequest(ModelOptions):
         option(
             "--build-all",
             "Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
-            "state are left out: they do not change the value.",
+            "state are left out: they do not change the value. A large model is built only until the "
+            "initial state's bounds are close enough whatever the rest is.",
         ),
     ] = False
     overwrite: options.Overwrite = False
@@ -195,6 +198,7 @@ def check(request: CheckRequest) -> None:
             refuse_options(request, f"{NOT_TIMED} sets")
     everything = request.build_all or any((request.sets, *files.named))
     boundary = None if everything or request.policy else properties.boundary(constants)
+    workspace, judge = Workspace(request.device.value, request.threads), None
     const, param, domain = properties.model_constants(constants), request.param, request.domain
     loaded: LoadedModel | TimedModel
     if timed and files.certificate is not None:
@@ -203,7 +207,8 @@ def check(request: CheckRequest) -> None:
     elif timed:
         loaded = load_timed(request.model, const, param, domain, boundary, quiet=at is not None)
     else:
-        loaded = load_model(request.model, const, param, domain, boundary, untimed, observed=True)
+        judge = None if boundary is None else _part_solver(request, properties, constants, workspace)
+        loaded = load_model(request.model, const, param, domain, boundary, untimed, True, judge)
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if isinstance(loaded.model, POMDP):
         from tightrope.cli.check_partial import check_partial
@@ -236,17 +241,17 @@ def check(request: CheckRequest) -> None:
     if files.certificate is not None:
         _refuse_uncertified(loaded, queries[0], policy)
     how = request.solve_options()
-    workspace = Workspace(how.device, how.threads)
     answers: list[Answered] = []
+    part = None if judge is None else judge.solution
     for query in queries:
         with phase_progress() as progress:
             progress("solve")
-            answers.append(_answer(request, subject, query, policy, how, workspace))
+            answers.append(_answer(request, subject, query, policy, how, workspace, part))
     for answer in answers:
         for note in answer.record.notes or ():
             warn(note)
     verdict = Worth.worst([answer.verdict for answer in answers])
-    report_answers(loaded, answers, verdict, request.json)
+    report_answers(loaded, answers, verdict, request.json, part is not None)
     sys.stdout.flush()  # the answer comes before files, which may fail
     files.write(answers[0], loaded, point, policy, how, workspace, constants)
     leave(verdict)
@@ -384,10 +389,13 @@ def _answer(
     policy: Policy | None,
     how: SolveOptions,
     workspace: Workspace,
+    part: Solution | None,
 ) -> Answered:
-    """Solve, and say what came out."""
+    """Solve, and say what came out; `part` was found while the model was built."""
     begin = time.perf_counter()
     assumed = support_assumed(request.assume_support)
+    if part is not None:
+        return Answered(query, part, part.seconds, describe_solution(query, part, False, False, assumed))
     if query.is_plain and isinstance(subject, MDP | IntervalMDP):
         model: MDP | IntervalMDP = subject
         if request.certificate is not None and isinstance(subject, IntervalMDP):
@@ -412,6 +420,21 @@ def _answer(
     answer = check_query(query, subject, how, how.assume_support, request.all_states, policy=policy)
     shown = np.ones(subject.states, np.bool_) if request.all_states else answer.listed
     return Answered(query, answer, answer.seconds, describe_answer(query, answer, shown, assumed))
+
+
+def _part_solver(
+    request: CheckRequest, properties: PropertyTexts, constants: Mapping[str, str], workspace: Workspace
+) -> PartSolver | None:
+    """What may end the build of a large model early; None where all states are wanted, or several answers."""
+    if request.all_states or sum(len(file.wanted) for file in properties.files) != 1:
+        return None
+
+    def ask(model: ParametricMDP) -> Problem:
+        loaded = LoadedModel(request.model, model, 0.0)
+        query = properties.queries(loaded, constants, request.discount, request.terminal_reward)[0]
+        return Problem(model.instantiate(loaded.point(request.at)), query)
+
+    return PartSolver(ask, request.solve_options(), workspace)
 
 
 def _check_options(precision: float, assume_support: float | None, time_limit: float | None) -> None:

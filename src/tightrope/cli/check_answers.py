@@ -240,9 +240,14 @@ def _record(
 
 
 def report_answers(
-    loaded: LoadedModel | TimedModel, answers: Sequence[Answered], verdict: Worth, as_json: bool
+    loaded: LoadedModel | TimedModel,
+    answers: Sequence[Answered],
+    verdict: Worth,
+    as_json: bool,
+    is_part: bool = False,
 ) -> None:
-    """Print all answers, as one JSON object or as tables; the verdict of all of them first."""
+    """Print all answers, as one JSON object or as tables; the verdict of all of them first. `is_part`: the
+    build ended where the question was decided."""
     if as_json:
         records = [answer.record for answer in answers]
         spent = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
@@ -267,8 +272,8 @@ def report_answers(
         facts = [("verdict", answer.verdict.word.value)] if len(answers) > 1 else []
         facts += _facts(answer.record)
         if loaded.is_partial:
-            size = f"{loaded.model.states:,} states"
-            facts.append(("built", f"{size}, none behind targets or forbidden ones (--build-all)"))
+            part = "enough for this question" if is_part else "none behind targets or forbidden ones"
+            facts.append(("built", f"{loaded.model.states:,} states, {part} (--build-all)"))
         facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
         facts.append(("memory", memory_text()))
         print_facts(answer.query.text, facts)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tightrope.data.read_options import LogReadOptions
     from tightrope.data.reading import Reading
     from tightrope.io.table.data_table import LogFile
+    from tightrope.prism.explore.search import Judge
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
 
@@ -104,12 +105,14 @@ def load_model(
     boundary: Boundary | None = None,
     untimed: bool = False,
     observed: bool = False,
+    judge: Judge | None = None,
 ) -> LoadedModel:
     """Build the model that `source` names, under the options `--const`, `--param` and `--domain`.
 
-    A PRISM program is not explored beyond the `boundary` of a question, if one is given. `untimed`: what is
-    asked does not speak of time. `observed`: partially observable models are wanted as well."""
-    request = ModelRequest(source, parse_constants(const), param, domain, boundary, untimed)
+    A PRISM program is not explored beyond the `boundary` of a question, if one is given, nor when its `judge`
+    has seen enough. `untimed`: what is asked does not speak of time. `observed`: partially observable models
+    are wanted as well."""
+    request = ModelRequest(source, parse_constants(const), param, domain, boundary, untimed, judge)
     begin = time.perf_counter()
     shown = source if source.startswith(BENCHMARK) else Path(source).name
     with build_progress(shown) as progress:

@@ -28,6 +28,7 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.compile import evaluate
 from tightrope.prism.explore.search import (
+    Judge,
     Progress,
     Warn,
     explore_automaton,
@@ -46,7 +47,8 @@ class BuildWords(TypedDict, total=False):
 
     Parameters lie in [0, 1], those of rates in [0, LARGEST_RATE], unless `box` (`p=0.1:0.9`) or `domain`
     (`0.1<=p<=0.9, p+q<=1`) says otherwise. `progress(states, transitions)` is called during long builds,
-    `warn(text)` for deadlocks and the like. States on the `boundary` of a question are not explored further.
+    `warn(text)` for deadlocks and the like. States on the `boundary` of a question are not explored further,
+    and where there is a boundary exploration ends as soon as the `judge` has seen enough.
     """
 
     box: str | None
@@ -54,6 +56,7 @@ class BuildWords(TypedDict, total=False):
     progress: Progress | None
     warn: Warn | None
     boundary: Boundary | None
+    judge: Judge | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +121,26 @@ def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
         )
     parameters = narrow_domain(Parameters.unit_box(program.parameters), words.get("box"), words.get("domain"))
     if program.type is not ModelType.POMDP:
-        return PrismModel(*_explore(explore_until, program, parameters, words))
+        return PrismModel(*_explore(_judged(words.get("judge")), program, parameters, words))
     words["boundary"] = None  # what a boundary leaves out of a state are actions, and these must agree
     hidden, _ = _explore(explore_until, program, parameters, words)
     return PrismModel(_observed(program, hidden))
+
+
+def _judged(judge: Judge | None) -> Callable[..., tuple[ParametricMDP | IntervalMDP, bool]]:
+    """`explore_until` with a judge where the question has a boundary: it then speaks of states by their
+    variables alone, so that what it says of one that was not looked at is right."""
+
+    def explore(
+        program: Program,
+        stop: Expression | None,
+        parameters: Parameters,
+        progress: Progress | None,
+        warn: Warn | None,
+    ) -> tuple[ParametricMDP | IntervalMDP, bool]:
+        return explore_until(program, stop, parameters, progress, warn, None if stop is None else judge)
+
+    return explore
 
 
 def _observed(program: Program, hidden: ParametricMDP | IntervalMDP) -> POMDP:

@@ -515,7 +515,7 @@ def solve_query(
     query = problem.query
     if not query.is_threshold:
         return solution
-    truth = _truth(query, solution)
+    truth = truth_of(query, solution)
     if truth == OPEN and precision > CLOSEST:
         middle = 0.5 * (solution.lower + solution.upper)
         finer = solve(
@@ -529,11 +529,11 @@ def solve_query(
         gap = widest(finer.lower, finer.upper, relative, finer.unit)
         status = Status.CERTIFIED if gap <= precision else finer.status
         solution = replace(finer, gap=gap, precision=precision, relative=relative, status=status)
-        truth = _truth(query, solution)
+        truth = truth_of(query, solution)
     return replace(solution, truth=truth)
 
 
-def _truth(query: Query, solution: Solution) -> str:
+def truth_of(query: Query, solution: Solution) -> str:
     """Whether a property with a threshold holds in all initial states."""
     answers = {
         query.answer(float(solution.lower[state]), float(solution.upper[state]))

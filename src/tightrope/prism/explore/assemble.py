@@ -10,6 +10,7 @@ those of Markovian commands where nothing else is possible (maximal progress: wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -197,6 +198,15 @@ class Assembler:
             rest[first] = False
             into, added = into[rest], added[rest]
 
+    def so_far(self) -> ModelRows:
+        """The rows as they are, in which states that wait to be looked at have a self-loop and count as
+        stopped; the search may go on."""
+        part = copy(self)
+        part._pieces = {name: pieces.copied() for name, pieces in self._pieces.items()}
+        waiting = self._states.keys[self.rows_done :].copy()
+        part.add(waiting, [], [], np.ones(len(waiting), dtype=np.bool_))
+        return part.finish()
+
     def finish(self) -> ModelRows:
         starts = ("choice_start", "transition_start")
         whole: dict[str, Any] = {
@@ -254,6 +264,12 @@ class Pieces:
         # A view would keep the larger array behind it alive.
         self._pieces.append(piece.copy() if piece.base is not None else piece)
         self._length += len(piece)
+
+    def copied(self) -> Pieces:
+        """The same pieces, to which others are appended."""
+        copied = copy(self)
+        copied._pieces = list(self._pieces)
+        return copied
 
     def joined(self) -> npt.NDArray[Any]:
         """The whole array; the pieces are given up."""

@@ -7,6 +7,10 @@ for each distinct combination of the variables that a probability depends on.
 
 The work on one frame is bounded (`_OUTCOMES`), so memory beyond the finished model stays small.
 
+Most questions touch little of a very large model. A `Judge` is shown what has been found at every
+`PART_GROWTH`-fold number of states, those that wait absorbing, and says whether that is enough. States are
+met in the order of their distance from the initial ones, so what lies near decides before the rest is built.
+
 `Relevance` says which commands can be enabled somewhere in a frame, without evaluating their guards.
 Generated models have thousands of commands, `[] s=17 & … -> …`, of which a frontier needs a few. A guard's
 single-variable conjuncts give each command a box of values (see `guard_ranges`); a command whose box misses
@@ -44,7 +48,7 @@ from tightrope.prism.explore.key_index import KeyIndex, PolynomialIndex
 from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.observe import Observations, observe, polynomial_of_items, split_items
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities, check_held
-from tightrope.prism.parse.syntax import Complaint, Expression, ModelType, Rewards, SourceText
+from tightrope.prism.parse.syntax import Complaint, Expression, Literal, ModelType, Rewards, SourceText
 
 _MANY = 24
 """With fewer commands it is not worth the while."""
@@ -99,6 +103,23 @@ Progress = Callable[[int, int], None]
 
 Warn = Callable[[str], None]
 """Called with what the user should know though the model stands."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPart:
+    """A part of a model: states that wait were not looked at, and have a self-loop."""
+
+    model: ParametricMDP
+    waiting: BoolArray
+    earns_nothing_negative: bool
+    """Whether it is plain that no reward of the whole model is negative: all are numbers in the text."""
+
+
+Judge = Callable[[ModelPart], bool]
+"""Whether a part of the model is enough."""
+
+FIRST_PART, PART_GROWTH = 2**13, 8
+"""States after which a judge is asked first, and how many times as many until it is asked again."""
 
 _ROWS = 2**14
 """States looked at together at most: their columns fit the processor's caches."""
@@ -159,11 +180,13 @@ def explore_until(
     parameters: Parameters | None = None,
     progress: Progress | None = None,
     warn: Warn | None = None,
+    judge: Judge | None = None,
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
     """The model of a program in which states with `stop` only have a self-loop, and whether there are any;
-    its parameters lie in [0, 1] where nothing else is said."""
+    its parameters lie in [0, 1] where nothing else is said. It ends where the judge has enough: what was not
+    looked at has a self-loop, too."""
     with SourceText(program.source, program.file).complaints():
-        return _explore(program, stop, parameters, progress, warn)
+        return _explore(program, stop, parameters, progress, warn, judge)
 
 
 def _explore(
@@ -172,17 +195,42 @@ def _explore(
     parameters: Parameters | None,
     progress: Progress | None,
     warn: Warn | None,
+    judge: Judge | None,
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
-    intervals = IntervalProbabilities()
+    if program.is_interval:
+        return _explore_intervals(program, stop, progress, warn)
     plain = PolynomialProbabilities(program.symbols)
-    search = Search.of(program, stop, intervals if program.is_interval else plain)
+    search = Search.of(program, stop, plain)
+    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
+    until = None if judge is None else FIRST_PART
+    while run_search(search, progress, until):
+        assert judge is not None and until is not None
+        rows, seen = resolved(search.assembler.so_far(), plain), search.assembler.rows_done
+        model = _plain_model(program, search, plain, rows, domain, is_part=True)
+        rewards = [item.reward for each in program.rewards for item in each.items]
+        positive = all(isinstance(one, Literal) and one.value >= 0 for one in rewards)
+        if judge(ModelPart(model, np.arange(model.states) >= seen, positive)):
+            if warn is not None:
+                warn_of(rows, search.space, search.states, warn)
+            return model, True
+        until *= PART_GROWTH
+        del model, rows
+    rows = resolved(search.assembler.finish(), plain)
+    if warn is not None:
+        warn_of(rows, search.space, search.states, warn)
+    is_part = bool(rows.stopped.any())
+    return _plain_model(program, search, plain, rows, domain, stop is not None), is_part
+
+
+def _explore_intervals(
+    program: Program, stop: Expression | None, progress: Progress | None, warn: Warn | None
+) -> tuple[IntervalMDP, bool]:
+    intervals = IntervalProbabilities()
+    search = Search.of(program, stop, intervals)
     run_search(search, progress)
     space, states, assembler, actions = search.space, search.states, search.assembler, search.actions
-    rows, trees = assembler.finish(), None
-    if program.is_interval:
-        trees = find_factors(space, search.commands, states, rows, intervals, assembler.is_chain)
-    else:
-        rows = resolved(rows, plain)
+    rows = assembler.finish()
+    trees = find_factors(space, search.commands, states, rows, intervals, assembler.is_chain)
     if warn is not None:
         warn_of(rows, space, states, warn)
         if intervals.is_outer or trees is not None:
@@ -193,13 +241,23 @@ def _explore(
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
     rows, actions = with_shown_names(program, rows, actions)
     structure = structure_of(program, seen, rows, actions)
-    if program.is_interval:
-        lower, upper = intervals.lower(), intervals.upper()
-        factored = None if trees is None else factored_rows(structure, trees, lower, upper)
-        own = lower[rows.probability], upper[rows.probability]
-        model = IntervalMDP(structure, *own, factored=factored)
-        return model, bool(rows.stopped.any())
-    domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
+    lower, upper = intervals.lower(), intervals.upper()
+    factored = None if trees is None else factored_rows(structure, trees, lower, upper)
+    own = lower[rows.probability], upper[rows.probability]
+    return IntervalMDP(structure, *own, factored=factored), bool(rows.stopped.any())
+
+
+def _plain_model(
+    program: Program,
+    search: Search,
+    plain: PolynomialProbabilities,
+    rows: ModelRows,
+    domain: Parameters,
+    is_part: bool,
+) -> ParametricMDP:
+    seen = observe(program, search.space, search.states.keys, rows, search.actions, narrow=is_part)
+    rows, actions = with_shown_names(program, rows, search.actions)
+    structure = structure_of(program, seen, rows, actions)
     if program.free:
         expressions, expression, domain = _split_free(program, plain, rows, domain)
         structure = replace(structure, rewards=_over(structure, domain.names))
@@ -207,7 +265,7 @@ def _explore(
         expressions, expression = plain.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     release(expression)
-    return ParametricMDP(structure, expression, expressions, domain), bool(rows.stopped.any())
+    return ParametricMDP(structure, expression, expressions, domain)
 
 
 def _split_free(
@@ -319,8 +377,9 @@ def factored_rows(
     return FactoredRows(game, lower[number], upper[number], trees.layer_start)
 
 
-def run_search(search: Search, progress: Progress | None) -> None:
-    """Look at states until none is new; those with `stop` are left as they are."""
+def run_search(search: Search, progress: Progress | None, until: int | None = None) -> bool:
+    """Look at states until none is new, or there are about `until` and some wait: whether that is so. Those
+    with `stop` are left as they are."""
     space, states, assembler, stop, most = (
         search.space,
         search.states,
@@ -349,6 +408,8 @@ def run_search(search: Search, progress: Progress | None) -> None:
         begin = assembler.rows_done
         if begin == len(states):
             break
+        if until is not None and len(states) >= until:
+            return True
         keys = states.keys[begin : begin + limit]
         frame = space.frame(keys)
         stopped = None if stop is None else frame.mask(stop.value(frame))
@@ -381,6 +442,7 @@ def run_search(search: Search, progress: Progress | None) -> None:
             reported = time.monotonic()
     if progress is not None:
         progress(len(states), assembler.transitions)
+    return False
 
 
 class _Deep:

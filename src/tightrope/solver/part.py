@@ -1,0 +1,126 @@
+"""Bounds on the value of a model from a part of it: for questions that touch little of a large one.
+
+Let W be the states whose commands were not looked at. Under any policy and nature, up to the first visit of W
+a play of the part is a play of the model, with the same probability. So for allowed U target, with or without
+an upper bound on the steps,
+
+    P(target before W)  ≤  P(allowed U target)  ≤  P(target or an allowed state of W),
+
+and as both sides hold for every policy and nature they hold for what these make of it, whoever maximises. A
+state of W that is a target or is not allowed is decided as any other, by its variables. Both sides are plain
+questions about the part with W absorbing, and are solved as such: the bounds are verified, and hold for the
+whole model. Where they are as close as was asked, or decide the threshold, the rest of the model plays no
+role. A bound of k steps is decided, for one, as soon as W is k steps away.
+
+What is earned until a target is at least what is earned until the target or W, if no reward of the model is
+negative, those of states that were not met included; and at most what the part gives with W as a place that
+never leads to the target, where it is infinite unless W is avoided with certainty. A play that misses both
+the target and W misses the target, so infinite values are right on both sides.
+
+Only the initial states are answered for. For other states of the part the bounds hold, but may be wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tightrope.model.mdp import MDP
+from tightrope.model.objective import Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.prism.explore.search import ModelPart
+from tightrope.problem import Problem
+from tightrope.solver.solution import OPEN, Solution, SolveOptions, Status, widest
+from tightrope.solver.solve import Workspace, solve, truth_of
+
+PART_ITERATIONS = 2000
+"""Most iterations that are spent on a part: the whole model may be needed all the same."""
+
+
+@dataclass(eq=False)
+class PartSolver:
+    """Says of parts of a model whether they are enough, and keeps the solution of the one that was."""
+
+    ask: Callable[[ParametricMDP], Problem]
+    """The question about a part."""
+    options: SolveOptions
+    workspace: Workspace
+    solution: Solution | None = None
+
+    def __call__(self, part: ModelPart) -> bool:
+        problem = self.ask(part.model)
+        if not problem.query.is_plain or not is_enclosed(problem.objective, part):
+            return False
+        objective = problem.objective
+        below, above = enclosing(objective, part.waiting)
+        low = self._solve(problem, below)
+        enclosed = None
+        if objective.kind is ObjectiveKind.UNTIL:  # no probability exceeds 1
+            enclosed = self._between(
+                problem, low, np.full(part.model.states, float(not objective.complement))
+            )
+        if enclosed is None or not self._is_enough(problem, enclosed):
+            high = self._solve(problem, above)
+            enclosed = self._between(problem, low, high.lower if objective.complement else high.upper)
+        if self._is_enough(problem, enclosed):
+            self.solution = enclosed
+        return self.solution is not None
+
+    def _solve(self, problem: Problem, objective: Objective) -> Solution:
+        assert isinstance(problem.model, MDP)
+        how = self.options
+        return solve(
+            problem.model,
+            objective,
+            precision=how.precision,
+            relative=how.relative,
+            seconds=how.seconds,
+            iterations=PART_ITERATIONS,
+            workspace=self.workspace,
+        )
+
+    def _between(self, problem: Problem, solution: Solution, other: FloatArray) -> Solution:
+        """The solution with the other end of the bounds, and what that says of the threshold."""
+        lower, upper = solution.lower, solution.upper
+        if problem.objective.complement:
+            lower = np.minimum(lower, other)
+        else:
+            upper = np.maximum(upper, other)
+        gap = widest(lower, upper, solution.relative, solution.unit)
+        status = Status.CERTIFIED if gap <= solution.precision else Status.ITERATION_LIMIT
+        enclosed = replace(solution, lower=lower, upper=upper, gap=gap, status=status)
+        return (
+            replace(enclosed, truth=truth_of(problem.query, enclosed))
+            if problem.query.is_threshold
+            else enclosed
+        )
+
+    def _is_enough(self, problem: Problem, solution: Solution) -> bool:
+        if problem.query.is_threshold:
+            return solution.truth != OPEN
+        return solution.is_initial_certified
+
+
+def is_enclosed(objective: Objective, part: ModelPart) -> bool:
+    """Whether the part says something about the whole."""
+    if objective.lower_steps > 0:
+        return False
+    if objective.kind is ObjectiveKind.REACH_REWARD:
+        return objective.terminal is None and part.earns_nothing_negative
+    return objective.kind is ObjectiveKind.UNTIL
+
+
+def enclosing(objective: Objective, waiting: BoolArray) -> tuple[Objective, Objective]:
+    """The questions whose values lie below and above: one that states which wait end with the least value,
+    one with the largest."""
+    assert objective.target is not None
+    if objective.kind is ObjectiveKind.REACH_REWARD:
+        return replace(objective, target=objective.target | waiting), objective
+    allowed = np.ones(len(waiting), np.bool_) if objective.allowed is None else objective.allowed
+    return (
+        replace(objective, allowed=allowed & ~waiting),
+        replace(objective, target=objective.target | (waiting & allowed)),
+    )

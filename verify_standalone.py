@@ -2820,6 +2820,8 @@ def verify(path: str) -> list[str]:
     problem = Problem(top.node["problem"], arrays)
     claims, values = top.node["claims"], top.node["values"]
     require(isinstance(claims, list) and isinstance(values, list), "no claims")
+    pairs = any(isinstance(one, dict) and one.get("policy") in ("pair", "unknown") for one in claims)
+    require(not pairs, "differences between policies are not read by this checker", NOT_READ)
     lonely = len(claims) == 1 and isinstance(claims[0], dict) and claims[0].get("name") == "given policy"
     if problem.automaton is not None and lonely:
         problem.follow(claims[0], arrays)

@@ -119,8 +119,36 @@ def test_what_the_logged_baseline_refuses() -> None:
         tr.improve(problem, bare, baseline="logged", delta=0.05)
     with pytest.raises(tr.InputError, match="known baseline"):
         tr.improve(problem, data, baseline="logged", keep=['P>=baseline [ F "top" ]'], delta=0.05)
-    with pytest.raises(tr.CannotCertify, match="no certificate of a difference to what was done"):
-        tr.improve(problem, data, baseline="logged", delta=0.05).as_result()
+    with pytest.raises(tr.CannotCertify, match="no improvement is proved"):
+        tr.improve(problem, data, baseline="logged", delta=1e-9).as_result()
+
+
+@pytest.mark.parametrize(("question", "region"), [(0, "slab"), (1, "likelihood"), (2, "polytope")])
+def test_what_a_certificate_holds_of_it(tmp_path: Path, question: int, region: str) -> None:
+    """Two parts at half of δ each, the model's and the episodes'; tied to model, data and policy."""
+    problem, truth = asked(QUESTIONS[question])
+    model, some = problem.model, tr.Policy.uniform(problem.model)
+    data = tr.Simulator(truth, model_hash=model.hash(), cap=60).episodes(400, seed=3)
+    result = tr.improve(problem, data, baseline="logged", delta=0.05, region=region)
+    proved = tr.certify(result, tmp_path / "done.cert")
+    assert result.policy is not None
+    done, new = value(problem, truth, some), value(problem, truth, result.policy)
+    assert proved["what was done"].lower <= done <= proved["what was done"].upper
+    assert proved["difference"].lower <= new - done <= proved["difference"].upper
+    assert proved["difference"].lower > 0.0 or proved["difference"].upper < 0.0
+    own = {"model": model, "property": problem.objective, "data": data, "policy": result.policy}
+    verdict = tr.verify(tmp_path / "done.cert", **own)
+    assert verdict.word == "proved" and verdict.not_tied == () and "baseline" not in verdict.bound
+    assert any("draws of one way to act, whatever it is" in one for one in verdict.assumes)
+    less = tr.Simulator(truth, model_hash=model.hash(), cap=60).episodes(400, seed=4)
+    wrong = {
+        "other data": {"data": less},
+        "another policy": {"policy": some},
+        "which your data show": {"baseline": some},
+    }
+    for words, given in wrong.items():
+        with pytest.raises(tr.CannotCertify, match=words):
+            tr.verify(tmp_path / "done.cert", **{**own, **given})
 
 
 def test_the_command(
@@ -150,9 +178,15 @@ def test_the_command(
         "0.05",
         "-o",
         "new.json",
+        "--certificate",
+        "new.cert",
     ]
     capsys.readouterr()
     assert run(["improve", "bench:betting(5)", *few]) == 0
-    shown = capsys.readouterr().out
+    shown, beside = capsys.readouterr()
+    assert "new.cert proves a difference in [" in beside and "what the episodes returned" in beside
+    own = ["--model", "bench:betting(5)", "--policy", "new.json", *few[:6]]
+    assert run(["verify", "new.cert", *own]) == 0
+    assert "the policy's value less that of what was done lies within" in capsys.readouterr().out
     assert shown.startswith("PROVED: ") and "instead of what was done: better by at least" in shown
     assert (tmp_path / "new.json").exists()

@@ -1,10 +1,12 @@
 """Attacks on certificates of differences, by one who knows the code: of values, of bets on the difference,
-and of a bounded number of steps with a policy that changes with the step."""
+of a bounded number of steps with a policy that changes with the step, and of what was done by nobody knows
+whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ import pytest
 import tightrope as tr
 from effort import repeats
 from test_compare import policies, two_arms
+from test_logged_baseline import asked
 from tightrope.certificate.checker import check
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certify import certificate_of_difference
+from tightrope.certify.verification import Own, compare
 from tightrope.solver.solve import solve
 
 TRUTH = (0.6, 0.7)
@@ -155,6 +159,72 @@ def test_forgeries_are_refused(proof: Certificate) -> None:
         every = OF_BETS | {name: FORGED[name] for name in ("less above", "another baseline", "half left out")}
     for name, forge in every.items():
         assert is_refused(forge(proof)), name
+
+
+GAIN = 'R{"gain"}max=? [ C<=3 ]'
+
+
+@pytest.fixture(scope="module", params=['Pmax=? [ F "top" ]', GAIN])
+def logged(request: pytest.FixtureRequest) -> tuple[Certificate, Own]:
+    problem, truth = asked(request.param)
+    data = tr.Simulator(truth, model_hash=problem.model.hash()).episodes(300, seed=3)
+    result = tr.improve(problem, data, baseline="logged", delta=0.05, region="polytope")
+    own = Own(problem.model, problem.objective, counts=data, policy=result.policy)
+    return certificate_of_difference(result), own
+
+
+def as_given(proof: Certificate) -> Certificate:
+    """The policy that is praised is said to have made the episodes, whose value is then known twice."""
+    policy = replace(proof.claims[0], name="given policy", lower=proof.claims[1].lower)
+    return replace(proof, claims=(*proof.claims, policy), values=(*proof.values, proof.values[0]))
+
+
+OF_EPISODES: dict[str, Callable[[Certificate], Certificate]] = {
+    "less above": lambda p: claimed(p, upper=p.claims[2].upper - 1e-5),
+    "more below": lambda p: claimed(p, lower=p.claims[2].lower + 1e-5),
+    "the other way round": lambda p: claimed(p, pair=np.array([1, 0])),
+    "done by the policy": lambda p: claimed(p, pair=np.array([0, 0])),
+    "what was done less itself": lambda p: claimed(p, pair=np.array([1, 1])),
+    "done worse": lambda p: with_policy(p, 1, upper=p.claims[1].upper - 1e-5),
+    "done better": lambda p: with_policy(p, 1, lower=p.claims[1].lower + 1e-5),
+    "done by the best policy": lambda p: with_policy(p, 1, policy="free"),
+    "done by a given policy": lambda p: with_policy(p, 1, name="given policy"),
+    "a policy of its own": lambda p: with_policy(p, 1, choice=p.claims[0].choice),
+    "the policy is unknown": lambda p: with_policy(p, 0, policy="unknown", choice=None),
+    "also a given policy": as_given,
+    "vectors beside it": lambda p: replace(p, values=(p.values[0], p.values[0], p.values[2])),
+    "without episodes": lambda p: with_data(p, seen=None, seen_delta=None, returns=None),
+    "more episodes than there are": lambda p: with_data(p, seen=p.problem.data.seen + np.array([0, 9, 0, 0])),
+    "all of the confidence": lambda p: with_data(p, seen_delta=1.0 + 0 * p.problem.data.seen_delta),
+}
+
+
+def test_forgeries_about_what_was_done_are_refused(logged: tuple[Certificate, Own]) -> None:
+    proof, own = logged
+    assert not is_refused(proof) and compare(proof, own)[1] is None
+    for name, forge in OF_EPISODES.items():
+        if name == "vectors beside it" and proof.values[0].lower is None:
+            continue
+        assert is_refused(forge(proof)), name
+    for number in range(3):  # no chain of the model's stands behind what was done
+        hints = replace(proof.learned, coupled=(SimpleNamespace(claim=number),))
+        assert ("what was done" in str(replace(proof, learned=hints).trouble())) == (number > 0)
+
+
+def test_other_episodes_are_not_the_users(logged: tuple[Certificate, Own]) -> None:
+    """A file whose episodes came to less proves more, and is about another log."""
+    proof, own = logged
+    data = proof.problem.data
+    assert data is not None and data.seen is not None
+    if data.returns is None:
+        worse = [with_data(proof, seen=data.seen + np.array([0, 0, -9, 9]))]
+    else:
+        narrow = data.seen_delta + np.array([0.0, 0.0, -0.5])
+        more = data.returns.copy()
+        more[-1, 2] += 9
+        worse = [with_data(proof, seen_delta=narrow), with_data(proof, returns=more)]
+    for one in worse:
+        assert "other data" in str(compare(one, own)[1])
 
 
 def test_mutants_prove_no_more_than_holds(proof: Certificate) -> None:

@@ -93,7 +93,7 @@ def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     values = {claim.name: (claim.lower, claim.upper) for claim in certificate.claims}
     whole = contradicted is None and all(one.passed for one in checks)
     planned = learned is not None and whole and learned.statements.planned
-    assumed = tuple(problem.assumptions(planned, "given policy" in values))
+    assumed = tuple(problem.assumptions(planned, values))
     kind = "value" if problem.law != "domain" else "learning"
     return Verdict(tuple(checks), values, kind, assumed, unbound(certificate), contradicted)
 
@@ -141,6 +141,11 @@ def _prove(
 
         proofs, (low, high) = difference_ends(certificate, number, learned)
         return [*proofs, _compare_claim(claim, low, high, -inf)]
+    if claim.policy == "unknown":
+        from tightrope.certificate.statistics.episodes import improved
+
+        least, most = problem.objective.range
+        return [_compare_claim(claim, *improved(problem, claim, least, most), least)]
     checks: list[Check] = []
     ends: list[BoundVector] = []
     for upward in (False, True):
@@ -196,7 +201,9 @@ def unbound(certificate: Certificate) -> dict[str, bool | None]:
     """What a certificate could be tied to, and is not yet; None where it speaks of no such thing."""
     data = None if certificate.problem.data is None else False
     policy = None if all(claim.policy == "free" for claim in certificate.claims) else False
-    baseline = {"baseline": False} if any(claim.pair is not None for claim in certificate.claims) else {}
+    known = not any(claim.policy == "unknown" for claim in certificate.claims)  # else the data show it
+    pairs = any(claim.pair is not None for claim in certificate.claims)
+    baseline = {"baseline": False} if pairs and known else {}
     return {"model": False, "property": False, "data": data, "policy": policy, **baseline}
 
 

@@ -6,6 +6,7 @@ and bases, of which bad ones prove less.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -180,7 +181,7 @@ class Data:
         seen, count = self.batch_transition[ends[0] : ends[1]], self.batch_count[ends[0] : ends[1]]
         return np.bincount(labels[seen], count, size).astype(np.int64)
 
-    def assumptions(self, planned: bool, given: bool) -> list[Assumption]:
+    def assumptions(self, planned: bool, named: Collection[str]) -> list[Assumption]:
         """What is assumed of the data; what is not kept makes the confidence nominal.
 
         * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
@@ -213,7 +214,7 @@ class Data:
                 listed.append(("plan", "stated", words))
         if self.prior is not None:
             listed.append(("prior", "stated", "the prior was stated without looking at these data"))
-        if self.bets and given and not self.method.endswith("best"):
+        if self.bets and "given policy" in named and not self.method.endswith("best"):
             words = "the given policy, which is bet on, was not chosen by looking at these data"
             listed.append(("policy", "stated", words))
         if self.costs is not None:
@@ -221,7 +222,7 @@ class Data:
         if self.seen is not None:
             from tightrope.certificate.statistics.episodes import assumption
 
-            listed.append(assumption(self, given))
+            listed.append(assumption(self, named))
         return listed
 
 

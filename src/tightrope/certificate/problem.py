@@ -20,7 +20,7 @@ used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -209,9 +209,10 @@ class CertifiedProblem:
         work = sum(bits_of(self.theta[i]) * e for m in monomials for i, e in m) if self.theta else 0
         return "the expressions are too large to be evaluated at the point" if work > MOST_BITS else None
 
-    def assumptions(self, planned: bool, given: bool) -> list[Assumption]:
-        """What is assumed, derived from method and design; what is not kept makes the confidence nominal."""
-        listed = [] if self.data is None else self.data.assumptions(planned, given)
+    def assumptions(self, planned: bool, named: Collection[str]) -> list[Assumption]:
+        """What is assumed for claims of these names, derived from method and design; what is not kept makes
+        the confidence nominal."""
+        listed = [] if self.data is None else self.data.assumptions(planned, named)
         if self.assumed_support is not None:
             words = f"a transition that can happen has at least probability {exactly(self.assumed_support)}"
             listed.append(("support", "stated", words))
@@ -235,12 +236,13 @@ class Claim:
     `policy` free: of the agent's best policy; fixed: of the policy `choice`; randomised: of the one that
     takes choice c with probability weight[c], divided by the sum of the weights of its state. A fixed policy
     may change with the step: until `earlier` steps (step, state, choice) were taken, the state's choice is
-    another one (`tightrope.certificate.special`). Of a pair: of the policy of claim pair[0], less that of the
-    policy of claim pair[1], both under the same parameters.
+    another one (`tightrope.certificate.special`). Unknown: of what was done in the episodes, by whatever
+    policy (`tightrope.certificate.statistics.episodes`). Of a pair: of the policy of claim pair[0], less that
+    of the policy of claim pair[1], both under the same parameters.
     """
 
-    name: str = fields.word("value", "robust policy", "given policy", "difference")
-    policy: str = fields.word("free", "fixed", "randomised", "pair")
+    name: str = fields.word("value", "robust policy", "given policy", "what was done", "difference")
+    policy: str = fields.word("free", "fixed", "randomised", "unknown", "pair")
     lower: float = fields.real(most=inf)
     upper: float = fields.real(most=inf)
     choice: OffsetArray | None = fields.integers("states", optional=True)
@@ -263,6 +265,8 @@ class Claim:
             return "choices of earlier steps are for policies that are fixed"
         if not (self.pair is not None) == (self.policy == "pair") == (self.name == "difference"):
             return "a pair of policies is given where their difference is claimed, and only there"
+        if (self.policy == "unknown") != (self.name == "what was done"):
+            return "what was done is by a policy that is unknown, and nothing else is"
         return None if self.lower <= self.upper else "a lower bound above the upper one"
 
 
@@ -307,9 +311,12 @@ class Certificate:
         if (self.learned is not None) != (self.problem.law == "domain"):
             return "hints about sets are for models over a domain, and they need them"
         query, proofs = self.problem.objective, () if self.learned is None else self.learned.coupled
-        plain = [query.kind not in RUNS and (query.steps or one.earlier is None) for one in self.claims]
+        plain = [
+            query.kind not in RUNS and (query.steps or one.earlier is None) and not self._is_of_episodes(one)
+            for one in self.claims
+        ]
         if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
-            return "a coupled proof of no claim, a temporal formula, an average or steps without a bound"
+            return "a coupled proof of no claim, a formula, an average, steps without a bound or what was done"
         if self.problem.data is not None and self.problem.data.seen is not None:
             from tightrope.certificate.statistics.episodes import trouble_of
 
@@ -338,8 +345,17 @@ class Certificate:
                 return f"claim {number}: {trouble}"
         return None
 
+    def _is_of_episodes(self, claim: Claim) -> bool:
+        """Whether it is about what was done, or a difference to that: no policy of the model's."""
+        pair = () if claim.pair is None else [i for i in claim.pair.tolist() if i < len(self.claims)]
+        return "unknown" in (claim.policy, *(self.claims[i].policy for i in pair))
+
     def _misfit_of_pair(self, number: int, pair: OffsetArray, hints: ValueHints) -> str | None:
-        if any(one >= number or self.claims[one].policy not in ("fixed", "randomised") for one in pair):
+        known, usual = ("fixed", "randomised"), ("fixed", "randomised", "unknown")
+        if any(
+            one >= number or self.claims[one].policy not in words
+            for one, words in zip(pair.tolist(), (known, usual), strict=True)
+        ):
             return "a difference is that of two policies of claims before it"
         if self.problem.objective.kind in RUNS:
             return "a difference of averages, or of policies with memory"
@@ -350,6 +366,11 @@ class Certificate:
 
 def misfit(problem: CertifiedProblem, claim: Claim, hints: ValueHints) -> str | None:
     """Why a claim and its hints do not fit the problem."""
+    if claim.policy == "unknown":
+        given = any(getattr(hints, name) is not None for name, _ in list_fields(hints))
+        if given or problem.data is None or problem.data.seen is None:
+            return "what was done shows in episodes, and in these alone"
+        return None
     start, objective = problem.graph.choice_start, problem.objective
     size = {"states": problem.graph.states, "choices": problem.graph.choices}
     held = [(getattr(one, name), name, spec) for one in (claim, hints) for name, spec in list_fields(one)]

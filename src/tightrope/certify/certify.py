@@ -148,10 +148,12 @@ def learned_certificate(
 
 
 def certificate_of_difference(comparison: Comparison) -> Certificate:
-    """The certificate of the best policy of a comparison: its value, the baseline's, and the difference."""
-    result = comparison.as_result()
+    """The certificate of the best policy of a comparison: its value, the baseline's, and the difference. That
+    to what was done is of the two apart: what the policy is worth over the region, and what episodes
+    returned."""
+    result, done = comparison.as_result(), comparison.baseline is None
     about = {"model_hash": comparison.problem.base.hash(), "property": comparison.problem.text}
-    return certificate_of(result, comparison.counts, about, comparison.best.value)
+    return certificate_of(result, comparison.counts, about, comparison.best.value, done)
 
 
 def _save(proof: Certificate, claimed: OutputFile) -> dict[str, Interval]:

@@ -99,13 +99,21 @@ def certificate_of(
     counts: Counts | None = None,
     about: Mapping[str, Any] | None = None,
     difference: CoupledValue | None = None,
+    done: bool = False,
 ) -> Certificate:
     """The certificate of a result and the counts it was learned from (those of the result where none are
     given; without any it is about the whole domain); none where they refute the model. With a `difference` it
-    also claims that of the result's policy and the given one."""
+    also claims that of the result's policy and the given one; if `done`, that to what was done, which the
+    result's episodes show."""
     seen = result.counts if counts is None else counts
     with as_contradiction():
-        return _certificate_of(result, no_counts(result.model) if seen is None else seen, about, difference)
+        draft = _certificate_of(result, no_counts(result.model) if seen is None else seen, about, difference)
+        if not done:
+            return draft
+        (policy,), objective = draft.claims, draft.problem.objective
+        usual = _met(Claim("what was done", "unknown", *objective.range), draft.problem, result.seen)
+        both = replace(draft, claims=(policy, usual), values=(*draft.values, ValueHints()))
+        return _with_difference(both)
 
 
 @contextmanager

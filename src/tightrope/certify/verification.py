@@ -165,7 +165,7 @@ def _answer(certificate: Certificate, own: Own) -> str:
     own_claims = None if own.policy is None else _claims_of(certificate, own.policy)
     lower, upper = objective.range
     for claim in certificate.claims:
-        if claim.pair is not None:  # a difference is no value
+        if claim.policy in ("pair", "unknown"):  # a difference is no value, what was done no best policy's
             continue
         exact = claim.policy == "free" if own_claims is None else claim.name in own_claims
         if exact or (own_claims is None and maximises):
@@ -195,7 +195,13 @@ def headline(verdict: Verdict, certificate: Certificate) -> str:
         return f"NOT VALID: {failed[0]}"
     claim, data = certificate.claims[0], certificate.problem.data
     objective = certificate.problem.objective
-    if claim.policy == "free" or verdict.answer in ("false", "not certified"):
+    pair = next((one for one in certificate.claims if one.pair is not None), None)
+    if pair is not None and verdict.answer is None:
+        unknown = any(one.policy == "unknown" for one in certificate.claims)
+        ends = interval_text(pair.lower, pair.upper)
+        whose = "what was done" if unknown else "the baseline"
+        statement = f"the policy's value less that of {whose} lies within {ends}"
+    elif claim.policy == "free" or verdict.answer in ("false", "not certified"):
         statement = f"the value lies within {interval_text(claim.lower, claim.upper)}"
     elif (objective.agent == "MAX") != objective.complement:
         statement = f"at least {text_below(claim.lower)}"
@@ -397,9 +403,9 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
 def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[float]) -> ObservedOutcomes | str:
     """What the user's own episodes come to, counted again, or why they do not; `about` is δ, and what returns
     lie between. Of a process with choices they are taken to be those of the given policy, as the certificate
-    says that it assumes."""
+    says that it assumes, or of whoever acted, where it is about what was done."""
     from tightrope.certify.problem import Asked
-    from tightrope.learning.outcomes import Unobserved, observe
+    from tightrope.learning.outcomes import Unobserved, observe, observe_done
     from tightrope.learning.products import TemporalFormulas
     from tightrope.model.objective import Objective
     from tightrope.model.policy import Policy
@@ -419,7 +425,10 @@ def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[floa
             policy = Policy(own.model, weights[: own.model.structure.choices])
     ends = (about[1], about[2] if about[2:] else math.inf) if about[1:] else None
     try:
-        seen = observe(problem, counts, about[0], policy=policy, behaviour=policy, return_range=ends)
+        if any(claim.policy == "unknown" for claim in certificate.claims):  # its range is the model's own
+            seen = observe_done(problem, counts, about[0])
+        else:
+            seen = observe(problem, counts, about[0], policy=policy, behaviour=policy, return_range=ends)
     except InputError as error:
         return f"episodes of other data: {error.message}"
     return f"episodes of other data: {seen.reason}" if isinstance(seen, Unobserved) else seen
@@ -463,6 +472,8 @@ def _side_difference(certificate: Certificate, policy: Policy, side: int) -> str
     pair = next((claim.pair for claim in certificate.claims if claim.pair is not None), None)
     if pair is None:
         return "no difference between policies, and a baseline is given"
+    if certificate.claims[int(pair[side])].policy == "unknown":
+        return "a difference to what was done, which your data show, and a baseline is given"
     if certificate.claims[int(pair[side])].name in _claims_of(certificate, policy):
         return None
     return ("another policy than yours", "a difference to another baseline than yours")[side]

@@ -18,7 +18,6 @@ from tightrope.cli.output import (
     print_verdict,
     say,
 )
-from tightrope.errors import InputError
 from tightrope.io.comparisons import (
     COMPARISON_FILE,
     POLICY_FILES,
@@ -128,12 +127,10 @@ def compare(request: CompareRequest) -> None:
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
-    from tightrope.learning.differences import DO_NOTHING, LOGGED, NO_CERTIFICATE, UNIFORM
+    from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
-    if request.baseline == LOGGED and request.certificate is not None:
-        raise InputError(NO_CERTIFICATE, hint="leave the certificate out, or give the baseline as a policy")
     single = None if request.output is None or request.output.suffix != ".json" else request.output
     files_out = ((single, POLICY), (request.certificate, CERTIFICATE), (request.report, REPORT))
     refuse_same([request.output, request.certificate, request.report])
@@ -194,6 +191,8 @@ def answer(request: ComparedOptions, run: Any) -> None:
 
         proved = certify(result, proof.path, overwrite=request.overwrite)["difference"]
         say(f"certificate: {proof.path} proves a difference in {interval_text(proved.lower, proved.upper)}")
+        if result.baseline is None:
+            say(f"it may prove less than is shown above: {APART}")
     leave(result.verdict, request.accept_nominal, "the difference")
 
 

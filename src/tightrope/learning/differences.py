@@ -46,9 +46,10 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, ModelFit
 from tightrope.learning.bet_policy import PolicyBets, question_of
-from tightrope.learning.coupling import COUPLED_SECONDS, cut_along_values
+from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, OutcomesUse
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, observe_done
 from tightrope.learning.pipeline import (
     OPTIMISTIC,
     Pipeline,
@@ -97,9 +98,9 @@ FEW_VISITS = (30, 300)
 
 UNIFORM, DO_NOTHING, LOGGED = "uniform", "do-nothing", "logged"
 GIVEN, DONE = "the baseline", "what was done"
-NO_CERTIFICATE = (
-    "there is no certificate of a difference to what was done: it rests on bets on whole episodes, in their "
-    "order, and certificates hold counts and policies"
+APART = (
+    "of a difference to what was done a certificate holds two parts, each at half of delta: what the policy "
+    "is worth over the region, and what the episodes returned"
 )
 
 
@@ -197,9 +198,7 @@ class Comparison(Record):
 
     def as_result(self) -> LearningResult:
         """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
-        if self.baseline is None:
-            raise CannotCertify(NO_CERTIFICATE)
-        if self.contradiction is not None or self.best.value is None:
+        if self.contradiction is not None or (self.baseline is not None and self.best.value is None):
             raise CannotCertify(
                 "the data contradict the model, or the region is none that differences are over"
             )
@@ -806,15 +805,29 @@ class Differences:
         return gain
 
     def as_result(self, policy: Policy) -> LearningResult:
-        """The policy in the place of the robust one, the baseline in that of the given one."""
-        chain, options = self.chain, self.chain.options
-        assert self.baseline is not None
+        """The policy in the place of the robust one, the baseline in that of the given one; beside it what
+        episodes returned, where that is the baseline."""
+        chain, options, own = self.chain, self.chain.options, self.prepared.sets.model.structure
+        seen: ObservedOutcomes | None = None
+        if self.baseline is None:
+            done = observe_done(chain.problem, chain.problem.to_base(chain.data), self.delta - chain.delta)
+            if isinstance(done, Unobserved):
+                raise CannotCertify(f"there is nothing to certify of what was done: {done.reason}")
+            seen = replace(done, total=self.delta)
+            if policy.structure is not own or policy.has_memory or not chain.problem.query.is_plain:
+                raise CannotCertify(
+                    "there is no certificate of a difference between a policy with a memory and what was done"
+                )
         solver = chain.solver(self.prepared, options, float("inf"))
-        values = solver.evaluate(policy), solver.evaluate(self.baseline)
+        value = solver.evaluate(policy)
+        usual = None if self.baseline is None else solver.evaluate(self.baseline)
+        if usual is None and isinstance(self.prepared.sets.region, Polytope):
+            value = couple(solver, value)
         solved = SolvedPolicies(
-            self.prepared, solver, values[0], solver.find(OPTIMISTIC), values[1], Shape(chain, self.prepared)
+            self.prepared, solver, value, solver.find(OPTIMISTIC), usual, Shape(chain, self.prepared)
         )
-        return chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
+        result = chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
+        return result if seen is None else replace(result, outcomes=seen)
 
 
 def _done(structure: Structure, policy: Policy, state: int) -> str:

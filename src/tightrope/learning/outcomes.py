@@ -194,6 +194,12 @@ def observe(
     return plan if isinstance(plan, Unobserved) else plan.look(delta)
 
 
+def observe_done(problem: Problem, counts: Counts, delta: float) -> ObservedOutcomes | Unobserved:
+    """What was done in the episodes of a log was worth, by whatever policy, at level 1 − delta."""
+    plan = _plan_episodes(problem, counts, None, None, None, None, done=True)
+    return plan if isinstance(plan, Unobserved) else plan.look(delta)
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """How a log will be looked at: where its episodes begin is known, how they came out was not looked at."""
@@ -336,8 +342,9 @@ def _plan_episodes(
     behaviour: PolicyGiven | None,
     return_range: tuple[float, float] | None,
     given: Policy | None,
+    done: bool = False,
 ) -> Observation | Unobserved:
-    """How the episodes of the log would be looked at."""
+    """How the episodes of the log would be looked at; `done`: for what they came to, whoever acted."""
     if problem.query.plain_objective is None:
         return Unobserved("long-run averages do not show in finitely many steps")
     if counts.log is None or counts.design.episodes is None:
@@ -347,8 +354,8 @@ def _plan_episodes(
     given = own if given is None else given
     base = structure if lift is None else lift.base.structure
     is_chain = base.choices == base.states
-    ratio, known, whose = np.ones(structure.choices), None, "the chain"
-    if not is_chain:
+    ratio, known, whose = np.ones(structure.choices), None, "what was done" if done else "the chain"
+    if not is_chain and not done:
         if own is None or given is None:
             return Unobserved("states have choices, and no policy is given that the log was collected by")
         if own.depends_on_step:

@@ -1,7 +1,8 @@
 """What episodes came to, beside what the model says: both hold together at δ₁ + δ₂.
 
 A chain has one policy, so that its episodes carry the value; those of a process with choices carry the value
-of the policy that made them, the given one, and say nothing of other claims. Of n that begin in the initial
+of the policy that made them, the given one or one that nobody knows (*what was done*), and say nothing of
+other claims. Of n that begin in the initial
 state and are independent, at least k reached what is asked for and at least f cannot any more. The
 probability of that, before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below
 every p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or above and below those
@@ -19,7 +20,7 @@ here. Where the two parts exclude each other, no value is left: the data contrad
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from fractions import Fraction
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
@@ -83,23 +84,29 @@ def trouble_with(problem: CertifiedProblem) -> str | None:
 
 
 def is_about(problem: CertifiedProblem, claim: Claim) -> bool:
-    """Whether episodes carry the value that is claimed: of a chain, or of the given policy, of which it is
-    assumed that it made them."""
+    """Whether episodes carry the value that is claimed: of a chain, of the given policy, of which it is
+    assumed that it made them, or of what was done, whoever did it."""
+    if claim.policy == "unknown":
+        return True
     given = claim.name == "given policy" and claim.policy != "free" and claim.earlier is None
     return given or problem.graph.choices == problem.graph.states
 
 
 def trouble_of(certificate: Certificate) -> str | None:
     """Why episodes say nothing of what is claimed."""
+    if len({"given policy", "what was done"} & {claim.name for claim in certificate.claims}) > 1:
+        return "what was done beside a policy that is said to have done it"
     if any(is_about(certificate.problem, claim) for claim in certificate.claims):
         return None
     return "episodes are those of a chain, or of a given policy"
 
 
-def assumption(data: Data, given: bool) -> Assumption:
+def assumption(data: Data, named: Collection[str]) -> Assumption:
     assert data.seen is not None
     fixed = ", and their number was fixed in advance" if data.seen[0] % 2 == 0 else ""
-    whose = "the given policy" if given else "the chain"
+    whose = "the given policy" if "given policy" in named else "the chain"
+    if "what was done" in named:
+        whose = "one way to act, whatever it is"
     words = f"{data.seen[1]} episodes from the initial state are independent draws of {whose}{fixed}"
     if data.returns is not None and data.seen_delta is not None:
         least, *most = map(exactly, data.seen_delta[1:].tolist())
@@ -153,7 +160,8 @@ def _of_returns(data: Data) -> _Ends:
         if side >= len(ends) or not -LARGEST <= end <= LARGEST:
             return False
         m = Fraction(end) - ends[0] if side == 0 else ends[1] - Fraction(end)
-        m = Fraction(nextafter(float(m), inf))  # in few bits: what is above more is above m
-        return exceeds(rows[rows[:, 0] == side, 1:], episodes, m, share / len(ends), planned)
+        above = nextafter(float(m), inf)  # in few bits: what is above more is above m
+        known = rows[rows[:, 0] == side, 1:]
+        return above < inf and exceeds(known, episodes, Fraction(above), share / len(ends), planned)
 
     return (lambda end: holds(0, end)), (lambda end: holds(1, end))

@@ -316,7 +316,9 @@ class Certificate:
             for one in self.claims
         ]
         if any(proof.claim >= len(plain) or not plain[proof.claim] for proof in proofs):
-            return "a coupled proof of no claim, a formula, an average, steps without a bound or what was done"
+            return (
+                "a coupled proof of no claim, a formula, an average, what was done or steps without a bound"
+            )
         if self.problem.data is not None and self.problem.data.seen is not None:
             from tightrope.certificate.statistics.episodes import trouble_of
 

@@ -109,13 +109,18 @@ def _by_vertices(
     tightened: Tightened,
     points: list[FloatArray],
 ) -> tuple[Tightened, float]:
-    """Cut off vertices until none sticks out by more than `excess`."""
-    worst = np.inf
+    """Cut off vertices until none sticks out by more than `excess`.
+
+    Where to cut is no proof: where nothing but rows shapes the set, their vertices are taken as they are
+    found, and what follows from the rows is proved once, at the end.
+    """
+    worst, box, known = np.inf, tightened.system, True
     for _ in range(_ROUNDS):
-        if tightened.empty:
-            break
-        region = Polytope.of(LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
-        corners = region.vertices
+        corners = None if coordinates.is_lifted else _corners(base, box, centre)
+        if corners is None:
+            tightened, known = tightened if known else tighten(coordinates, base), True
+            region = Polytope.of(LIKELIHOOD, coordinates, ledger, tightened, Relaxation.OUTER)
+            corners = None if tightened.empty else region.vertices
         if corners is None:
             break
         sticking = 1.0 / np.maximum(likelihood.boundary(centre, corners), 1e-12) - 1.0
@@ -123,9 +128,31 @@ def _by_vertices(
         if worst <= excess:
             break
         chosen = _apart(corners, sticking, excess, centre)
-        base = with_cuts(base, likelihood, centre, corners[chosen], points)
-        tightened = tighten(coordinates, base)
-    return tightened, worst
+        base, known = with_cuts(base, likelihood, centre, corners[chosen], points), False
+    return tightened if known else tighten(coordinates, base), worst
+
+
+def _corners(system: Halfspaces, box: Halfspaces, centre: FloatArray) -> FloatArray | None:
+    """The vertices of rows around a point, within a box, in plain float64: the facets of the rows' duals.
+    None where the point is not inside of all of them, or they are too many."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    half, eye = 0.5 * (box.upper - box.lower), np.eye(len(centre))
+    if len(centre) == 1 or np.any(half <= 0.0):
+        return None
+    rows = np.concatenate([system.matrix * half, eye, -eye])
+    room = [system.bound - system.matrix @ centre, (box.upper - centre) / half, (centre - box.lower) / half]
+    distance = np.concatenate(room)
+    if np.any(distance <= 1e-9 * np.abs(rows).max(axis=1)):
+        return None
+    try:
+        hull = ConvexHull(rows / distance[:, None], qhull_options="Qt")
+    except QhullError:
+        return None
+    facets: FloatArray = hull.equations
+    if len(facets) > MOST_VERTICES or np.any(facets[:, -1] >= 0.0):
+        return None
+    return np.asarray(centre - half * facets[:, :-1] / facets[:, -1:])
 
 
 def _by_directions(
@@ -338,29 +365,37 @@ class LogLikelihood:
         return bend
 
     def boundary(self, centre: FloatArray, points: FloatArray) -> FloatArray:
-        """For each point the t > 0 with ℓ(centre + t·(point − centre)) ≈ T, from just outside; ∞ where
-        beyond 10⁶.
+        """For each point the t > 0 with ℓ(centre + t·(point − centre)) ≈ T; ∞ where beyond 10⁶.
 
-        f is affine along the ray, so ℓ is concave in t: Newton from outside would overshoot, bisection in
-        t does not.
+        f is affine along the ray, so ℓ is concave in t and its tangents are above it: Newton's steps from
+        outside stay outside. Where one would leave the bracket, or ℓ rises, the bracket is bisected.
         """
         start = self.linear @ centre + self.constant
         slope = self.linear @ (points - centre).T
         with np.errstate(divide="ignore", invalid="ignore"):
             limit = np.where(slope < 0.0, -start[:, None] / slope, np.inf).min(axis=0, initial=np.inf)
-        low = np.zeros(len(points))
-        high = np.minimum(limit, 1e6)
-        guess = np.minimum(1.0, 0.5 * high)
+        least, most = np.zeros(len(points)), np.minimum(limit, 1e6)
+        result, open_ones = np.minimum(1.0, 0.5 * most), np.arange(len(points))
         for _ in range(50):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                value = self.weight @ np.log(start[:, None] + slope * guess)
-            inside = value >= self.level
-            low, high = np.where(inside, guess, low), np.where(inside, high, guess)
+            low, high, t = least[open_ones], most[open_ones], result[open_ones]
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                chance = start[:, None] + slope * t
+                value, rate = self.weight @ np.log(chance), self.weight @ (slope / chance)
+                inside = value >= self.level
+                newton = t - (value - self.level) / rate
+            low, high = np.where(inside, t, low), np.where(inside, high, t)
             wide = high > 4.0 * np.maximum(low, 1e-9)
-            guess = np.where(wide & (low > 0.0), np.sqrt(low * high), 0.5 * (low + high))
-            if np.all(high - low <= 1e-7 * high):
+            middle = np.where(wide & (low > 0.0), np.sqrt(low * high), 0.5 * (low + high))
+            follows = (rate < 0.0) & (low < newton) & (newton < high)
+            near = follows & (np.abs(newton - t) <= 1e-8 * t)
+            least[open_ones], most[open_ones] = low, high
+            result[open_ones] = np.where(follows, newton, middle)
+            left = ~near & (high - low > 1e-7 * high)
+            if not np.any(left):
                 break
-        return np.where((high >= 1e6) & (limit > 1e6), np.inf, 0.5 * (low + high))
+            if not np.all(left):
+                open_ones, slope = open_ones[left], slope[:, left]
+        return np.where((most >= 1e6) & (limit > 1e6), np.inf, result)
 
     def is_possible(self, point: FloatArray) -> bool:
         """Whether everything seen has a positive probability there, in plain float64: a tangent needs it.

@@ -67,7 +67,7 @@ REACHED = {
     "files under 60 lines": 47,
     "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 124_589,
+    "lines": 124_598,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

@@ -4,13 +4,13 @@
     python verify_standalone.py CERTIFICATE…
 
 It shares no code with tightrope, needs no package, and calculates in exact rationals, logarithms being
-enclosed by rational series: for small models. It reads certificates of values, over a whole domain, and
-learned ones by intervals of events or transitions, L1 balls, a likelihood, a slab, or intervals with either
-of the last two, with tied, expression or rectangular sets. Exit code 0 means that every claim of every file
-is proved, 1 that one is not, or that the data contradict the model, 2 that a file is no certificate, 3 that
-it is one which this checker does not read: coupled proofs, slabs of differences or of temporal formulas,
-ellipsoids, quotients, costs or returns that were seen, or more work than it does. It compares nothing with a
-model or data: what it proves is about the problem written in the file.
+enclosed by rational series: for small models. It reads certificates of values, over a whole domain, of chains
+in continuous time, and learned ones by intervals of events, transitions or rates, L1 balls, a likelihood, a
+slab, or intervals with either of the last two, with tied, expression or rectangular sets. Exit code 0 means
+that every claim of every file is proved, 1 that one is not, or that the data contradict the model, 2 that a
+file is no certificate, 3 that it is one which this checker does not read: coupled proofs, slabs of
+differences or of temporal formulas, ellipsoids, quotients, costs or returns that were seen, or more work than
+it does. It compares nothing with a model or data: what it proves is about the problem written in the file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
 OF_INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
 JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", "slab", "slab of the best"))
-METHODS = (*OF_INTERVALS, "weissman", "likelihood", "slab", "slab of the difference", "ellipsoid", *JOINT)
+ONE_BY_ONE = ("weissman", "likelihood", "slab", "slab of the difference", "ellipsoid", "gamma-poisson")
+METHODS = (*OF_INTERVALS, *ONE_BY_ONE, *JOINT)
 MOST_WORK = 2 * 10**7
 NOT_READ = 3
 CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
@@ -283,7 +284,8 @@ class Problem:
 
     def __init__(self, node: Any, arrays: dict[str, Any]):
         own = Node(node, "problem.", arrays, "graph objective domain data assumed_support automaton")
-        self.is_domain = node["domain"] is not None
+        self.is_domain, self.is_timed = node["domain"] is not None, "problem.time" in arrays
+        self.time, self.chain = list[Fraction](), None
         self._graph(Node(node["graph"], "problem.graph.", arrays, "initial"))
         self._objective(
             Node(
@@ -298,8 +300,12 @@ class Problem:
         self._rows(own, node, arrays)
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
-        require(self.kind != "AVERAGE" or self.earned is None, "averages are of rewards that are known")
+        known = self.earned is None or self.is_timed
+        require(self.kind != "AVERAGE" or known, "averages are of rewards that are known")
         self.is_chain = self.choices == self.states
+        self.wants_vectors = self.steps is None and (
+            len(self.time) < 2 and (not self.time or self.is_probability)
+        )
         if self.data is not None and self.data.seen is not None:
             plain = self.kind in ("UNTIL", "NEXT", "TEMPORAL") and self.misfit is None
             require(plain, "episodes are counted for a probability of the process itself")
@@ -338,6 +344,9 @@ class Problem:
     def derive(self, hints: Any, arrays: dict[str, Any]) -> None:
         """The sets of a model over a domain, and the product of a temporal question."""
         require((hints is not None) == self.is_domain, "hints about parameters do not fit the model")
+        if self.is_timed:
+            self.chain = TimedChain(self, hints, arrays)
+            return
         if self.is_domain:
             self.learned = Learned(self, hints, arrays)
             ends = self.learned.transitions
@@ -372,7 +381,8 @@ class Problem:
         self.upper_steps = None if own.node["upper_steps"] is None else own.whole("upper_steps", 10**6)
         self.discount = None if own.node["discount"] is None else Fraction(own.real("discount", 0.0, 1.0))
         reward, self.earned = own.reals("reward", self.choices), own.integers("earned", self.choices)
-        require(self.earned is None or (self.is_domain and reward is None), "rewards do not fit")
+        fits = (self.is_domain or self.is_timed) and reward is None
+        require(self.earned is None or fits, "rewards do not fit")
         self.target = own.array("target", "bool", self.states)
         self.allowed = own.array("allowed", "bool", self.states)
         terminal = own.reals("terminal", self.states)
@@ -403,6 +413,7 @@ class Problem:
         low, high = own.reals("lower", count, 0.0, 1.0), own.reals("upper", count, 0.0, 1.0)
         expression = own.integers("expression", count)
         theta, polynomials = own.array("theta", "text"), own.array("polynomial", "text")
+        self.time = [rational(text) for text in own.array("time", "text") or []]
         quotients = own.array("denominator", "text") is not None
         require(not quotients or self.is_domain, "denominators do not fit the model")
         require(not quotients, "quotients of parameters are not read by this checker", NOT_READ)
@@ -437,7 +448,14 @@ class Problem:
             self.domain, self.expression = Domain(node["domain"], arrays), expression or []
             self.polynomials = [terms_of(line, len(self.domain.lower)) for line in polynomials or []]
             if node["data"] is not None:
-                self.data = Data(node["data"], arrays, count)
+                self.data = Data(node["data"], arrays, count, self.states)
+                waits = self.data.waited is not None
+                require(waits == self.is_timed, "exposures are of chains in continuous time")
+            return
+        if self.is_timed:
+            require(polynomials is not None and theta is not None, "a chain in continuous time has rates")
+            self.expression, self.law = expression or [], []
+            self.at_point = values_at(polynomials or [], [rational(text) for text in theta or []])
             return
         if polynomials is not None:
             values = values_at(polynomials, [rational(text) for text in theta or []])
@@ -662,7 +680,7 @@ class Claim:
             fits = 0 <= step < since.get(state, last) and step <= before[0] and 0 <= state < states
             require(fits and picked_then in problem.of_state[state], "choices of earlier steps do not fit")
             since[state] = step
-        require(all((v is not None) == (problem.steps is None) for v in self.vectors), "vectors do not fit")
+        require(all((v is not None) == problem.wants_vectors for v in self.vectors), "vectors do not fit")
         endless = problem.kind in ("REACH_REWARD", "TOTAL")
         require(endless or inf not in (self.vectors[0] or ()), "a lower bound is infinite, the value is not")
         by_step = problem.steps is not None or problem.lower_steps > 0
@@ -1123,7 +1141,7 @@ STATED = (
 class Data:
     """Batches of counts in the order of time, how they were sampled, and what statement is made of them."""
 
-    def __init__(self, node: Any, arrays: dict[str, Any], transitions: int):
+    def __init__(self, node: Any, arrays: dict[str, Any], transitions: int, states: int):
         names = "delta method shared_by design repeats censored anytime episodes planned costs"
         own = Node(node, "problem.data.", arrays, names)
         self.delta = Fraction(own.real("delta", 5e-324, 1 - 2.0**-53))
@@ -1150,6 +1168,9 @@ class Data:
         require(self.intervals or self.shared_by == "events", f"{self.method} shares δ in one way only")
         self.stated = own.integers("stated", most=len(STATED) - 1) or []
         require(all(a < b for a, b in pairwise(self.stated)), "what is stated of the data does not rise")
+        self.waited = own.reals("waited", states, 0.0)
+        timed = self.method == "gamma-poisson"
+        require((self.waited is not None) == timed, "exposures are for intervals of rates")
         self._read_episodes(own)
         self._read_prior(own)
         self.bets = self.first == "slab" or self.second.startswith("slab")
@@ -2676,8 +2697,260 @@ def optimal_weight(
     return weight
 
 
-def bound_of(problem: Problem, claim: Claim, upward: bool) -> Number:
-    """The bound at the initial state that is proved, before the complement."""
+class TimedChain:
+    """A chain in continuous time: rates between bounds, the interval chain of its jumps, and its steps."""
+
+    def __init__(self, problem: Problem, hints: Any, arrays: dict[str, Any]):
+        self.problem, time = problem, problem.time
+        numbers = {"UNTIL": (0, 1, 2), "TOTAL": (1, 2), "REACH_REWARD": (0,), "AVERAGE": (0,)}
+        require(problem.is_chain and len(time) in numbers.get(problem.kind, ()), "no question of a chain")
+        rising = time == sorted(time) and min(time, default=0) >= 0
+        require(rising and (problem.kind != "TOTAL" or len(time) < 2 or time[0] == 0), "times do not fit")
+        plain = problem.lower_steps == 0 and problem.upper_steps is None and problem.automaton is None
+        plain = plain and problem.misfit is None and problem.assumed is None and not any(problem.terminal)
+        require(plain, "steps, terminal rewards or assumptions in continuous time")
+        used, paid = sorted(set(problem.expression)), sorted(set(problem.earned or ()))
+        if problem.is_domain:
+            ends = self._over_domain(hints, arrays, used, paid)
+        else:
+            ends = {e: (problem.at_point[e], problem.at_point[e]) for e in {*used, *paid}}
+        words = CONTRADICTION if problem.data is not None else NO_DOMAIN
+        require(all(low <= high for low, high in ends.values()), words, 1)
+        require(all(ends[e][1] >= 0 for e in used), words, 1)
+        self.groups: list[list[tuple[Fraction, Fraction, list[int]]]] = []
+        for s, (a, b) in enumerate(pairwise(problem.transition_start)):
+            members: dict[int, list[int]] = {}
+            for t in range(a, b):
+                if problem.successor[t] != s:
+                    members.setdefault(problem.expression[t], []).append(problem.successor[t])
+            self.groups.append([(max(ends[e][0], Fraction(0)), ends[e][1], to) for e, to in members.items()])
+        self.exits = [sum((high * len(to) for _, high, to in row), Fraction(0)) for row in self.groups]
+        above = Fraction(9, 8) if problem.kind == "AVERAGE" else 1 + Fraction(1, 2**20)
+        self.uniform = upward(max(self.exits) * above) or Fraction(1)
+        if problem.earned is not None:
+            problem.rewards = [[ends[e][side] for e in problem.earned] for side in (0, 1)]
+        self._jumps()
+
+    def _over_domain(
+        self, node: Any, arrays: dict[str, Any], used: list[int], paid: list[int]
+    ) -> dict[int, Ends]:
+        problem, own = self.problem, Node(node, "learned.", arrays, "region coupled slab")
+        require(node["region"] is None and node["coupled"] == node["slab"] == [], "hints do not fit", 1)
+        ends = [own.reals(f"rate_{side}", None, 0.0, infinite=True) for side in ("lower", "upper")]
+        lower, upper = list(problem.domain.lower), list(problem.domain.upper)
+        known: dict[int, tuple[Fraction, Number]] = {}
+        data = problem.data
+        require(
+            (ends[0] is not None) == (ends[1] is not None) == (data is not None), "intervals do not fit", 1
+        )
+        if data is not None:
+            classes, of = self._classes(used)
+            fits = len(ends[0] or ()) == len(ends[1] or ()) == len(classes)
+            require(fits and inf not in (ends[0] or ()), "intervals of rates do not fit", 1)
+            counts = data.counts(len(problem.successor))
+            level = data.delta / max(len(classes), 1)
+            for c, base in enumerate(classes):
+                jumps, exposure = 0, Fraction(0)
+                for s, (a, b) in enumerate(pairwise(problem.transition_start)):
+                    for t in range(a, b):
+                        if of.get(problem.expression[t], (-1, 0))[0] == c and problem.successor[t] != s:
+                            jumps += counts[t]
+                            exposure += of[problem.expression[t]][1] * Fraction(given(data.waited, "")[s])
+                low, high = Fraction(given(ends[0], "")[c]), given(ends[1], "")[c]
+                scale = self._scale(base)
+                sure = low == 0 or rate_outside(jumps, exposure, scale, low, level, False)
+                sure = sure and (
+                    high == inf or rate_outside(jumps, exposure, scale, Fraction(high), level, True)
+                )
+                require(sure and low <= high, f"the interval of rate {c} does not follow", 1)
+                self._narrow(base, low, high, lower, upper)
+                for e in (e for e, (number, _) in of.items() if number == c):
+                    known[e] = of[e][1] * low, inf if high == inf else of[e][1] * Fraction(high)
+        words = CONTRADICTION if data is not None else NO_DOMAIN
+        require(all(a <= b for a, b in zip(lower, upper, strict=True)), words, 1)
+        result: dict[int, Ends] = {}
+        for e in {*used, *paid}:
+            low, high = given(range_over(problem.polynomials[e], lower, upper), "too many terms")
+            if e in used and e in known:
+                low, high = max(low, known[e][0]), min(high, known[e][1])
+            result[e] = low, high
+        return result
+
+    def _classes(self, used: list[int]) -> tuple[list[Terms], dict[int, tuple[int, Fraction]]]:
+        """Polynomials up to a positive factor, in the order of their first expression."""
+        classes: list[Terms] = []
+        of: dict[int, tuple[int, Fraction]] = {}
+        for e in used:
+            polynomial = self.problem.polynomials[e]
+            if is_number(polynomial):
+                continue
+            factor = abs(polynomial[max(polynomial)])
+            base = {monomial: c / factor for monomial, c in polynomial.items()}
+            if base not in classes:
+                classes.append(base)
+            of[e] = classes.index(base), factor
+        return classes, of
+
+    def _scale(self, base: Terms) -> Fraction:
+        """½ over the root of the rate's ends over the domain, or over a hundredth of the upper one."""
+        domain = self.problem.domain
+        low, high = given(range_over(base, domain.lower, domain.upper), "too many terms")
+        if high <= 0:
+            return Fraction(1)
+        if low <= 0:
+            return 50 / Fraction(high)
+        square = 1 / (4 * Fraction(low) * Fraction(high))
+        shift = 128 + max(0, square.denominator.bit_length() - square.numerator.bit_length())
+        return Fraction(isqrt((square.numerator << (2 * shift)) // square.denominator), 1 << shift)
+
+    @staticmethod
+    def _narrow(
+        base: Terms, low: Fraction, high: Number, lower: list[Fraction], upper: list[Fraction]
+    ) -> None:
+        """What low ≤ a·θ_i + c ≤ high says of a parameter that is alone."""
+        free = [monomial for monomial in base if monomial]
+        if len(free) != 1 or degree_of(free[0]) != 1:
+            return
+        i, slope, constant = free[0][0][0], base[free[0]], base.get((), Fraction(0))
+        sides: list[Fraction | None] = [(low - constant) / slope, None]
+        sides[1] = None if high == inf else (Fraction(high) - constant) / slope
+        least, most = sides if slope > 0 else sides[::-1]
+        lower[i] = lower[i] if least is None else max(lower[i], least)
+        upper[i] = upper[i] if most is None else min(upper[i], most)
+
+    def _jumps(self) -> None:
+        """Rows and rewards of the interval chain: rates over a number, and a loop that takes the rest."""
+        problem, average = self.problem, self.problem.kind == "AVERAGE"
+        problem.single, problem.law = [True] * problem.states, []
+        for s, row in enumerate(self.groups):
+            by = self.uniform if average else self.exits[s] or Fraction(1)
+            least = sum((low * len(to) for low, _, to in row), Fraction(0))
+            entries = [(t, low / by, high / by) for low, high, to in row for t in to]
+            problem.rows.append([*entries, (s, 1 - self.exits[s] / by, 1 - least / by)])
+        if problem.kind == "REACH_REWARD":
+            by_state = [exit or Fraction(1) for exit in self.exits]
+            problem.rewards = [
+                [gain / by for gain, by in zip(gains, by_state, strict=True)] for gains in problem.rewards
+            ]
+
+    def bound(self, claim: Claim, upward: bool) -> Number:
+        """At the initial state."""
+        problem, time = self.problem, self.problem.time
+        states = range(problem.states)
+        if problem.kind == "TOTAL":
+            gains = problem.rewards[upward]
+            require(min(gains) >= 0, "rewards up to a time are negative", 1)
+            peak = max(gains) or Fraction(1)
+            start, everywhere = [gain / peak for gain in gains], [True] * problem.states
+            if len(time) == 1:
+                return peak * self._after(start, everywhere, time[0], upward)[problem.initial]
+            low, high, left, right, excess = poisson(self.uniform * time[1])
+            later = [Fraction(0)] * len(low)
+            for k in range(len(low) - 2, -1, -1):
+                later[k] = later[k + 1] + (high if upward else low)[k + 1]
+            shares = [min(Fraction(1), one + (left + right if upward else 0)) for one in later]
+            total = self._sum(start, everywhere, shares, upward)[problem.initial]
+            return peak * min((total + (excess if upward else 0)) / self.uniform, time[1])
+        allowed = [True] * problem.states if problem.allowed is None else problem.allowed
+        target = given(problem.target, "") if problem.target is not None else [False] * problem.states
+        if len(time) == 2:
+            active = [bool(allowed[s] and not target[s]) for s in states]
+            start = [Fraction(int(target[s])) for s in states]
+            later = self._after(start, active, time[1] - time[0], upward)
+        else:
+            value = bound_of(problem, claim, upward, jumps=True)
+            if not time:
+                return value
+            vector = given(claim.vectors[upward], "no vector")
+            later = [min(max(Fraction(v), Fraction(0)), Fraction(1)) for v in vector]
+        if len(time) == 1 or time[0] > 0:
+            start = [later[s] if allowed[s] else Fraction(0) for s in states]
+            later = self._after(start, [bool(a) for a in allowed], time[0], upward)
+        return later[problem.initial]
+
+    def _after(
+        self, start: list[Fraction], active: list[bool], time: Fraction, upward: bool
+    ) -> list[Fraction]:
+        low, high, left, right, _ = poisson(self.uniform * time)
+        total = self._sum(start, active, high if upward else low, upward)
+        if upward:
+            total = [min(value + left + right, Fraction(1)) for value in total]
+        return [value if moves else kept for value, kept, moves in zip(total, start, active, strict=True)]
+
+    def _sum(
+        self, start: list[Fraction], active: list[bool], shares: list[Fraction], upward: bool
+    ) -> list[Fraction]:
+        """Σ shares[k]·(start after k steps), each rate at its worse end in every step."""
+        now, total = start, [Fraction(0)] * len(start)
+        best = max if upward else min
+        for k, share in enumerate(shares):
+            if k:
+                after = []
+                for s, row in enumerate(self.groups):
+                    change = Fraction(0)
+                    for low, high, to in row if active[s] else ():
+                        gain = sum((now[t] for t in to), Fraction(0)) - len(to) * now[s]
+                        change += best(low * gain, high * gain)
+                    after.append(near(now[s] + change / self.uniform)[upward] if active[s] else start[s])
+                Work.spend(3 * len(self.problem.successor), Fraction(1, 2**PLACES))
+                now = [min(max(value, Fraction(0)), Fraction(1)) for value in after]
+            total = [near(old + share * value)[upward] for old, value in zip(total, now, strict=True)]
+        return total
+
+
+def rate_outside(
+    k: int, time: Fraction, scale: Fraction, rate: Fraction, level: Fraction, above: bool
+) -> bool:
+    """Is the mixture over the likelihood of a rate at least 1/level, on this side of k/time?"""
+    if rate <= 0 or rate * time == k or (rate * time > k) != above:
+        return False
+    half = Fraction(1, 2)
+    gamma = combined((1, log_factorial(2 * k)), (-1, log_factorial(k)), (-2 * k, log_of(Fraction(2))))
+    log_scale, log_total = log_of(scale), log_of(scale + time)
+    terms = [
+        (1, gamma),
+        (half, log_scale),
+        (-half - k, log_total),
+        (-k, log_of(rate)),
+        (1, (rate * time,) * 2),
+    ]
+    return combined(*terms)[0] >= -log_of(level)[0]
+
+
+def poisson(mean: Fraction) -> tuple[list[Fraction], list[Fraction], Fraction, Fraction, Fraction]:
+    """P(N = k) for k = 0, 1, … from below and from above, what is at most left out before and behind, and at
+    most E[(N − last − 1)⁺]: terms from the mode on, in units of 2^-PLACES, and geometric series behind."""
+    require(mean <= 10**5, "more steps than this checker makes", NOT_READ)
+    one, enough, mode = 1 << PLACES, 1 << (PLACES - 90), int(mean)
+    rising = [(one, one)]
+    while True:
+        k = mode + len(rising)
+        ratio = mean / k
+        if ratio < 1 and rising[-1][1] * ratio <= enough * (1 - ratio):
+            break
+        low, high = rising[-1]
+        rising.append((int(low * ratio), -int(-high * ratio // 1)))
+    falling = [(one, one)]
+    while (k := mode - len(falling) + 1) > 0 and falling[-1][1] * k > enough * (mean - k):
+        low, high = falling[-1]
+        falling.append((int(low * k / mean), -int(-high * k / mean // 1)))
+    first = mode - len(falling) + 1
+    terms = [(0, 0)] * first + falling[:0:-1] + rising
+    left = falling[-1][1] * first / (mean - first) if first else Fraction(0)
+    right = rising[-1][1] * ratio / (1 - ratio)
+    least = sum(low for low, _ in terms)
+    most = sum(high for _, high in terms) + left + right
+    low_ends, high_ends = (
+        [low / Fraction(most) for low, _ in terms],
+        [Fraction(high, least) for _, high in terms],
+    )
+    return low_ends, high_ends, left / least, right / least, right / (1 - ratio) / least
+
+
+def bound_of(problem: Problem, claim: Claim, upward: bool, jumps: bool = False) -> Number:
+    """The bound at the initial state that is proved, before the complement; `jumps`: of a chain's jumps."""
+    if problem.chain is not None and not jumps:
+        return problem.chain.bound(claim, upward)
     game = Game(problem, claim, upward)
     states = range(problem.states)
     if problem.steps is not None:

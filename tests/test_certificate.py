@@ -20,9 +20,9 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
 from tightrope.certificate.problem import CertifiedObjective as Asked
 from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.fields_compared import first_difference
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
-from tightrope.certify.verification import first_difference
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
@@ -183,7 +183,7 @@ def test_changing_a_number_that_matters_makes_both_arithmetics_fail(words, kind,
 
 def test_the_truth_is_within_every_certified_interval_and_claims_beyond_it_fail():
     rng = np.random.default_rng(5)
-    for _ in range(repeats(60)):
+    for _ in range(repeats(120)):
         kind = UNBOUNDED[int(rng.integers(4))]
         tiny = random_model(rng, int(rng.integers(2, 5)))
         objective = random_objective(rng, tiny, kind, BOTH[int(rng.integers(2))], BOTH[int(rng.integers(2))])

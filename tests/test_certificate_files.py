@@ -26,7 +26,7 @@ from tightrope.certificate.archive import digest_of, load, read
 from tightrope.certificate.checker import check
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
-from tightrope.certify.verification import first_difference
+from tightrope.certify.fields_compared import first_difference
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 

@@ -409,8 +409,17 @@ def test_check_and_info_speak_of_continuous_time(tmp_path: Path, capsys: pytest.
     box = ("--param", "lam=0.2:0.4,mu=0.8:1.2")
     over = said("check", str(file), *box, *asked, "--sets", "expression")
     assert over["lower"] < found["lower"] < found["upper"] < over["upper"]
-    assert run(["check", str(file), "--at", "lam=0.3,mu=1", *asked, "--certificate", "x.cert"]) == 2
-    assert "with certificates, only what does not speak of time is answered" in capsys.readouterr().err
+    proof = str(tmp_path / "farm.cert")
+    said("check", str(file), "--at", "lam=0.3,mu=1", *asked, "--certificate", proof)
+    verdict = said("verify", proof, "--model", str(file), *asked, "--at", "lam=0.3,mu=1")
+    assert verdict["lower"] <= found["lower"] and found["upper"] <= verdict["upper"]
+    assert verdict["upper"] - verdict["lower"] < 1e-8
+    threshold = ("--prop", f'P<={found["upper"] + 1e-3} [ F<=6 "down" ]', "--at", "lam=0.3,mu=1")
+    assert said("verify", proof, "--model", str(file), *threshold)["answer"] == "true"
+    said("check", str(file), *box, *asked, "--sets", "expression", "--certificate", proof, "--overwrite")
+    verdict = said("verify", proof, "--model", str(file), *box, *asked)
+    assert verdict["lower"] == pytest.approx(over["lower"], abs=1e-9)
+    assert verdict["upper"] == pytest.approx(over["upper"], abs=1e-9)
 
 
 def test_certificates_are_about_the_jumps_of_a_chain(
@@ -444,9 +453,6 @@ def test_certificates_are_about_the_jumps_of_a_chain(
     assert run(["verify", str(proof), "--model", str(file), *at, *timed]) == 2
     assert "only what does not speak of time is answered" in capsys.readouterr().err
     assert tr.verify(proof, model=chain).valid
-    words = ["check", str(file), *prop, "--certificate", str(proof), "--sets", "expression"]
-    assert run(words) == 2
-    assert "it does not go with continuous time" in capsys.readouterr().err
 
 
 def test_steps_in_several_calls_are_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,8 +249,19 @@ def test_sample_learn_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [rate["rate"] for rate in found["rates"]] == ["lam", "mu"]
     assert found["data"]["censored"] > 30 and found["data"]["time"] == pytest.approx(1200)
     assert "@type: CTMC" in drn.read_text() and "double-interval" in drn.read_text()
-    assert run(["learn", str(model), *box, "--data", str(log), *asked, "--certificate", "c"]) == 2
-    assert "--certificate: it does not go with continuous time" in capsys.readouterr().err
+    proof = str(tmp_path / "learned.cert")
+    again = said("learn", str(model), *box, "--data", str(log), *asked, "--certificate", proof)
+    proved = again["certificate"]["policies"]["value"]
+    assert proved["lower"] == pytest.approx(found["value"]["lower"], rel=1e-9)
+    assert proved["upper"] == pytest.approx(found["value"]["upper"], rel=1e-9)
+    own = ("--model", str(model), *box, *asked[:2], "--data", str(log))
+    verdict = said("verify", proof, *own)
+    assert verdict["verdict"] == "proved" and verdict["delta"] == pytest.approx(0.05)
+    assert {name: verdict["bound"][name] for name in ("model", "property", "data")} == dict.fromkeys(
+        ("model", "property", "data"), True
+    )
+    assert run(["verify", proof, "--model", str(model), *box, "--prop", 'P=? [ F<=7 "down" ]']) == 1
+    assert "another property: 'time' differs" in capsys.readouterr().err
 
 
 def test_storm_reads_what_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

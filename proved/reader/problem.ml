@@ -127,7 +127,7 @@ let read_data json arrays transitions =
     [ "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
   let intervals = [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
   let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) [ "likelihood"; "slab"; "slab of the best" ]) intervals in
-  let method_ = word own "method" (intervals @ [ "weissman"; "likelihood"; "slab"; "slab of the difference"; "ellipsoid" ] @ joint) in
+  let method_ = word own "method" (intervals @ [ "weissman"; "likelihood"; "slab"; "slab of the difference"; "ellipsoid"; "gamma-poisson" ] @ joint) in
   let methods = String.split_on_char '+' method_ in
   let delta = share own "delta" in
   let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in
@@ -322,6 +322,7 @@ let read (file : Says.file) =
   about (field top "about");
   let own = node (field top "problem") "problem." arrays
     [ "graph"; "objective"; "domain"; "data"; "assumed_support"; "automaton" ] in
+  if Hashtbl.mem arrays "problem.time" then not_covered "chains in continuous time";
   let graph = read_graph (field own "graph") arrays in
   let objective = read_objective (field own "objective") arrays graph in
   require ((field own "automaton" <> Json.Null) = (objective.kind = "TEMPORAL")) "an automaton is for temporal questions";

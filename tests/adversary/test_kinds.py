@@ -17,7 +17,7 @@ from adversary.honest import ALL, REACH, SPREAD, SPREAD_DOMAIN, WALK, Honest
 
 ROOT = Path(tightrope.certificate.__file__).parents[2]
 TABLE = Path(__file__).parents[2] / "docs" / "trust.md"
-MOST = {"a": 1550, "the": 2400, "learned:": 2800, "coupled:": 3400}
+MOST = {"a": 1550, "the": 2400, "learned:": 2800, "coupled:": 3400, "rates:": 2900}
 """Lines, by the first word of a kind."""
 
 BUDGET = "tightrope.certificate.budget"
@@ -44,6 +44,21 @@ BOTH = Honest(
     (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", "--episodes", "600", "--seed", "1"),
 )  # fmt: skip
 
+CHAIN = """ctmc
+const double lam;
+module m
+ s : [0..2] init 0;
+ [] s<2 -> lam : (s'=s+1);
+ [] s=2 -> 1 : true;
+endmodule
+label "end" = s=2;
+"""
+RATES = Honest(
+    "kinds/rates", "learn", "chain.prism", CHAIN,
+    ("--param", "lam=0.1:2", "--prop", 'P=? [ F<=3 "end" ]'), ("--delta", "0.05"),
+    ("--param", "lam=0.1:2", "--at", "lam=0.5", "--episodes", "60", "--time", "10", "--seed", "1"),
+)  # fmt: skip
+
 KINDS: dict[str, Honest] = {
     "a value": ALL["point/cost"],
     "a long-run average": ALL["point/average"],
@@ -61,6 +76,7 @@ KINDS: dict[str, Honest] = {
     "learned: a temporal formula, likelihood": ALL["remembered/rectangular"],
     "coupled: polytope": ALL["spread/polytope/coupled"],
     "coupled: slab": BOTH,
+    "rates: learned, until a time": RATES,
 }
 
 LOADED = """

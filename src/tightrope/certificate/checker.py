@@ -78,11 +78,17 @@ def _check(certificate: Certificate, n: Arithmetic) -> Verdict:
     checks, learned, contradicted = list[Check](), None, None
     with np.errstate(all="ignore"):
         try:
-            if problem.law == "domain":
+            if problem.time is not None:
+                from tightrope.certificate.rates import ends_of
+
+                if ends := ends_of(certificate, n, prove, checks):
+                    checks.append(_compare_claim(certificate.claims[0], *ends, problem.objective.range[0]))
+            elif problem.law == "domain":
                 from tightrope.certificate.learned import Learned
 
                 learned = Learned(certificate, n)
-            _run(certificate, n, learned, checks)
+            if problem.time is None:
+                _run(certificate, n, learned, checks)
         except Contradiction as finding:
             who = "the domain contradicts" if problem.data is None else "the data contradict"
             contradicted = f"{who} the model: {finding}"

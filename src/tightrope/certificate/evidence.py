@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ METHODS = {
     "slab": Method("slab", ordered=True),
     "slab of the difference": Method("slab", ordered=True),
     "ellipsoid": Method("ellipsoid"),
+    "gamma-poisson": Method("rates"),
     **{
         f"{first}+{second}": Method("joint", fixed=first != "beta-binomial", ordered=True)
         for first in ("clopper-pearson", "hoeffding", "beta-binomial")
@@ -110,7 +112,7 @@ class Data:
     that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`), by `returns` the
     end (0, 1) they are away from, how far, and how many are. `prior`: a
     parameter's number, and how often it counts as seen to happen and not to happen where batches are
-    predicted.
+    predicted. `waited`: of a chain in continuous time, how long it was seen in every state.
     """
 
     delta: float = fields.share()
@@ -131,6 +133,7 @@ class Data:
     seen_delta: FloatArray | None = fields.reals("shares", optional=True)
     returns: FloatArray | None = fields.reals("returns", "3", least=0.0, optional=True)
     prior: FloatArray | None = fields.reals("priors", "3", least=0.0, most=MOST_STRENGTH, optional=True)
+    waited: FloatArray | None = fields.reals("STATES", least=0.0, optional=True)
 
     def trouble(self) -> str | None:
         if not is_offsets(self.batch_start, len(self.batch_transition), rising=False):
@@ -151,6 +154,8 @@ class Data:
             whole = np.array_equal(self.prior[:, 0], np.floor(self.prior[:, 0]))
             if self.method != "likelihood" or not whole or np.any(np.diff(self.prior[:, 0]) <= 0):
                 return "priors are of parameters, in their order, and of a likelihood"
+        if (self.waited is not None) != (self.method == "gamma-poisson"):
+            return "exposures are for intervals of rates, which need them"
         plain = self.shared_by == "events" or self.has_intervals
         return None if plain else f"{self.method} shares its confidence in one way only"
 
@@ -272,7 +277,8 @@ class RegionHints:
 @dataclass(frozen=True, eq=False)
 class LearnedHints:
     """Intervals of events (of transitions, where these share δ), of rewards by their costs, shares of pilots
-    of 0, 10, 20, … batches where no plan decides on one, a slab's stages, proofs from a region."""
+    of 0, 10, 20, … batches where no plan decides on one, a slab's stages, proofs from a region; intervals of
+    classes of rates (`tightrope.certificate.statistics.rates`)."""
 
     lower: FloatArray | None = fields.reals("intervals", least=0.0, most=1.0, optional=True)
     upper: FloatArray | None = fields.reals("intervals", least=0.0, most=1.0, optional=True)
@@ -282,6 +288,8 @@ class LearnedHints:
     region: RegionHints | None = fields.part(RegionHints, optional=True)
     coupled: tuple[Any, ...] = fields.parts("coupled.CoupledHints", 4)
     slab: tuple[Any, ...] = fields.parts("statistics.slab.SlabHints", 8)
+    rate_lower: FloatArray | None = fields.reals("rates", least=0.0, optional=True)
+    rate_upper: FloatArray | None = fields.reals("rates", least=0.0, most=inf, optional=True)
 
     def trouble(self) -> str | None:
         if (self.lower is None) != (self.upper is None):

@@ -48,7 +48,7 @@ def boxes_of(problem: CertifiedProblem, n: Arithmetic) -> tuple[Boxes, list[Chec
         boxes, wrong = _read(box(label, n.array(least), n.array(problem.upper), single))
     else:
         assert problem.polynomial is not None and problem.theta is not None and problem.expression is not None
-        values = _values_at(problem.polynomial, problem.theta)
+        values = values_at(problem.polynomial, problem.theta)
         exact = RATIONAL.array(values)
         boxes = box(problem.expression, *n.enclose(values), single, lambda at: (exact[at], exact[at]))
         improper = np.array([not 0 <= value <= 1 for value in values], dtype=np.bool_)
@@ -106,7 +106,7 @@ def _read(boxes: Boxes) -> tuple[Boxes, BoolArray]:
     return replace(boxes, law=law), wrong
 
 
-def _values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
+def values_at(polynomials: Sequence[Polynomial], theta: Sequence[Fraction]) -> list[Fraction]:
     """Every polynomial at a point."""
     known: dict[Any, Fraction] = {}
     for monomial in {monomial for polynomial in polynomials for monomial in polynomial}:

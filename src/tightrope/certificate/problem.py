@@ -11,7 +11,8 @@ in a file. Three kinds of models:
   parameters: then the claim is about every instantiation in it, or with `data` about the true one, with
   probability 1 − δ.
 
-A temporal question is about the runs of the model that an `automaton` accepts.
+A temporal question is about the runs of the model that an `automaton` accepts. With `time`, polynomials are
+rates of a chain in continuous time (`tightrope.certificate.rates`).
 
 Hints are numbers that help to check a claim, and prove nothing by themselves: a wrong one can only make a
 check fail. Sizes that depend on what the checker derives (events, coordinates) are compared where they are
@@ -153,6 +154,13 @@ class CertifiedProblem:
     automaton: Any = fields.part("product.RabinAutomaton", optional=True)
     denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
     misfit: FloatArray | None = fields.reals("CHOICES", least=0.0, most=1 - 2.0**-53, optional=True)
+    time: tuple[Fraction, ...] | None = fields.rationals("times", optional=True)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether vectors prove the value; elsewhere the checker makes the steps."""
+        timed = self.time and (len(self.time) == 2 or self.objective.kind == "TOTAL")
+        return not timed and self.objective.steps is None
 
     @property
     def law(self) -> str:
@@ -168,13 +176,21 @@ class CertifiedProblem:
             return f"{given or 'nothing'}: not what labels the transitions of one model"
         if (self.law == "interval") == (self.objective.nature == "ANY"):
             return "nature's direction does not fit the model"
-        if (self.objective.earned is not None or self.denominator is not None) and self.law != "domain":
+        if self.time is not None:
+            from tightrope.certificate.rates import trouble
+
+            if why := trouble(self):
+                return why
+        elif self.data is not None and self.data.waited is not None:
+            return "exposures are of chains in continuous time"
+        earns = self.objective.earned is not None and self.time is None
+        if (earns or self.denominator is not None) and self.law != "domain":
             return "rewards with parameters and quotients are for models over a domain"
         if self.assumed_support is not None and self.law not in ("interval", "domain"):
             return "an assumption about supports that does not fit the model"
         if (self.automaton is not None) != (self.objective.kind == "TEMPORAL"):
             return "an automaton is for temporal questions, which need one"
-        if self.objective.kind == "AVERAGE" and self.objective.earned is not None:
+        if self.objective.kind == "AVERAGE" and self.objective.earned is not None and self.time is None:
             return "averages are of rewards that are known"
         if self.data is not None and self.data.bets and self.objective.kind in RUNS:
             return "bets are about sums of policies without memory"
@@ -391,7 +407,7 @@ def misfit(problem: CertifiedProblem, claim: Claim, hints: ValueHints) -> str | 
         total = np.add.reduceat(claim.weight, start[:-1])
         if np.any(np.abs(total - 1) > 2.0**-40):
             return "the policy's weights are not distributions"
-    if not (hints.lower is None) == (hints.upper is None) == (objective.steps is not None):
+    if not (hints.lower is None) == (hints.upper is None) == (not problem.has_vectors):
         return "vectors are for objectives without a bound on the steps, which need them"
     average = objective.kind == "AVERAGE"
     if not (hints.lower_bias is None) == (hints.upper_bias is None) == (not average):

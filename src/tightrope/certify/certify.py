@@ -21,6 +21,7 @@ from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.observed import controller_certificate
 from tightrope.certify.problem import asked_of, provable, to_problem
+from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
@@ -29,7 +30,9 @@ from tightrope.io.results import Interval
 from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
+from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
+from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -44,7 +47,7 @@ from tightrope.verdict import Word
 
 
 def certify(
-    subject: Problem | LearningResult | LearnedAverage | Comparison | AmendedAnswer,
+    subject: Problem | LearningResult | LearnedAverage | RateResult | Comparison | AmendedAnswer,
     path: str | PathLike[str],
     *,
     at: Point | None = None,
@@ -58,7 +61,7 @@ def certify(
 
     * `subject`: a result of `learn`, `compare` or `improve` or over a domain, what `doctor` answers on an
       amended model (its certificate says how the amendment was chosen), or a problem, of a parametric model
-      `at` a point.
+      `at` a point; of a chain in continuous time without `at` it is about the whole domain.
     * `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
       intervals are their joint bounds, wider than `solve` takes them.
     * `ltl_translator`: the command of another program, whose automata of LTL are taken.
@@ -98,11 +101,14 @@ def certify(
                 hint="ask a question, and choose on one part of the log: `select_on`",
             )
         subject = subject.result
-    if isinstance(subject, LearningResult | LearnedAverage):
+    if isinstance(subject, LearningResult | LearnedAverage | RateResult):
         if options or not (at is None and policy is None and ltl_translator is None):
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
+        if isinstance(subject, RateResult):
+            about = {"model_hash": subject.model.hash(), "property": subject.question}
+        else:
+            about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
         return _save(learned_certificate(subject, about=about), claimed)
     if isinstance(subject, Comparison):
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
@@ -116,6 +122,19 @@ def certify(
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         seconds = words.get("seconds", math.inf)
         return _save(controller_certificate(problem, point, precision, seconds, problem.text), claimed)
+    if isinstance(problem.model, ParametricCTMC | CTMC):
+        if policy is not None or ltl_translator is not None or words:
+            raise InputError(
+                "a certificate of a chain in continuous time takes a point and a precision alone"
+            )
+        where: tuple[Fraction, ...] | None = ()
+        if isinstance(problem.model, ParametricCTMC) and problem.model.parameters.names:
+            where = None if at is None else problem.model.parameters.point(at)
+        claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
+        about = {"model_hash": problem.model.hash(), "property": problem.text}
+        return _save(
+            rate_certificate(rate_problem(problem.model, problem.query, where), about, precision), claimed
+        )
     model = require_discrete(problem.model)
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
@@ -136,11 +155,13 @@ def certify(
 
 
 def learned_certificate(
-    result: LearningResult | LearnedAverage,
+    result: LearningResult | LearnedAverage | RateResult,
     counts: Counts | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Certificate:
     """The certificate of any result of learning that has one."""
+    if isinstance(result, RateResult):
+        return learned_rate_certificate(result, about)
     if is_composed(result):
         return composed_of(result, counts, about)
     assert isinstance(result, LearningResult)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,10 @@ import numpy as np
 from tightrope.certificate.archive import load
 from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.checker import check, unbound
-from tightrope.certificate.fields import list_fields
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certificate.verdict import MEANING, Verdict
+from tightrope.certify.fields_compared import first_difference, name_difference
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
@@ -31,9 +31,10 @@ from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:
     from tightrope.certify.problem import Asked
+    from tightrope.certify.rates import OwnChain
     from tightrope.data.counts import Counts
     from tightrope.learning.outcomes import ObservedOutcomes
-    from tightrope.model.continuous import CTMC
+    from tightrope.model.continuous import CTMC, ParametricCTMC
     from tightrope.model.mdp import MDP, IntervalMDP
     from tightrope.model.objective import Objective
     from tightrope.model.parameters import Point
@@ -63,7 +64,7 @@ class Own:
 def verify(
     certificate: str | Path,
     *,
-    model: MDP | IntervalMDP | ParametricMDP | CTMC | POMDP | None = None,
+    model: MDP | IntervalMDP | ParametricMDP | CTMC | ParametricCTMC | POMDP | None = None,
     property: Objective | str | None = None,
     at: Point | None = None,
     data: Any = None,
@@ -77,9 +78,9 @@ def verify(
     """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
     these.
 
-    A `CTMC` stands for its embedded chain, which certificates of chains in continuous time are about; a model
-    of numbers, where the certificate is about unknown probabilities, for the same without its numbers. Of a
-    `POMDP` the policy is a controller.
+    A `CTMC` stands for its embedded chain where the certificate is about that, as those of questions without
+    time at a point are; a model of numbers, where the certificate is about unknown probabilities, for the
+    same without its numbers. Of a `POMDP` the policy is a controller.
     `data` are counts, or a log as `read_data` takes it. `policy` and `baseline` are those of a difference:
     the first's value less the second's. `misfit`: the claims have to hold as well where the
     process is within so much, in total variation, of the model at every choice. `ltl_translator` is the
@@ -124,6 +125,12 @@ def verify(
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
+    if loaded.problem.time is not None:
+        chain = _own_chain(model, property, at, data, loaded.problem.law)
+        bound, trouble = compare(loaded, chain)
+        if trouble is not None:
+            raise CannotCertify(trouble)
+        return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, chain, bound)
     if hasattr(model, "observation"):
         own = _own_controller(model, property, at, data, policy, loaded)
     else:
@@ -137,8 +144,19 @@ def verify(
     return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, own, bound)
 
 
+def _own_chain(model: Any, property: Any, at: Any, data: Any, law: str) -> OwnChain:
+    from tightrope.certify.rates import own_chain
+    from tightrope.data.exposure import Exposure, read_exposure
+    from tightrope.problem import Problem
+
+    query = None if property is None else Problem(model, property).query
+    if data is not None and not isinstance(data, Exposure):
+        data = read_exposure(data, model.structure)
+    return own_chain(model, query, at, data, law)
+
+
 def tie_verdict(
-    verdict: Verdict, certificate: Certificate, own: Own, bound: Mapping[str, bool | None]
+    verdict: Verdict, certificate: Certificate, own: Own | OwnChain, bound: Mapping[str, bool | None]
 ) -> Verdict:
     """A verdict beside what was found to be the user's own, and how that was read: an automaton that is the
     translation of the user's property means what it says; a threshold is met or not."""
@@ -154,7 +172,7 @@ def tie_verdict(
     return replace(tied, answer=_answer(certificate, own) if tied.word == "proved" else "not certified")
 
 
-def _answer(certificate: Certificate, own: Own) -> str:
+def _answer(certificate: Certificate, own: Own | OwnChain) -> str:
     """Whether the value meets the user's threshold: that of the user's policy, or of the best one, which no
     policy betters."""
     from tightrope.prism.properties.query import decide
@@ -324,10 +342,11 @@ def _objective(
     return objective, query.limit
 
 
-def compare(certificate: Certificate, own: Own) -> tuple[dict[str, bool | None], str | None]:
+def compare(certificate: Certificate, own: Own | OwnChain) -> tuple[dict[str, bool | None], str | None]:
     """What was found to be the user's own, and the first thing that is not, in words."""
     bound = unbound(certificate)
-    for name, trouble in _compare(certificate, own):
+    differences = _compare(certificate, own) if isinstance(own, Own) else own.differences(certificate)
+    for name, trouble in differences:
         if trouble is not None:
             return bound, f"this certificate is about {trouble}"
         bound[name] = True
@@ -351,7 +370,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         known = ours.polynomial or ()  # rewards are a part of the property
         ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
     controlled = " or another controller" if own.is_controlled else ""
-    yield "model", _differs(f"another model{controlled}", first_difference(problem, ours))
+    yield "model", name_difference(f"another model{controlled}", first_difference(problem, ours))
     if own.objective is not None:
         believed, translated = problem.automaton, theirs.automaton
         if believed and translated and believed.believed and not translated.believed:
@@ -363,7 +382,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
             return
         other = replace(problem, automaton=theirs.automaton)
         differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
-        yield "property", _differs(f"another property{controlled}", differs)
+        yield "property", name_difference(f"another property{controlled}", differs)
     if own.counts is not None:
         yield "data", _data_difference(certificate, own, own.counts)
     if own.is_controlled:
@@ -397,7 +416,7 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
             return found
         rebuilt = with_episodes(rebuilt, found, problem)
     rebuilt = replace(rebuilt, prior=statement.prior)  # which is stated, and in no data
-    return _differs("other data", first_difference(statement, rebuilt))
+    return name_difference("other data", first_difference(statement, rebuilt))
 
 
 def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[float]) -> ObservedOutcomes | str:
@@ -479,10 +498,6 @@ def _side_difference(certificate: Certificate, policy: Policy, side: int) -> str
     return ("another policy than yours", "a difference to another baseline than yours")[side]
 
 
-def _differs(what: str, field: str | None) -> str | None:
-    return None if field is None else f"{what}: '{field}' differs"
-
-
 def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
     """The problem of the user's own model and question; data are compared apart."""
     from tightrope.certify.problem import to_problem
@@ -511,22 +526,3 @@ def _nothing(model: Any) -> Objective:
 
     nowhere = np.zeros(model.structure.states, dtype=np.bool_)
     return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)
-
-
-def first_difference(given: Any, own: Any, path: str = "") -> str | None:
-    """The name of the first field in which two certificates, or parts of them, differ, or None."""
-    for name, _ in list_fields(given):
-        here, ours, inner = getattr(given, name), getattr(own, name), f"{path}{name}"
-        if type(here) is not type(ours):
-            return inner
-        if isinstance(here, np.ndarray):
-            if here.dtype != ours.dtype or not np.array_equal(here, ours):
-                return inner
-        elif is_dataclass(here) or (isinstance(here, tuple) and any(map(is_dataclass, here))):
-            mine, yours = ((here,), (ours,)) if is_dataclass(here) else (here, ours)
-            differences = [first_difference(a, b, f"{inner}.") for a, b in zip(mine, yours, strict=False)]
-            if len(mine) != len(yours) or any(differences):
-                return next(filter(None, differences), inner)
-        elif here != ours:
-            return inner
-    return None

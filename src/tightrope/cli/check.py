@@ -35,7 +35,6 @@ from tightrope.cli.options import (
     list_given,
     option,
     parse_constants,
-    refuse,
     refuse_options,
     require_coupled,
     require_device,
@@ -190,10 +189,14 @@ def check(request: CheckRequest) -> None:
     timed, untimed, at = is_continuous(request.model), is_markov_automaton(request.model), request.at
     if timed:
         refuse_options(request, NOT_TIMED)
-        if request.certificate and request.sets:
-            refuse("--certificate with --sets")
     if untimed:
-        refuse_options(request, "certificate discount", "it does not go with Markov automata")
+        refuse_options(request, "discount", "it does not go with Markov automata")
+        if request.certificate is not None:
+            raise InputError(
+                "--certificate does not go with Markov automata: their best policies may look at the time, "
+                "and no vectors prove that none is better",
+                hint="leave --certificate out: the answer is proved without one",
+            )
         if any(speaks_of_time(file) for file in properties.files):
             refuse_options(request, f"{NOT_TIMED} sets")
     everything = request.build_all or any((request.sets, *files.named))
@@ -201,7 +204,8 @@ def check(request: CheckRequest) -> None:
     workspace, judge = Workspace(request.device.value, request.threads), None
     const, param, domain = properties.model_constants(constants), request.param, request.domain
     loaded: LoadedModel | TimedModel
-    if timed and files.certificate is not None:
+    spoken = request.sets is not None or any(speaks_of_time(file) for file in properties.files)
+    if timed and files.certificate is not None and not spoken:
         embedded = ModelRequest(request.model, parse_constants(const), param, domain)
         loaded, at, timed = load_embedded(embedded, at, properties.files), None, False
     elif timed:
@@ -364,7 +368,15 @@ def _certify(
     from tightrope.certify.certificate_file import save_certificate
     from tightrope.certify.problem import asked_of, to_problem
     from tightrope.certify.solved import composed_certificate, to_certificate
+    from tightrope.model.continuous import ParametricCTMC
 
+    if isinstance(loaded.model, ParametricCTMC):
+        from tightrope.certify.rates import rate_certificate, rate_problem
+
+        proof = rate_certificate(rate_problem(loaded.model, answer.query, point), about, how.precision)
+        target.check()
+        save_certificate(proof, target.path)
+        return
     model, result, query = require_discrete(loaded.model), answer.result, answer.query
     theta = point if isinstance(model, ParametricMDP) else None
     if isinstance(result, Solution):
@@ -683,10 +695,19 @@ def check_rate_domain(
     with phase_progress() as progress:
         progress("solve")
         result = bound_over_rates(chain, query, request.solve_options())
+        proof = None
+        if files.certificate is not None:
+            from tightrope.certify.certificate_file import as_file
+            from tightrope.certify.rates import rate_certificate, rate_problem
+
+            progress("the certificate")
+            _refuse_uncertified(loaded, query, None)
+            about = about_model(loaded, query, parse_constants(request.const))
+            proof = as_file(
+                rate_certificate(rate_problem(loaded.model, query, None), about, request.precision)
+            )
     verdict = Worth.of(limit="; ".join(result.missed) or None)
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("witness", "gap", "coupled", "limit", "optimality_gap", "certificate")
-    )
+    nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
     answer = DomainAnswer(
         model=loaded.source,
         question=query.text,
@@ -699,10 +720,14 @@ def check_rate_domain(
         upper=result.upper,
         status="certified" if verdict.is_proved else "limit",
         **nothing,
+        certificate=None if proof is None else Interval(*proof.values["value"]),
         notes=list(result.notes),
         peak_memory=peak_memory(),
         seconds=round_seconds({"build": loaded.seconds, "solve": time.perf_counter() - begin}),
     )
     report_domain(answer, (), request.json)
     sys.stdout.flush()
+    if proof is not None and files.certificate is not None:
+        files.certificate.check()
+        proof.save(files.certificate.path)
     leave(verdict)

@@ -157,7 +157,7 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 NOT_TIMED = """
-    interval intersect policy certificate export discount terminal_reward assume_support misfit breakdown
+    interval intersect policy export discount terminal_reward assume_support misfit breakdown
     breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range prior
     observations
 """

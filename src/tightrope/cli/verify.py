@@ -52,6 +52,7 @@ from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.problem import Asked
+    from tightrope.certify.rates import OwnChain
     from tightrope.cli.sources import LoadedModel
     from tightrope.data.reading import Reading
     from tightrope.model.objective import Objective
@@ -190,7 +191,8 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
     loaded = load(request.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if request.model is not None:
-        own = own_problem(request, request.model, certificate)
+        timed = certificate.problem.time is not None
+        own = (own_rates if timed else own_problem)(request, request.model, certificate)
         bound, trouble = compare(certificate, own)
         if trouble is not None:
             if request.json:
@@ -304,6 +306,33 @@ def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: Prov
         for name, text in loaded.certificate.about.items()
     ]
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
+
+
+def own_rates(request: VerifyRequest, model_name: str, certificate: Certificate) -> OwnChain:
+    """All that is compared with a certificate of a chain in continuous time."""
+    from tightrope.certify.rates import OwnChain
+    from tightrope.cli.sources import LogRequest, load_timed, read_properties
+    from tightrope.data.exposure import exposure_of
+    from tightrope.loading import is_continuous
+
+    refuse_options(request, "observations policy baseline misfit discount terminal_reward ltl_translator")
+    if not is_continuous(model_name):
+        raise CannotCertify("this certificate is about a chain in continuous time, and your model is none")
+    constants = parse_constants(request.const)
+    properties = read_properties([] if request.prop is None else [request.prop])
+    given = properties.model_constants(constants)
+    loaded = load_timed(model_name, given, request.param, request.domain, quiet=request.at is not None)
+    queries = [] if request.prop is None else properties.queries(loaded, constants)
+    if len(queries) > 1:
+        raise InputError(f"a certificate is about one property, not {len(queries)}")
+    theta = loaded.point(request.at) if certificate.problem.law == "point" else None
+    if theta is None and request.at is not None:
+        raise InputError("--at goes with certificates about a point, this one is about none")
+    log = None
+    if request.data is not None:
+        options = LogRequest.of(request.reading, request.data).options
+        log = exposure_of(request.data, loaded.model.structure, options)
+    return OwnChain(loaded.model, queries[0] if queries else None, theta, log)
 
 
 def own_problem(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own:

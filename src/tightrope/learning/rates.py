@@ -85,6 +85,8 @@ class RateResult(Record):
     """Whether the log bears out that rates are constant (`tightrope.monitoring.rate_fit`)."""
     outcomes: ObservedOutcomes | Unobserved | None = field(default=None, repr=False)
     """The same probability in the episodes alone (`timed_outcomes`); `value` is within both parts."""
+    problem: Problem | None = field(default=None, repr=False)
+    """What was asked, of the model itself; None on amended models."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -212,7 +214,7 @@ class RateChain:
             "solve": time.perf_counter() - tested,
         }
         about = (query.text, model, self.exposure, events, region, chain, value, ledger)
-        return RateResult(*about, seconds, fit, seen)
+        return RateResult(*about, seconds, fit, seen, self.problem)
 
 
 class UnknownRates:

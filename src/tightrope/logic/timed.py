@@ -226,7 +226,7 @@ class TimedOperators(Operators):
         assert path.bound is not None
         if self.options.terminal_reward is not None:
             raise Complaint("terminal rewards do not go with bounds on time", operator.position)
-        time = _time(path.bound, self._formulas)
+        time = time_of(path.bound, self._formulas)
         _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
         maximise = nature is Direction.MAX
         name = _reward_name(operator, self)
@@ -371,8 +371,8 @@ def time_bound(bound: StepBound, formulas: StateFormulas) -> TimeBound:
             None if place is None else position_of(place),
             _INSTEAD,
         )
-    lower = Fraction(0) if bound.lower is None else _time(bound.lower, formulas)
-    upper = None if bound.upper is None else _time(bound.upper, formulas)
+    lower = Fraction(0) if bound.lower is None else time_of(bound.lower, formulas)
+    upper = None if bound.upper is None else time_of(bound.upper, formulas)
     if upper is not None and (upper < lower or (bound.upper_strict and upper == 0)):
         assert bound.upper is not None
         raise Complaint("the interval of time is empty", position_of(bound.upper))
@@ -380,7 +380,7 @@ def time_bound(bound: StepBound, formulas: StateFormulas) -> TimeBound:
     return TimeBound(lower, upper, after_start)
 
 
-def _time(expression: Expression, formulas: StateFormulas) -> Fraction:
+def time_of(expression: Expression, formulas: StateFormulas) -> Fraction:
     time = Fraction(formulas.number(expression, Type.DOUBLE, "a time"))
     if time < 0:
         raise Complaint("a time cannot be negative", position_of(expression))

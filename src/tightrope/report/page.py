@@ -22,13 +22,12 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
-from jinja2 import Environment, Template
+from jinja2 import Environment
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -216,7 +215,8 @@ def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None
     drawn |= {"findings"} if findings else set()
     drawn |= {"whatif"} if what_if is not None else set()
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
-    return template("page.html").render(
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(asset("page.html")).render(
         style=style,
         script=script,
         rules=content_rules(style, script),
@@ -294,12 +294,6 @@ def _panels(run: ResultDocument) -> _Panels | None:
 def asset(name: str) -> str:
     """A part of pages: style, script or template."""
     return (files("tightrope.report") / name).read_text(encoding="utf-8")
-
-
-@cache
-def template(name: str) -> Template:
-    """A template of pages, compiled once."""
-    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(asset(name))
 
 
 def content_rules(style: str, script: str | None = None) -> str:
@@ -422,6 +416,7 @@ def comparison_page(
                 draw_policy(policies, axes, name=name)
                 axes.set_title(name)
         maps = inline_svg(figure, "maps", "What both policies do, by state variables, side by side")
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
     def interval(one: Any) -> str:
         return interval_text(one.lower, one.upper, 5)
@@ -436,7 +431,7 @@ def comparison_page(
         )
         for one in facts.changes[:MOST_STATES]
     ]
-    return template("comparison.html").render(
+    return environment.from_string(asset("comparison.html")).render(
         version=__version__,
         style=style,
         rules=content_rules(style),

@@ -1,0 +1,347 @@
+"""Certificates of chains in continuous time: at a point, over a domain, and with learned rates.
+
+The problem is the chain itself with what is asked (`tightrope.certificate.rates`). Of data it holds jumps and
+exposures, and the statement is an interval for every class of rates, whatever region the result has: a
+likelihood region is narrower, and then so is the answer. Where vectors prove the value, they are searched for
+over the interval chain that the checker itself derives; where times are bounded the checker makes all steps,
+and the claim is what it finds, with a little room for other orders of adding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tightrope.certificate import problem as certified
+from tightrope.certificate.budget import WorkBudget
+from tightrope.certificate.checker import prove
+from tightrope.certificate.evidence import STATED, Data, Domain, LearnedHints
+from tightrope.certificate.fields import Polynomial
+from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certificate.poisson import PoissonWindow
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope.certificate.rates import RateSets
+from tightrope.certificate.statistics.rates import RateClass, classes_of, excludes
+from tightrope.certify.fields_compared import first_difference, name_difference
+from tightrope.certify.learned import as_contradiction, met_with_episodes, with_episodes
+from tightrope.certify.problem import to_domain, to_graph, to_polynomials
+from tightrope.certify.solved import average_claim, require_proved, to_words, value_hints
+from tightrope.data.exposure import Exposure
+from tightrope.errors import CannotCertify, InputError
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.rates import RateResult
+from tightrope.learning.timed_outcomes import observe_times, timed_reach
+from tightrope.logic.long_run import read_average
+from tightrope.logic.timed import time_bound, time_of
+from tightrope.model.continuous import CTMC, ParametricCTMC
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
+from tightrope.model.structure import ParametricReward, RewardStructure, Structure
+from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula, RewardOperator
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query
+from tightrope.prism.properties.resolve import path_objective, reward_structure_of
+from tightrope.prism.properties.shape import without_negation
+from tightrope.problem import Problem
+from tightrope.solver.solution import Solution
+from tightrope.solver.solve import solve
+from tightrope.statistics.rates import gamma_poisson
+
+_COVERED = (
+    "certificates of chains in continuous time are about P over F, G, U or W, with bounds on time or without,"
+    " about R with F, C<=t or I=t, and about averages",
+    "leave the certificate out: the answer is proved without one, or ask for its parts",
+)
+_ENDS = (Direction.MIN, Direction.MAX)
+
+
+def rate_problem(
+    model: ParametricCTMC | CTMC,
+    query: Query,
+    theta: Sequence[Fraction] | None,
+    data: Data | None = None,
+) -> CertifiedProblem:
+    """What is asked of a chain, at `theta` or over its domain; a chain of numbers has the point ()."""
+    objective, time, earned = _question(model, query)
+    domain: Domain | None = None
+    point: tuple[Fraction, ...] | None = ()
+    if isinstance(model, CTMC):
+        exact = model.exact.to_fractions()
+        polynomial: tuple[Polynomial, ...] = tuple({(): rate} if rate else {} for rate in exact)
+    else:
+        polynomial, domain = to_polynomials(model.expressions), to_domain(model.parameters)
+        point = None if theta is None else tuple(Fraction(value) for value in theta)
+    if isinstance(earned, ParametricReward):
+        number = len(polynomial) + earned.expression.astype(np.int64)
+        polynomial += to_polynomials(earned.expressions)
+        objective = replace(objective, earned=number)
+    elif earned is not None:
+        objective = replace(objective, reward=np.asarray(earned, dtype=np.float64))
+    return CertifiedProblem(
+        to_graph(model.structure),
+        objective,
+        expression=model.expression.astype(np.int64),
+        polynomial=polynomial,
+        theta=point,
+        domain=domain if point is None else None,
+        data=data,
+        time=time,
+    )
+
+
+def _question(
+    model: ParametricCTMC | CTMC, query: Query
+) -> tuple[certified.CertifiedObjective, tuple[Fraction, ...], Any]:
+    """The objective, its times, and what states earn per unit of time."""
+    operator = query.operator
+    path, plain = operator.path, query.kind in (QueryKind.PLAIN, QueryKind.INSTANTANEOUS)
+    blank = certified.CertifiedObjective("AVERAGE", "MAX", "ANY", False, 0)
+    if query.options.discount is not None or query.options.terminal_reward is not None:
+        raise InputError(_COVERED[0], hint=_COVERED[1])
+    if query.kind is QueryKind.LONG_RUN:
+        share = None if operator.is_reward else read_average(query)[0].per_choice(model.structure)
+        return blank, (), _earned(model, query) if share is None else share
+    if plain and isinstance(path, RewardFormula):
+        with query.source.complaints():
+            formulas = query.state_formulas()
+            if path.operator is RewardOperator.REACH and path.target is not None:
+                target = formulas.states(path.target)
+                return replace(blank, kind="REACH_REWARD", target=target), (), _earned(model, query)
+            if path.bound is not None:
+                moment = time_of(path.bound, formulas)
+                if path.operator is RewardOperator.CUMULATIVE:
+                    return replace(blank, kind="TOTAL"), (Fraction(0), moment), _earned(model, query)
+                known = reward_structure_of(operator, query.structure)
+                rate = known if isinstance(known, ParametricReward) else known.per_choice(model.structure)
+                return replace(blank, kind="TOTAL"), (moment,), rate
+    elif plain and operator.condition is None and not isinstance(path, RewardFormula):
+        simple, negated = without_negation(path)
+        if isinstance(simple, PathFormula):
+            with query.source.complaints():
+                formulas = query.state_formulas()
+                sought = path_objective(replace(simple, bound=None), formulas, Direction.MAX, Direction.MAX)
+                bound = None if simple.bound is None else time_bound(simple.bound, formulas)
+            late = bound is not None and bound.begin == 0 and bound.after_start
+            if sought.kind is ObjectiveKind.UNTIL and not late:
+                ends = () if bound is None else (bound.begin, bound.end)
+                time = tuple(end for end in ends if end is not None)
+                until = replace(blank, kind="UNTIL", target=sought.target, allowed=sought.allowed)
+                return replace(until, complement=bool(sought.complement) != negated), time, None
+    raise InputError(f"{query.text}: {_COVERED[0]}", hint=_COVERED[1])
+
+
+def _earned(model: ParametricCTMC | CTMC, query: Query) -> Any:
+    """What states earn per unit of time, events included: expressions, or numbers."""
+    reward = reward_structure_of(query.operator, query.structure)
+    structure = query.structure
+    name = next(name for name, known in structure.rewards.items() if known is reward)
+    return model.earned[name]
+
+
+def to_rate_data(exposure: Exposure, delta: float) -> Data:
+    """Jumps and exposures, in the words of a certificate."""
+    transition = np.flatnonzero(exposure.jumps)
+    ends = (exposure.ends.name, exposure.ends.kept.value)
+    stated = [i for i, (name, status, _) in enumerate(STATED) if (name, status) == ends]
+    return Data(
+        delta=float(delta),
+        method="gamma-poisson",
+        shared_by="events",
+        design="adaptive",
+        repeats=False,
+        censored=False,
+        anytime=True,
+        batch_start=np.array([0, len(transition)]),
+        batch_transition=transition.astype(np.int64),
+        batch_count=exposure.jumps[transition].astype(np.int64),
+        stated=np.array(stated, dtype=np.int64) if stated else None,
+        waited=exposure.waited.astype(np.float64),
+    )
+
+
+def learned_rate_certificate(result: RateResult, about: Mapping[str, Any] | None = None) -> Certificate:
+    """The certificate of a learned value."""
+    if result.value is None or not result.verdict.is_proved:
+        raise CannotCertify(
+            f"no certificate is written: the result is {result.verdict.word.value}, so there is nothing to "
+            f"certify: {result.verdict.why}"
+        )
+    if result.problem is None:
+        raise InputError(
+            "answers on amended models in continuous time rest on statements that no certificate holds",
+            hint="leave the certificate out, or certify the answer on the model itself",
+        )
+    seen = result.outcomes if isinstance(result.outcomes, ObservedOutcomes) else None
+    data = to_rate_data(result.data, result.ledger.delta - (result.ledger.of_outcomes or 0.0))
+    problem = rate_problem(result.model, result.problem.query, None, data)
+    if seen is not None:
+        problem = replace(problem, data=with_episodes(data, seen, problem))
+    return rate_certificate(problem, about, seen=seen)
+
+
+def rate_certificate(
+    problem: CertifiedProblem,
+    about: Mapping[str, Any] | None = None,
+    precision: float = 1e-6,
+    seen: ObservedOutcomes | None = None,
+) -> Certificate:
+    """The claim that is proved of a problem in continuous time."""
+    hints = None if problem.law == "point" else LearnedHints()
+    if problem.data is not None:
+        level = problem.data.delta
+        classes, _ = classes_of(problem)
+        ends = [_interval(one, Fraction(level) / len(classes)) for one in classes]
+        lower, upper = (np.array([end[side] for end in ends]) for side in (0, 1))
+        hints = LearnedHints(rate_lower=lower, rate_upper=upper)
+    claim = Claim("value", "free", *problem.objective.range)
+    draft = Certificate(problem, (claim,), (ValueHints(),), hints, to_words(about or {}))
+    with as_contradiction(), WorkBudget.of(None, False).counting():  # what a check may take
+        sets = RateSets(draft, prove)
+        if problem.has_vectors:
+            draft = replace(draft, values=(_vectors(sets, precision),))
+        low, high = _claimed(draft)
+        claim = replace(claim, lower=low, upper=high)
+        draft = replace(draft, claims=(claim,))
+        draft = replace(draft, claims=met_with_episodes(draft, seen))
+        require_proved(draft)
+    return draft
+
+
+def _interval(one: RateClass, level: Fraction) -> tuple[float, float]:
+    """Ends that the checker confirms, next to those of the confidence sequence."""
+    if one.exposure <= 0:
+        return 0.0, math.inf
+    low, high = gamma_poisson(one.jumps, float(one.exposure), float(one.scale), float(level))
+    for slack in (0.0, *(10.0**power for power in range(-15, -2))):
+        lower, upper = low * (1 - slack), high * (1 + slack)
+        fits = lower == 0 or excludes(one, Fraction(lower), level, False)
+        if fits and excludes(one, Fraction(upper), level, True):
+            return lower, upper
+    raise CannotCertify("no certificate is written: an interval of a rate is not confirmed")
+
+
+def _claimed(draft: Certificate) -> tuple[float, float]:
+    """What is proved at the initial state, in doubles, with room for another order of adding."""
+    problem, sets = draft.problem, RateSets(draft, prove)
+    checks, (low, high) = sets.ends(FLOAT64)
+    if failed := [one for one in checks if not one.passed]:
+        raise CannotCertify(f"no certificate is written: {failed[0].name} ({failed[0].detail})")
+    room = Fraction(0)
+    if problem.time:
+        steps = sum(PoissonWindow.of(sets.uniform * time).last + 1 for time in problem.time)
+        width = int(np.diff(problem.graph.transition_start).max())
+        room = Fraction((steps + 16) * (2 * width + 16), 1 << 51)
+    if problem.objective.complement:
+        low, high = 1 - high, 1 - low
+    scale = 1 if problem.objective.is_probability else max(abs(low), abs(high)) if high != math.inf else 1
+    least, most = problem.objective.range
+    lower = float(RATIONAL.down(RATIONAL.array([low - room * scale]))[0]) if low != math.inf else math.inf
+    upper = float(RATIONAL.up(RATIONAL.array([high + room * scale]))[0]) if high != math.inf else math.inf
+    return max(lower, least) + 0.0, min(upper, most) + 0.0
+
+
+def _vectors(sets: RateSets, precision: float) -> ValueHints:
+    """The vectors of both ends over the checker's own interval chain."""
+    boxes, objective = sets.boxes(FLOAT64), sets.problem.objective
+    keep = np.ones(len(boxes.successor), dtype=np.bool_)
+    keep[np.flatnonzero(~sets.moves) + sets.owner[~sets.moves]] = False
+    start = np.append(0, np.cumsum(np.add.reduceat(keep, boxes.transition_start[:-1])))
+    bounds = boxes.lower[keep], np.minimum(boxes.upper[keep], 1.0)
+    states = np.arange(sets.graph.states + 1)
+    structure = Structure(states, start, boxes.successor[keep].astype(np.int32), (sets.graph.initial,))
+    hull = IntervalMDP(structure, *bounds)
+
+    def solved(one: MDP | IntervalMDP, sought: Objective, policy: Policy | None = None) -> Solution:
+        return solve(one, sought, policy=policy, precision=precision / 4)
+
+    if objective.kind == "AVERAGE":
+        sides = []
+        for upward in (False, True):
+            priced = sets.priced(upward)
+            claim = Claim("value", "free", *priced.objective.range)
+            sides.append(average_claim(priced, boxes, claim, hull, _ENDS, precision / 4, solved)[1])
+        low, high = sides
+        return replace(low, upper=high.upper, upper_bias=high.upper_bias)
+    solutions = []
+    for direction in _ENDS:
+        earned = sets.priced(direction is Direction.MAX).objective.reward
+        reward = None if earned is None else RewardStructure(choice=earned)
+        kind = ObjectiveKind.UNTIL if reward is None else ObjectiveKind.REACH_REWARD
+        sought = Objective(
+            kind,
+            direction,
+            direction,
+            target=objective.target,
+            allowed=objective.allowed,
+            reward=reward,
+        )
+        solutions.append(solved(hull, sought))
+    return value_hints(solutions[0], None, solutions[1])
+
+
+@dataclass(frozen=True, eq=False)
+class OwnChain:
+    """What the user has of a chain in continuous time: the model, at a point or over its domain, what is
+    asked of it, and a log."""
+
+    model: Any
+    query: Query | None = None
+    theta: Sequence[Fraction] | None = None
+    exposure: Exposure | None = None
+    policy: None = None
+
+    @property
+    def limit(self) -> tuple[str, Fraction] | None:
+        """The comparison and the threshold of the property, where it has one."""
+        return None if self.query is None else self.query.limit
+
+    def differences(self, certificate: Certificate) -> Iterator[tuple[str, str | None]]:
+        """What was given, part by part, each with what the certificate is about instead."""
+        problem = certificate.problem
+        if not isinstance(self.model, ParametricCTMC | CTMC):
+            yield "model", "a chain in continuous time, and your model is none"
+            return
+        query = self.query or Problem(self.model, 'P=? [ F "init" ]').query
+        theirs = rate_problem(self.model, query, self.theta)
+        ours = replace(theirs, objective=problem.objective, data=problem.data, time=problem.time)
+        if self.query is None and problem.objective.earned is not None and problem.polynomial is not None:
+            known = ours.polynomial or ()  # rewards are a part of the property
+            ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
+        yield "model", name_difference("another model", first_difference(problem, ours))
+        if self.query is not None:
+            sought = replace(problem, objective=theirs.objective, time=theirs.time)
+            yield "property", name_difference("another property", first_difference(problem, sought))
+        if self.exposure is not None:
+            yield "data", self._data_difference(problem)
+
+    def _data_difference(self, problem: CertifiedProblem) -> str | None:
+        statement = problem.data
+        if statement is None or self.exposure is None:
+            return "no data"
+        rebuilt = to_rate_data(self.exposure, statement.delta)
+        if statement.seen is not None and statement.seen_delta is not None:
+            if self.query is None:
+                return "what episodes came to, which is counted by the property: give yours as well"
+            reach = timed_reach(self.query)
+            if isinstance(reach, Unobserved):
+                return "episodes, which say nothing of your property"
+            share = float(statement.seen_delta[0])
+            seen = observe_times(reach, self.exposure, self.model.structure, share)
+            if isinstance(seen, Unobserved):
+                return f"episodes of other data: {seen.reason}"
+            rebuilt = with_episodes(rebuilt, seen, problem)
+        return name_difference("other data", first_difference(statement, rebuilt))
+
+
+def own_chain(model: Any, query: Query | None, point: Any, exposure: Exposure | None, law: str) -> OwnChain:
+    """The user's chain, at a point where the certificate is about one."""
+    theta: Sequence[Fraction] | None = None
+    if law == "point":
+        theta = () if isinstance(model, CTMC) else model.parameters.point(point or {})
+    return OwnChain(model, query, theta, exposure)

@@ -145,7 +145,7 @@ dist: $(STAMP)
 
 release:
 	@test -z "$$(git status --porcelain)" || { echo "there are changes that are not committed: a release is made of a commit" >&2; exit 1; }
-	@$(MAKE) --no-print-directory test
+	@TIGHTROPE_WHOLE=1 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-lowest
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory dist

@@ -1,6 +1,7 @@
 """What every test relies on: property tests draw the same examples on every run.
 
-`HYPOTHESIS_PROFILE=explore` draws fresh and many more, for a search by hand and before a release.
+`HYPOTHESIS_PROFILE=explore` draws fresh and many more, for a search by hand and before a release. Of tests of
+many like cases an ordinary run tries some (`thinned.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from thinned import thin
 
 # Tests start hundreds of processes: each would compile the package's modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -32,6 +35,10 @@ settings.register_profile("explore", deadline=None, max_examples=2000, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    thin(config, items)
+
+
 def pytest_collection_finish() -> None:
     """What was imported stays: the garbage collector need not walk through it again and again."""
     gc.collect()
@@ -44,10 +51,13 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are written with nothing drawn on them: for tests of files, not of what they show."""
     from matplotlib.figure import Figure
 
+    from tightrope.report.style import Picture
+
     def draw_nothing(self: Figure, renderer: Any) -> None:
         pass
 
     monkeypatch.setattr(Figure, "draw", draw_nothing)
+    monkeypatch.setattr(Picture, "figure", lambda self, *run: Figure())
 
 
 @pytest.fixture

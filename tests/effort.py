@@ -1,7 +1,7 @@
-"""How much is tried at random: a part in every run, all of it where `HYPOTHESIS_PROFILE=explore`.
+"""How much is tried: a part in every run, all of it with `TIGHTROPE_WHOLE=1` and in `make release`.
 
-Cases are drawn from fixed seeds, so every run tries the same ones; before a release, or after a change of
-what they test, all of them are tried by hand.
+Cases are drawn from fixed seeds, and every run tries the same ones. `HYPOTHESIS_PROFILE=explore` tries all of
+them and many more examples.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
+WHOLE = EXPLORING or os.environ.get("TIGHTROPE_WHOLE") == "1"
 PART = 3
 FUZZED = settings(max_examples=2000 if EXPLORING else 25)
 """For texts of large grammars: fewer examples do not reach all that refuses them."""
@@ -19,7 +20,7 @@ FUZZED = settings(max_examples=2000 if EXPLORING else 25)
 
 def repeats(whole: int) -> int:
     """So many of `whole` random cases."""
-    return whole if EXPLORING else -(-whole // PART)
+    return whole if WHOLE else -(-whole // PART)
 
 
 CHARACTERS = st.one_of(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -102,6 +103,7 @@ def _random_choice(
     return tuple(row)
 
 
+@cache
 def vertices(choice: tuple[tuple[int, Fraction, Fraction], ...]) -> list[Row]:
     """All vertices of { p : lower ≤ p ≤ upper, Σp = 1 }: all but one entry at a bound."""
     found = set()

@@ -183,7 +183,7 @@ def test_changing_a_number_that_matters_makes_both_arithmetics_fail(words, kind,
 
 def test_the_truth_is_within_every_certified_interval_and_claims_beyond_it_fail():
     rng = np.random.default_rng(5)
-    for _ in range(repeats(120)):
+    for _ in range(repeats(60)):
         kind = UNBOUNDED[int(rng.integers(4))]
         tiny = random_model(rng, int(rng.integers(2, 5)))
         objective = random_objective(rng, tiny, kind, BOTH[int(rng.integers(2))], BOTH[int(rng.integers(2))])

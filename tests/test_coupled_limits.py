@@ -36,7 +36,7 @@ def test_six_states_with_many_products_end_in_time(
     point = "p=0.4,q=0.6,r=0.5,u=0.3"
     assert run(["sample", str(model), "--at", point, "--episodes", "60", "--seed", "1", "-o", str(log)]) == 0
     capsys.readouterr()
-    asked = ["--data", str(log), "--prop", 'Pmax=? [ F "win" ]', "--sets", "coupled", "--time-limit", "1"]
+    asked = ["--data", str(log), "--prop", 'Pmax=? [ F "win" ]', "--sets", "coupled", "--time-limit", "0.3"]
     begin = time.process_time()
     assert run(["learn", str(model), *asked, "--json"]) == 1
     assert time.process_time() - begin < 30

@@ -82,13 +82,13 @@ def make_corridor() -> CorridorEnv:
 
 def test_an_environment_is_counted() -> None:
     model = corridor()
-    counts = count_environment(CorridorEnv(), model, 2_000, seed=1)
+    counts = count_environment(CorridorEnv(), model, 600, seed=1)
     assert counts.design.kind is SamplingKind.TRAJECTORIES
-    assert counts.design.episodes == 2_000
+    assert counts.design.episodes == 600
     assert counts.design.steps == counts.steps
     assert counts.design.repeats
     assert counts.model_hash == model.hash()
-    assert counts.batches is not None and len(counts.batches) == len(batch_ends(2_000))
+    assert counts.batches is not None and len(counts.batches) == len(batch_ends(600))
     structure = model.structure
     for action, share in (("step", 0.75), ("crawl", 0.5)):
         chosen = [c for c in range(structure.choices) if structure.action_name(c) == action]

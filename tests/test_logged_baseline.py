@@ -76,7 +76,7 @@ def test_claims_are_true(question: str) -> None:
     best, some = solve(truth, problem.objective).policy, tr.Policy.uniform(model)
     sign = 1.0 if problem.maximises else -1.0
     claimed = []
-    for seed in range(3):
+    for seed in range(2):
         for policy in (best, some):
             simulator = tr.Simulator(truth, policy=policy, model_hash=model.hash(), cap=60)
             result = tr.improve(problem, simulator.episodes(200, seed=seed), baseline="logged", delta=0.1)
@@ -85,7 +85,7 @@ def test_claims_are_true(question: str) -> None:
                 gain = sign * (value(problem, truth, result.policy) - value(problem, truth, policy))
                 assert result.improvement <= gain
                 claimed.append(policy is some)
-    assert claimed == [True] * 3
+    assert claimed == [True] * 2
 
 
 def test_a_behaviour_with_a_memory_is_a_baseline() -> None:

@@ -13,6 +13,7 @@ import pytest
 import stormpy
 
 import tightrope as tr
+from effort import repeats
 from tightrope.logic.formula import FALSE, TRUE, after, atom, both, either, eventually, globally, until
 from tightrope.logic.translation import guesses, is_co_safe, is_safe, progression
 
@@ -143,7 +144,7 @@ def test_values_on_mdps_are_those_of_storm(direction: str) -> None:
 
 def test_intervals_contain_every_vertex_and_the_extremes_are_reached() -> None:
     rng = random.Random(3)
-    for _ in range(4):
+    for _ in range(repeats(4)):
         rows: Rows = []
         for s in range(4):
             one, other = rng.sample(range(4), 2)

@@ -128,12 +128,12 @@ def test_returns_are_bounded_about_as_closely_as_frequencies(gamma: float) -> No
 def test_lower_bounds_need_no_upper_limit_and_hold_at_all_times() -> None:
     random = np.random.default_rng(5)
     missed, deviation = 0, 0.0
-    for _ in range(repeats(60)):
+    for _ in range(repeats(36)):
         values = random.exponential(2.0, 200)
-        looks = [lower_mean(Tally.of(values[:n]), 0.1, None) for n in (10, 40, 100, 200)]
+        looks = [lower_mean(Tally.of(values[:n]), 0.1, None) for n in (10, 60, 200)]
         missed += max(looks) > 2.0
         deviation += 2.0 - looks[-1]
-    assert missed <= repeats(6) and deviation / repeats(60) < 0.6
+    assert missed <= repeats(6) and deviation / repeats(36) < 0.6  # at a rate of .5: 1 in 50 runs would pass
 
 
 def test_the_answer_of_a_chain_is_what_model_and_outcomes_allow() -> None:

@@ -76,22 +76,22 @@ def _vectors(forgery: Forgery, share: float) -> dict[str, np.ndarray]:
     middle, half = (low + high) / 2, (high - low) / 2 * share
     low, high = middle - half, middle + half
     chosen, states, found = forgery["claims.0.choice"], len(start) - 1, {}
+    given = list(zip(successor.tolist(), low.tolist(), high.tolist(), strict=True))
+    rows = [given[transition_start[c] : transition_start[c + 1]] for c in chosen[:states]]
     for side, order in (("lower", 1), ("upper", -1)):
-        value = target.astype(np.float64)
+        backed = target.astype(np.float64).tolist()
         for _ in range(3000):
-            backed = value.copy()
-            for s in range(states):
-                span = slice(int(transition_start[chosen[s]]), int(transition_start[chosen[s] + 1]))
-                x, given = value[successor[span]], low[span].copy()
-                left = 1 - given.sum()
-                for i in np.argsort(order * x, kind="stable"):
-                    extra = min(left, high[span][i] - given[i])
-                    given[i] += extra
+            last, backed = backed, list(backed)
+            for s in (s for s in range(states) if not target[s]):
+                row = sorted(rows[s], key=lambda entry: order * last[entry[0]])
+                left, backed[s] = 1 - sum(least for _, least, _ in row), 0.0
+                for t, least, most in row:
+                    extra = min(left, most - least)
                     left -= extra
-                backed[s] = 1.0 if target[s] else float(given @ x)
-            if np.abs(backed - value).max() < 1e-13:
+                    backed[s] += (least + extra) * last[t]
+            if max(abs(a - b) for a, b in zip(backed, last, strict=True)) < 1e-13:
                 break
-            value = backed
+        value = np.array(last)
         value[(value > 0) & ~target] -= order * 1e-9
         found[side] = value
     return found

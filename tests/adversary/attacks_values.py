@@ -39,47 +39,56 @@ def pinned(forgery: Forgery, side: str, pins: dict[int, float], stay: bool = Tru
         witness = forgery["values.0.witness"].copy()
         witness[1] = forgery["problem.graph.choice_start"][1] + 1
         forgery["values.0.witness"] = witness
-    values = forgery[f"values.0.{side}"].copy()
-    values[~np.isfinite(values)] = 0.0
+    given = forgery[f"values.0.{side}"].copy()
+    given[~np.isfinite(given)] = 0.0
     if side == "upper":
-        values[:] = 0.0  # the least fixpoint
+        given[:] = 0.0  # the least fixpoint
+    values = given.tolist()
     reward = np.zeros(len(model.structure.transition_start) - 1)
     if objective.reward is not None:
         reward = objective.reward.per_choice(model.structure)
+    reward = reward.tolist()
     fixed = np.zeros(model.states, dtype=np.bool_) if objective.target is None else objective.target
     if objective.allowed is not None:
         fixed = fixed | ~objective.allowed
     worst = max if objective.nature is Direction.MAX else min
     best = max if objective.agent is Direction.MAX else min
     factor = objective.discount or 1.0
+    rows = [
+        [[(t, float(low), float(high)) for t, low, high in choice] for choice in state]
+        for state in model.choices
+    ]
     for _ in range(400):
         for state, value in pins.items():
             values[state] = value
         number, backed = 0, values.copy()
-        for s, choices in enumerate(model.choices):
+        for s, choices in enumerate(rows):
             found = []
             for choice in choices:
                 found.append(reward[number] + factor * _mean(choice, values, worst))
                 number += 1
             if not fixed[s] and s not in pins:
                 backed[s] = best(found)
+        if backed == values:
+            break
         values = backed
     slack = -1e-9 if side == "lower" else 1e-9
     moved = [s for s in range(model.states) if not fixed[s] and s not in pins]
-    values[moved] += slack
-    forgery[f"values.0.{side}"] = values
+    given[:] = values
+    given[moved] += slack
+    forgery[f"values.0.{side}"] = given
     claim_values(forgery, side)
 
 
 def _mean(choice, values, worst) -> float:
     """Nature's optimum: give what is left in the order of the values."""
     order = sorted(choice, key=lambda entry: values[entry[0]], reverse=worst is max)
-    left = 1.0 - sum(float(low) for _, low, _ in choice)
+    left = 1.0 - sum(low for _, low, _ in choice)
     total = 0.0
     for t, low, high in order:
-        share = min(left, float(high) - float(low))
+        share = min(left, high - low)
         left -= share
-        total += (float(low) + share) * float(values[t])
+        total += (low + share) * values[t]
     return total
 
 

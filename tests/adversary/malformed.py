@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from adversary.archive import Forgery, Stored, archive_bytes, digest_of
+from effort import WHOLE
 
 Make = Callable[[Forgery], bytes]
 
-MIB = 1 << 20
+SMALLER = 1 if WHOLE else 8
+MIB = (1 << 20) // SMALLER
+"""Bombs are as much smaller as the room that the reader has for them."""
 BIG = 10**9
 
 

@@ -1,9 +1,9 @@
 """Verify files one after the other in one process, and say for each what it took.
 
-    python measured.py FILE…
+    python measured.py SMALLER FILE…
 
-One JSON object a line: path, exit code, seconds of processor time, the peak of resident memory so far in MiB,
-and what was printed.
+The reader has one part of its room in SMALLER. One JSON object a line: path, exit code, seconds of processor
+time, the peak of resident memory so far in MiB, and what was printed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from tightrope.certificate import archive
 from tightrope.certificate.statistics import intervals
 from tightrope.cli.app import run
 
@@ -50,4 +51,5 @@ def main(paths: list[str], room: int = 6 << 30) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    archive.ROOM //= int(sys.argv[1])
+    main(sys.argv[2:])

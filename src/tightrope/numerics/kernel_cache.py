@@ -90,23 +90,30 @@ def _base() -> Path | None:
     return private_directory() or (beside if _takes_files(beside) else None)
 
 
+@cache
 def source_digest(source: Path) -> str:
     """Names a file and all that it imports from this package but this very file, by their contents."""
+    this = Path(__file__).resolve()
     known: set[Path] = set()
     new = {source}
     while new:
         known |= new
-        new = {path for each in new for path in _find_imported(each)} - known - {Path(__file__).resolve()}
+        new = {path for each in new for path in _find_imported(each)} - known - {this}
     digest = hashlib.sha256()
     for path in sorted(known):
-        digest.update(f"{path.relative_to(PACKAGE)}\n".encode())
-        digest.update(hashlib.sha256(_contents(path)).digest())
+        digest.update(_line(path))
     return digest.hexdigest()[:16]
 
 
 @cache
 def _contents(path: Path) -> bytes:
     return path.read_bytes()
+
+
+@cache
+def _line(path: Path) -> bytes:
+    """The name of a file and what it holds."""
+    return f"{path.relative_to(PACKAGE)}\n".encode() + hashlib.sha256(_contents(path)).digest()
 
 
 @cache

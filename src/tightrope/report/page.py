@@ -22,12 +22,13 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
-from jinja2 import Environment
+from jinja2 import Environment, Template
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -215,8 +216,7 @@ def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None
     drawn |= {"findings"} if findings else set()
     drawn |= {"whatif"} if what_if is not None else set()
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(asset("page.html")).render(
+    return template("page.html").render(
         style=style,
         script=script,
         rules=content_rules(style, script),
@@ -294,6 +294,12 @@ def _panels(run: ResultDocument) -> _Panels | None:
 def asset(name: str) -> str:
     """A part of pages: style, script or template."""
     return (files("tightrope.report") / name).read_text(encoding="utf-8")
+
+
+@cache
+def template(name: str) -> Template:
+    """A template of pages, compiled once."""
+    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(asset(name))
 
 
 def content_rules(style: str, script: str | None = None) -> str:
@@ -416,7 +422,6 @@ def comparison_page(
                 draw_policy(policies, axes, name=name)
                 axes.set_title(name)
         maps = inline_svg(figure, "maps", "What both policies do, by state variables, side by side")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
     def interval(one: Any) -> str:
         return interval_text(one.lower, one.upper, 5)
@@ -431,7 +436,7 @@ def comparison_page(
         )
         for one in facts.changes[:MOST_STATES]
     ]
-    return environment.from_string(asset("comparison.html")).render(
+    return template("comparison.html").render(
         version=__version__,
         style=style,
         rules=content_rules(style),

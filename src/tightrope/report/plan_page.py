@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
@@ -37,7 +36,7 @@ from tightrope.io.plans import (
 from tightrope.io.results import in_words, read_verdict
 from tightrope.numerics.text import text_above
 from tightrope.report.curves import save
-from tightrope.report.page import asset, content_rules, inline_svg
+from tightrope.report.page import asset, content_rules, inline_svg, template
 from tightrope.report.statement import confidence
 from tightrope.report.style import GREY, INK, PAGE, PAPER, TRUTH, Medium, columns_within, interval_text, plain
 
@@ -120,8 +119,7 @@ def _line(strategy: StrategyFacts, begin: int, axes: Axes, layer: float) -> None
 def plan_page(plan: PlanDocument) -> str:
     """The whole document."""
     style = asset("page.css")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(asset("plan.html")).render(
+    return template("plan.html").render(
         style=style,
         rules=content_rules(style),
         plan=plan,
@@ -138,14 +136,13 @@ def plan_page(plan: PlanDocument) -> str:
 def answer_page(answer: AnswerDocument) -> str:
     """The page of an answer that is no single objective's: what is known, what it rests on, where from."""
     style = asset("page.css")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     facts = [("true value", answer.value), ("the policy", answer.robust_policy)]
     shown = [(name, interval_text(span.lower, span.upper)) for name, span in facts if span is not None]
     shown += [] if answer.truth is None else [("truth", answer.truth)]
     if answer.optimistic is not None:
         shown.append(("optimistic", f"{answer.optimistic:.6g}: no policy does better"))
     data = {} if isinstance(answer.data, UnsetType) else in_words(answer.data)
-    return environment.from_string(asset("answer.html")).render(
+    return template("answer.html").render(
         style=style,
         rules=content_rules(style),
         answer=answer,

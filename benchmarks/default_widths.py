@@ -6,7 +6,10 @@
     python benchmarks/default_widths.py --pump 3                   a fleet of pumps, cost over 90 steps
     python benchmarks/default_widths.py --robust 10                rover(10,10): the guarantee, so many seeds
     python benchmarks/default_widths.py --coverage 2000            misses of each ingredient at δ = 0.1
+    python benchmarks/default_widths.py --oracle 3                 rover(10,10): with a bettor who is told
     python benchmarks/default_widths.py 'betting(25)' --seeds 41   some by name, or by seed
+    python benchmarks/default_widths.py --records R --part 2/6     a sixth of the rows that R lacks
+    python benchmarks/default_widths.py --records R --merge        the table of what R has, without measuring
 
 Uniform trajectories. The policy is the one that is optimal at the true point; it was fixed before the data,
 and these say so (as `sample --bet-on` does). Widths are given over z, the width that the normal approximation
@@ -24,6 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse
+import json
 import math
 import sys
 import tempfile
@@ -38,8 +42,10 @@ from scipy.stats import norm
 
 import tightrope as tr
 from slab_widths import data_of
+from tightrope.ambiguity.sets import rectangular
 from tightrope.benchmarks.suite import parse_bench
 from tightrope.coupled.taylor import ValueGradient
+from tightrope.coupled.value import bound_coupled_value
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
@@ -48,8 +54,10 @@ from tightrope.learning.learn import learn
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.joint import split
+from tightrope.regions.region import RegionOptions
+from tightrope.regions.registry import build_region, region_kind
 from tightrope.solver.solve import solve
-from tightrope.statistics.bets import WIDER_SHARE, Levels, place_bets
+from tightrope.statistics.bets import WIDER_SHARE, Ends, Levels, place_bets
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -145,11 +153,41 @@ def measure(
     return result
 
 
+Row = tuple[str, int, int, float]
+"""(instance, seed, episodes, δ)."""
+
+
+class Records:
+    """Rows that were measured, kept in a file, a line each, so that a table may be made in parts."""
+
+    def __init__(self, path: Path | None, part: tuple[int, int] = (1, 1), merging: bool = False):
+        self.path, self.part, self.merging, self.number = path, part, merging, 0
+        self.rows: dict[Row, dict[str, tuple[float, ...]]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                *row, values = json.loads(line)
+                self.rows[tuple(row)] = {name: tuple(each) for name, each in values.items()}
+
+    def get(self, row: Row) -> dict[str, tuple[float, ...]] | None:
+        """What is known of it, or is measured now; None where another part has it, or nobody measures."""
+        own, self.number = self.number % self.part[1] == self.part[0] - 1, self.number + 1
+        if row not in self.rows and own and not self.merging:
+            self.rows[row] = measure(*row)
+            if self.path is not None:
+                with self.path.open("a") as file:
+                    file.write(json.dumps([*row, self.rows[row]]) + "\n")
+        return self.rows.get(row)
+
+
 def compare(
-    names: tuple[str, ...], seeds: tuple[int, ...], amounts: tuple[int, ...], deltas: tuple[float, ...]
+    names: tuple[str, ...],
+    seeds: tuple[int, ...],
+    amounts: tuple[int, ...],
+    deltas: tuple[float, ...],
+    records: Records,
 ) -> int:
-    """The table; how many rows are missed."""
-    missed = 0
+    """The table of rows of which all seeds are known; how many are missed."""
+    missed = shown = 0
     print(
         f"{'instance':<16} {'δ':>6} {'episodes':>8} "
         + " ".join(f"{m:>22}" for m in METHODS)
@@ -158,7 +196,11 @@ def compare(
     for name in names:
         for delta in deltas:
             for episodes in amounts:
-                rows = [measure(name, seed, episodes, delta) for seed in seeds]
+                every = [records.get((name, seed, episodes, delta)) for seed in seeds]
+                rows = [row for row in every if row is not None]
+                if len(rows) < len(every) and not (records.merging and rows):
+                    continue
+                shown += 1
                 mean = {m: np.mean([row[m] for row in rows], axis=0) for m in METHODS}
                 single = min(float(mean[m][0]) for m in METHODS if m != "default")
                 width, _, seconds = mean["default"]
@@ -169,13 +211,17 @@ def compare(
                 cells = " ".join(
                     f"{mean[m][0]:>7.3f} {mean[m][1]:>6.3f} {mean[m][2]:>5.1f} s" for m in METHODS
                 )
+                few = f" ({len(rows)} of {len(every)} seeds)" if len(rows) < len(every) else ""
                 note = (
-                    f"{width / single:6.3f}" + (f"  goal {goal}" if goal else "") + (" wide" if wide else "")
+                    f"{width / single:6.3f}{few}"
+                    + (f"  goal {goal}" if goal else "")
+                    + (" wide" if wide else "")
                 )
                 print(
                     f"{name:<16} {delta:>6g} {episodes:>8,} {cells}  {note}{' slow' if slow else ''}",
                     flush=True,
                 )
+    print(f"{shown} rows, {missed} missed")
     return missed
 
 
@@ -211,6 +257,32 @@ def robust(seeds: int) -> int:
     ]
     print(f"rover(10,10), robust: {np.mean(found):.3f} of its one-sided limit, {seeds} seeds (goal 1.25)")
     return int(np.mean(found) > 1.25)
+
+
+def oracle(seeds: int) -> int:
+    """The same for the policy that is best at the truth, which somebody has told the bettor before the data:
+    no rule that looks for a policy can be expected to bet better. The region, the split of δ and the coupled
+    bound are the default's.
+    """
+    found = []
+    for seed in range(51, 51 + seeds):
+        problem, counts, best = data_of("rover(10,10)", seed, 20_000)
+        model: Any = problem.model
+        truth = parse_bench("bench:rover(10,10)").truth
+        _, limit = normal_widths(problem, counts, best.policy, 0.001, truth)
+        bets = PolicyBets(model, problem.objective, best.policy, counts.design)
+        bets.ends = Ends.LOWER if problem.objective.maximises else Ends.UPPER
+        bets.guard_share = WIDER_SHARE
+        options = RegionOptions(interval=IntervalMethod.BETA_BINOMIAL)
+        region = build_region(
+            region_kind("joint"), model, counts, 0.001, options, Outcomes.of(model), None, bets
+        )
+        value = bound_coupled_value(rectangular(region, model), problem.objective, best.policy)
+        end = value.lower if problem.objective.maximises else value.upper
+        found.append(abs(float(best.lower[model.initial]) - end) / limit)
+        print(f"  seed {seed}: {found[-1]:.3f}", flush=True)
+    print(f"rover(10,10), a bettor who knows the best policy: {np.mean(found):.3f} of the one-sided limit")
+    return 0
 
 
 def coverage(replications: int) -> int:
@@ -284,20 +356,30 @@ def main() -> int:
     parser.add_argument("--pump", type=int)
     parser.add_argument("--robust", type=int)
     parser.add_argument("--coverage", type=int)
+    parser.add_argument("--oracle", type=int)
+    parser.add_argument("--records", type=Path)
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--merge", action="store_true")
+    parser.add_argument("--episodes", type=int, nargs="*")
+    parser.add_argument("--deltas", type=float, nargs="*")
     options = parser.parse_args()
-    if options.coverage or options.robust or options.pump:
+    if options.coverage or options.robust or options.pump or options.oracle:
         missed = coverage(options.coverage) if options.coverage else 0
+        missed += oracle(options.oracle) if options.oracle else 0
         missed += robust(options.robust) if options.robust else 0
         missed += pump(options.pump, False) + pump(options.pump, True) if options.pump else 0
         return int(missed > 0)
+    first, number = map(int, options.part.split("/"))
+    records = Records(options.records, (first, number), options.merge)
     if options.smoke:
         for method in ("polytope, rectangular", "likelihood, coupled"):
             del METHODS[method]
-        return int(compare(("betting(4)",), (41,), (300,), (0.05,)) > 0)
+        return int(compare(("betting(4)",), (41,), (300,), (0.05,), records) > 0)
     names = tuple(options.names) or ((*GOALS, *OTHERS) if not options.bars else tuple(GOALS))
-    amounts = (20_000,) if options.bars or options.names else (20_000, 3_000, 300)
-    deltas = (0.001,) if options.bars or options.names else (0.001, 0.05)
-    return int(compare(names, tuple(options.seeds), amounts, deltas) > 0)
+    plain = options.bars or options.names
+    amounts = tuple(options.episodes or ((20_000,) if plain else (20_000, 3_000, 300)))
+    deltas = tuple(options.deltas or ((0.001,) if plain else (0.001, 0.05)))
+    return int(compare(names, tuple(options.seeds), amounts, deltas, records) > 0)
 
 
 if __name__ == "__main__":

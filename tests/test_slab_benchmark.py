@@ -34,7 +34,13 @@ def test_intervals_of_a_few_replications_hold() -> None:
     assert max(json.loads(finished.stdout).values()) <= 1
 
 
-def test_the_default_is_as_narrow_as_what_can_be_chosen() -> None:
-    finished = run_benchmark("default_widths.py", "--smoke")
+def test_the_default_is_as_narrow_as_what_can_be_chosen(tmp_path: Path) -> None:
+    """A row that a file has is not measured again, and a part that has none measures none."""
+    words = ("default_widths.py", "--smoke", "--records", str(tmp_path / "rows.jsonl"))
+    other = run_benchmark(*words, "--part", "2/2")
+    assert other.stdout.splitlines()[-1] == "0 rows, 0 missed" and not (tmp_path / "rows.jsonl").exists()
+    finished = run_benchmark(*words, "--part", "1/2")
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert float(finished.stdout.splitlines()[-1].split()[-1]) < 1.06
+    *_, row, last = finished.stdout.splitlines()
+    assert float(row.split()[-1]) < 1.06 and last == "1 rows, 0 missed"
+    assert run_benchmark(*words, "--merge").stdout == finished.stdout

@@ -619,7 +619,7 @@ def _range_of_pairs(
     There are many, so where numbers are float64 these are doubles with their error bound, and where they
     are rational, whole numbers.
     """
-    spend("pairs of points", len(first) ** 2 * (3 + first.shape[1] // 4) * (4 if n.exact else 1))
+    spend("pairs of points", len(first) ** 2 * (2 + first.shape[1] // 2 if n.exact else 1))
     if n.exact:
         return range_of_pairs(low_half, high_half, first, second)
     sizes = np.maximum(np.abs(low_half), np.abs(high_half))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from thinned import thin
+from tightrope.benchmarks.suite import load as _build
 
 # Tests start hundreds of processes: each would compile the package's modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -58,6 +60,17 @@ def empty_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Figure, "draw", draw_nothing)
     monkeypatch.setattr(Picture, "figure", lambda self, *run: Figure())
+
+
+@cache
+def _built(instance: Any) -> Any:
+    return _build(instance)
+
+
+@pytest.fixture
+def built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances of the suite are built once in a process: for tests of what is done with them."""
+    monkeypatch.setattr("tightrope.benchmarks.suite.load", lambda instance, progress=None: _built(instance))
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ from tightrope.numerics.betting import GRID, BetTable
 from tightrope.statistics.bets import Ends, Levels, scales, schedule
 from tightrope.statistics.outcomes import Outcomes
 
+pytestmark = pytest.mark.usefixtures("built_once")
+
 PLAIN, PRODUCTS = "betting(3)", "glider(3,3)"
 KINDS = {
     "given": (PLAIN, "expression"),

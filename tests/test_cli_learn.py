@@ -24,6 +24,8 @@ from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
 from tightrope.verdict import Worth
 
+pytestmark = pytest.mark.usefixtures("built_once")
+
 MODEL = "bench:betting(8)"
 KEYS = {"empty", "fallback", "value", "robust_policy", "widths", "ledger", "seconds"}
 

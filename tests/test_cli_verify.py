@@ -22,6 +22,8 @@ from tightrope.data.writing import write_counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import learn
 
+pytestmark = pytest.mark.usefixtures("built_once")
+
 FAMILY = "aircraft(8,4)"
 MODEL = f"bench:{FAMILY}"
 

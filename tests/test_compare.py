@@ -22,6 +22,8 @@ from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
 
+pytestmark = pytest.mark.usefixtures("built_once")
+
 QUESTIONS = [
     'Pmax=? [ F "goal" ]',
     'Pmin=? [ G !"goal" ]',

@@ -29,7 +29,7 @@ from tightrope.problem import Problem
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 
 DELTA = 0.05
-RUNS = 200
+RUNS = repeats(200)
 TRUTH = 0.5
 
 Rows = list[dict[str, Any]]

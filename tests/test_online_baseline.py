@@ -80,7 +80,7 @@ def test_no_policy_of_a_run_is_below_the_baseline_in_truth() -> None:
         return value.lower
 
     seen = []
-    for record in OnlineRun(online, source("betting(5)"), 60, real).records():
+    for record in OnlineRun(online, source("betting(5)"), 40, real).records():
         lower, upper = (record["above_baseline"][end] for end in ("lower", "upper"))
         gained = worth(online.policy()) - worth(uniform)
         assert gained >= -1e-9 and lower - 1e-9 <= gained <= upper + 1e-9

@@ -14,7 +14,7 @@ from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.output import MANIFEST, Manifest, add_file, claim, read_manifest
 
-pytestmark = pytest.mark.usefixtures("empty_pictures")
+pytestmark = pytest.mark.usefixtures("empty_pictures", "built_once")
 MODEL = "bench:betting(8)"
 
 

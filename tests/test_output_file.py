@@ -31,7 +31,7 @@ from tightrope.io.output import (
     claim_file,
 )
 
-pytestmark = pytest.mark.usefixtures("empty_pictures")
+pytestmark = pytest.mark.usefixtures("empty_pictures", "built_once")
 MODEL = "bench:betting(3)"
 RECORDS = Path(__file__).parent.parent / "docs" / "results"
 

@@ -249,6 +249,7 @@ def test_the_policy_is_drawn_over_the_variables_that_are_chosen(
     assert chromium.problems() == []
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_large_and_one_dimensional_policies_are_drawn(
     chromium: Browser, result: Path, tmp_path: Path
 ) -> None:

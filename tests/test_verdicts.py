@@ -21,6 +21,8 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.verdict import Assumed, Kept, Word, Worth
 
+pytestmark = pytest.mark.usefixtures("built_once")
+
 COIN = """mdp
 const double p;
 module coin

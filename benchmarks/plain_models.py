@@ -1,6 +1,7 @@
 """Ordinary Markov chains and decision processes: built and checked by tightrope beside Storm's sound mode.
 
-    python benchmarks/plain_models.py             all models at full size, 10^5 to 10^7 transitions
+    python benchmarks/plain_models.py             13 questions at full size, 10^5 to 10^7 transitions
+    python benchmarks/plain_models.py --large     and three more about models of 10^7 transitions each
     python benchmarks/plain_models.py crowds …    some of them
     python benchmarks/plain_models.py --smoke     all models at a small size, in seconds
     python benchmarks/plain_models.py --document docs
@@ -73,6 +74,12 @@ CASES = (
     Case("exclusion", 'Pmax=? [ !"critical" U "all_lost" ]', "mutual_exclusion_6", "", "mutual_exclusion_3"),
     Case("nand", 'P=? [ F "reliable" ]', "nand", "N=30,K=2", "", "N=5,K=1"),
 )
+LARGE = (
+    Case("coupons", 'R{"days"}=? [ F "all" ]', "coupons_20", "", "coupons_5"),
+    Case("pig", 'Pmax=? [ F "won" ]', "pig", "goal=157", "", "goal=20"),
+    Case("epidemic", 'P=? [ F "large" ]', "epidemic", "N=3200", "", "N=40"),
+)
+"""About 10^7 transitions each."""
 TINY = CASES[3]
 """What warms a process up, and what start-up is measured on."""
 
@@ -221,7 +228,7 @@ def number(row: Row, column: str) -> float:
 
 
 def case(name: str) -> Case:
-    return next(case for case in CASES if case.name == name)
+    return next(case for case in (*CASES, *LARGE) if case.name == name)
 
 
 HEAD = (
@@ -323,6 +330,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("models", nargs="*", help="names; all without")
     parser.add_argument("--smoke", action="store_true", help="small sizes, one turn")
+    parser.add_argument("--large", action="store_true", help="models of 10^7 transitions as well")
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--json", type=Path, default=Path("bench-results/plain_models.json"))
     parser.add_argument("--document", type=Path, metavar="DOCS", help="write the page, run nothing")
@@ -346,7 +354,8 @@ def main() -> None:
         return
     print(f"{HEAD[0]:<15} {HEAD[1]:<10}", *(f"{name:>10}" for name in HEAD[2:-1]), HEAD[-1])
     turns = 1 if options.smoke else options.turns
-    rows = compare(options.models or [case.name for case in CASES], options.smoke, turns)
+    chosen = (*CASES, *LARGE) if options.large else CASES
+    rows = compare(options.models or [case.name for case in chosen], options.smoke, turns)
     begin = start_up(turns)
     print(f"start-up: tightrope {begin['tightrope']:.2f} CPU s, stormpy {begin['storm']:.2f}")
     options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,8 @@
 #
 #   make setup       create .venv and install tightrope with its development tools
 #   make demo        the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
-#   make test        ruff, strict types, import contracts, pytest; reports and the site are tested in a browser
+#   make test        ruff, strict types, import contracts, pytest; reports are tested in a browser
+#                    TIGHTROPE_WHOLE=1 make test: also what takes long and all of many like cases (tests/thinned.py), and the site
 #   make quick       a minute for the inner loop: linters, types by cache, a few hundred fast tests and the changed ones
 #   make system-deps a browser, a C++ compiler and OCaml, which some tests need: installs them (Debian, as root) or names them
 #   make proved      the proved checker: proofs, what they assume, extraction, the program and its tests (OCaml and Coq)
@@ -77,7 +78,7 @@ system-deps:
 proved: $(STAMP)
 	@$(DEPS) install proofs
 	@$(MAKE) --no-print-directory -C proved
-	$(BIN)/python -m pytest -q tests/test_proved.py $(PYTEST_ARGS)
+	TIGHTROPE_WHOLE=1 $(BIN)/python -m pytest -q tests/test_proved.py $(PYTEST_ARGS)
 
 proved-recheck:
 	@$(DEPS) check proofs
@@ -105,7 +106,7 @@ pytest: $(STAMP)
 tests = $(BIN)/python -m pytest -q $(1) -m "$$($(DEPS) markers)" $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)
-	TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)
+	TIGHTROPE_WHOLE=1 TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)
 
 lint: $(STAMP)  # a new clone starts from what the last one knew of types; files are compared by content
 	$(BIN)/ruff check .

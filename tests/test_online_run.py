@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from effort import WHOLE
 from online_cases import learner, source, truth
 from tightrope.cli.app import run
 from tightrope.errors import InputError
@@ -156,7 +155,7 @@ def test_killed_twice_a_run_gives_the_records_of_one_that_was_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     killed = tmp_path / "killed"
-    for wanted in (3, 6) if WHOLE else (6,):
+    for wanted in (3, 6):
         _kill_after(killed, wanted)
     partial = len(lines(killed))
     assert run([*COMMAND, "-o", str(killed)]) == 0

@@ -15,6 +15,7 @@ from tightrope.model.parameters import (
     LinearConstraint,
     Parameters,
     domain_vertices,
+    narrow_domain,
     parse_box,
     parse_domain,
     parse_point,
@@ -32,6 +33,18 @@ def test_a_domain_narrows_the_box_and_keeps_linear_constraints():
     assert domain.upper == (Fraction(9, 10), 1, Fraction(1, 100))
     assert [c.text(domain.names) for c in domain.constraints] == ["p + q <= 1", "-2*p + q <= -1/3"]
     assert parse_domain(domain.text(), domain.names) == domain
+
+
+def test_what_params_and_domain_both_say_of_a_parameter_holds():
+    """Ranges that nobody gave are replaced: a rate may be above 1, whatever the unit box says."""
+    base = Parameters.unit_box(("p", "q"))
+    both = narrow_domain(base, "p=0.1:0.3", "p<=0.5, 0.2<=q<=2")
+    assert (both.lower, both.upper) == ((Fraction(1, 10), Fraction(1, 5)), (Fraction(3, 10), Fraction(2)))
+    assert narrow_domain(base, "p=0.1:0.3", "0.2<=p<=0.5").lower[0] == Fraction(1, 5)
+    with pytest.raises(
+        InputError, match=r"`params` says 1/10 to 3/10, and `domain` 2/5 to 1/2"
+    ):
+        narrow_domain(base, "p=0.1:0.3", "0.4<=p<=0.5")
 
 
 def test_a_point_names_every_parameter_once():

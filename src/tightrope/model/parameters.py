@@ -522,12 +522,26 @@ def parse_box(
 
 
 def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Parameters:
-    """The part of a domain that a box and constraints leave, where they are given."""
+    """The part of a domain that a box and constraints leave, where they are given. Ranges that nobody gave are
+    replaced; of those in the box and in the constraints both hold."""
     if box is not None:
         base = parse_box(box, base.names, base=base)
-    if domain is not None:
-        base = parse_domain(domain, base.names, base=base)
-    return base
+    if domain is None:
+        return base
+    within = parse_domain(domain, base.names, base=base)
+    tokens = [] if box is None else _RegionReader(box, base.names, "`params`").tokens
+    named = {text for kind, text, _ in tokens if kind == "name"}
+    lower, upper = list(within.lower), list(within.upper)
+    for i, name in enumerate(base.names):
+        if name in named:
+            lower[i], upper[i] = max(lower[i], base.lower[i]), min(upper[i], base.upper[i])
+            if lower[i] > upper[i]:
+                raise InputError(
+                    f"nothing is left of the range of '{name}': `params` says {base.lower[i]} to "
+                    f"{base.upper[i]}, and `domain` {within.lower[i]} to {within.upper[i]}",
+                    hint="give its range in one of the two places, or let both have a point in common",
+                )
+    return replace(within, lower=tuple(lower), upper=tuple(upper))
 
 
 def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[Fraction, ...]:

@@ -188,6 +188,44 @@ def test_time_as_a_reward_of_a_chain_is_its_time(tmp_path: Path) -> None:
     assert "F<=t a ] bounds the time itself" in str(refused.value.hint)
 
 
+def test_time_as_a_reward_of_a_markov_automaton_is_its_time(tmp_path: Path) -> None:
+    """Where nobody gave other rewards of that name."""
+    text = "ma module m s : [0..2]; [] s=0 -> (s'=1); [] s=0 -> (s'=2); "
+    text += "<> s=1 -> 2 : (s'=2); <> s=2 -> 1 : true; endmodule "
+    (tmp_path / "m.prism").write_text(text)
+    automaton = tr.load(tmp_path / "m.prism")
+    expected = 1 - np.exp(-2)
+    assert answer(automaton, 'Pmin=? [ F^{rew{"time"}<=1} s=2 ]') == (expected, expected)
+    assert answer(automaton, 'Pmin=? [ F{"time"}<=1 s=2 ]') == (expected, expected)
+    (tmp_path / "m.prism").write_text(text + 'rewards "time" true : 2; endrewards')
+    with pytest.raises(tr.InputError, match="bounds on rewards are not supported in continuous"):
+        answer(tr.load(tmp_path / "m.prism"), 'Pmin=? [ F^{rew{"time"}<=1} s=2 ]')
+
+
+def test_constants_and_thresholds_of_multi_may_be_infinite() -> None:
+    """The reward of `stay` is earned for ever, that of `go` once."""
+    rows = [(0, "go", {1: 0.5, 2: 0.5}), (0, "stay", {0: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
+    rewards = {"stay": [0, 1, 0, 0], "go": [1, 0, 0, 0]}
+    model = tr.build_from_rows(rows, labels={"g": [1]}, choice_rewards=rewards)
+    file = parse_properties(
+        'const double inf = 1.0/0.0; R{"stay"}max>=inf [ C ]; R{"go"}max<inf [ C ];', "properties"
+    )
+    for one in file.properties:
+        query = read_query(one, file, model.structure)
+        assert check_query(query, model.instantiate(), SolveOptions()).truth == "true"
+    assert answer(model, 'multi(R{"stay"}max>=1.0/0.0 [ C ], P>=0.4 [ F "g" ])') == "true"
+    assert answer(model, 'multi(R{"stay"}max>=1.0/0.0 [ C ], P>=0.6 [ F "g" ])') == "false"
+    assert answer(model, 'multi(R{"go"}min<=1.0/0.0 [ C ], Pmax=? [ F "g" ])') == (0.5, 0.5)
+    for text, why in (
+        ('multi(R{"go"}max>=1.0/0.0 [ C ], P>=0.4 [ F "g" ])', "is not infinite, or not so beside costs"),
+        ('multi(R{"go"}min<1.0/0.0 [ C ], P>=0.4 [ F "g" ])', "is not asked beside other objectives"),
+        ('multi(R{"go"}min<=1.0/0.0 [ C ])', "every objective of multi"),
+        ('multi(P>=1.0/0.0 [ F "g" ], P>=0.4 [ F "g" ])', "division by zero"),
+    ):
+        with pytest.raises(tr.InputError, match=why):
+            answer(model, text)
+
+
 @pytest.mark.parametrize("guard", ["!(x<=1)", "(x<=1 => s=1)", "(x<=1)=false", "(x<=1 ? false : true)"])
 def test_guards_that_turn_closed_comparisons_round_are_refused(guard: str) -> None:
     """`!(x<=1)` is `x>1`: open, and digital clocks would take it as x>=2."""

@@ -65,6 +65,7 @@ from tightrope.prism.parse.property_syntax import (
     RewardFormula,
     RewardOperator,
     ValueOperator,
+    is_infinite,
 )
 from tightrope.prism.parse.syntax import Complaint, Type, position_of
 from tightrope.prism.properties.resolve import reward_structure_of, threshold_of
@@ -166,7 +167,13 @@ def answer_multi(
 ) -> Achieved:
     """What is achieved from one state that plays begin in."""
     translator = Translator(formulas)
-    wishes = [_read(part, file, model.structure, formulas, translator) for part in multi.objectives]
+    parts = [part for part in multi.objectives if not _is_always_met(part)]
+    wishes = [_read(part, file, model.structure, formulas, translator) for part in parts]
+    boundless = {number for number, part in enumerate(parts) if _is_boundless(part)}
+    if not wishes:
+        raise Complaint(
+            "every objective of multi(…) is always met", multi.position, "ask for its parts alone"
+        )
     open_ = [number for number, wish in enumerate(wishes) if wish.threshold is None]
     if len(open_) > 2 or (len(open_) == 2 and len(wishes) > 2):
         raise Complaint(
@@ -184,6 +191,13 @@ def answer_multi(
             f"{text} can be infinite, at next to no cost for the other objective: there is no curve",
             multi.position,
             "ask for one value beside a threshold",
+        )
+    if boundless - endless.keys():
+        text = wishes[min(boundless - endless.keys())].text
+        raise Complaint(
+            f"{text} is not infinite, or not so beside costs that are to be small",
+            multi.position,
+            "ask for it alone: R>=1.0/0.0 [ C ]",
         )
     others = [wish for number, wish in enumerate(wishes) if number not in endless]
 
@@ -215,6 +229,23 @@ def answer_multi(
     return _with_endless(result, wishes, endless) if endless else result
 
 
+def _is_boundless(part: object) -> bool:
+    return isinstance(part, ValueOperator) and part.is_reward and is_infinite(part.threshold)
+
+
+def _is_always_met(part: object) -> bool:
+    """`R<=1.0/0.0`; what is to be finite, or more than infinite, is refused."""
+    if not isinstance(part, ValueOperator) or not _is_boundless(part):
+        return False
+    if part.comparison in ("<", ">"):
+        raise Complaint(
+            f"R{part.comparison}1.0/0.0 is not asked beside other objectives",
+            part.position,
+            "ask for it alone, or write R<=1.0/0.0 or R>=1.0/0.0",
+        )
+    return part.comparison == "<="
+
+
 def _read(
     part: object, file: PropertyFile, structure: Structure, formulas: StateFormulas, translator: Translator
 ) -> SingleObjective:
@@ -229,7 +260,7 @@ def _read(
     if part.comparison is None and part.agent is None:
         raise Complaint("an objective with =? says its direction", part.position, "Pmax=? or Pmin=?")
     is_maximised = part.comparison.startswith(">") if part.comparison is not None else part.agent == "max"
-    threshold = threshold_of(part, formulas)
+    threshold = Fraction(0) if _is_boundless(part) else threshold_of(part, formulas)
     wish = SingleObjective(file.text_of(part), is_maximised, is_strict=part.comparison in ("<", ">"))
     path = part.path
     if isinstance(path, RewardFormula):

@@ -40,7 +40,14 @@ from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number, double, doubles
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.ranges import prove_ranges, ranges_over_box
-from tightrope.model.structure import ParametricReward, RewardStructure, Structure, Structured, frozen_array
+from tightrope.model.structure import (
+    Durations,
+    ParametricReward,
+    RewardStructure,
+    Structure,
+    Structured,
+    frozen_array,
+)
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
@@ -348,7 +355,7 @@ class MarkovAutomaton(Structured):
             name: RewardStructure(choice=self._per_visit(reward, duration))
             for name, reward in structure.rewards.items()
         }
-        rewards.setdefault(TIME, RewardStructure(choice=self.spent))
+        rewards.setdefault(TIME, Durations(choice=self.spent))
         return MDP(replace(structure, rewards=rewards), self.probability)
 
     def _per_visit(self, reward: RewardStructure, duration: list[Fraction]) -> FloatArray:

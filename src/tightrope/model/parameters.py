@@ -522,8 +522,8 @@ def parse_box(
 
 
 def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Parameters:
-    """The part of a domain that a box and constraints leave, where they are given. Ranges that nobody gave are
-    replaced; of those in the box and in the constraints both hold."""
+    """The part of a domain that a box and constraints leave, where they are given. Ranges that nobody gave
+    are replaced; of those in the box and in the constraints both hold."""
     if box is not None:
         base = parse_box(box, base.names, base=base)
     if domain is None:

@@ -203,7 +203,7 @@ class Structure(Record):
             if not np.all(np.isfinite(frozen)):
                 raise InputError(f"reward structure '{name}' has a {kind} reward that is not finite")
             parts[kind] = frozen
-        return RewardStructure(parts["state"], parts["choice"])
+        return type(reward)(parts["state"], parts["choice"])
 
     # --- sizes and views -------------------------------------------------------------------
 
@@ -525,6 +525,10 @@ class RewardStructure(Record):
         """What the identity of a model rests on."""
         for part in (self.state, self.choice):
             digest.update(b"-" if part is None else part.tobytes())
+
+
+class Durations(RewardStructure):
+    """How long visits of a Markov automaton last: rewards that are time itself."""
 
 
 class ParametricReward(RewardStructure):

@@ -40,6 +40,7 @@ from tightrope.prism.parse.property_syntax import (
     Quantile,
     ValueOperator,
     spell,
+    with_infinite_constants,
 )
 from tightrope.prism.parse.refusals import syntax_error
 from tightrope.prism.parse.syntax import SourceText
@@ -219,7 +220,8 @@ def parse_properties(text: str, file: str) -> PropertyFile:
             raise SourceText(text, file).error(
                 "a property begins behind another one", behind.position, "is a ';' missing before it?"
             )
-    return replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
+    written = replace(read, properties=tuple(_with_text(property_, read) for property_ in read.properties))
+    return with_infinite_constants(written)
 
 
 _DEEPEST = 150

@@ -6,9 +6,11 @@ about paths, and which have a number for a value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Constant, Expression, LabelDefinition, Position
@@ -168,6 +170,42 @@ class PropertyFile:
     def text_of(self, operator: ValueOperator) -> str:
         """An operator as it is written in the file."""
         return " ".join(self.source[slice(*operator.span)].split())
+
+
+def is_infinite(threshold: Expression | None) -> bool:
+    """`1.0/0.0`"""
+    match threshold:
+        case syntax.Binary("/", syntax.Literal(numerator, above), syntax.Literal(0, below)):
+            return numerator > 0 and syntax.Type.DOUBLE in (above, below)
+    return False
+
+
+def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree with what `change` makes of a node in place of it, where that is not None."""
+    if (new := change(node)) is not None:
+        return new
+    if isinstance(node, tuple):
+        parts = tuple(rewritten(part, change) for part in node)
+        return parts if any(a is not b for a, b in zip(parts, node, strict=True)) else node
+    if not is_dataclass(node) or isinstance(node, type | Position):
+        return node
+    held = {entry.name: getattr(node, entry.name) for entry in fields(node)}
+    changed = {name: new for name, part in held.items() if (new := rewritten(part, change)) is not part}
+    return replace(node, **changed) if changed else node
+
+
+def with_infinite_constants(file: PropertyFile) -> PropertyFile:
+    """The same with constants that are `1.0/0.0` written out: thresholds alone can be infinite."""
+    infinite = {one.name: one.value for one in file.constants if is_infinite(one.value)}
+    if not infinite:
+        return file
+
+    def change(node: Any) -> Any:
+        return infinite.get(node.name) if isinstance(node, syntax.Name) else None
+
+    others = tuple(one for one in file.constants if one.name not in infinite)
+    properties = tuple(replace(one, formula=rewritten(one.formula, change)) for one in file.properties)
+    return replace(file, constants=others, properties=properties)
 
 
 # Properties written out again, with every pair of parentheses that a reader may miss.

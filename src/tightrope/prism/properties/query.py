@@ -13,15 +13,19 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.expand.model import BUILT_IN_LABELS
 from tightrope.prism.parse.parser import parse_properties
-from tightrope.prism.parse.property_syntax import Property, PropertyFile, RewardFormula, ValueOperator
+from tightrope.prism.parse.property_syntax import (
+    Property,
+    PropertyFile,
+    RewardFormula,
+    ValueOperator,
+    is_infinite,
+)
 from tightrope.prism.parse.syntax import (
     Binary,
     Expression,
-    Literal,
     Name,
     Position,
     SourceText,
-    Type,
     suggestion,
 )
 from tightrope.prism.properties.capabilities import CAPABILITIES, QueryKind, Task, require_task, supports
@@ -218,7 +222,7 @@ def read_query(
                 )
     known = {*structure.labels, *BUILT_IN_LABELS, *(label.name for label in file.labels)}
     formula = with_references(property_, file, known)
-    if isinstance(formula, ValueOperator) and formula.is_reward and _is_infinite(formula.threshold):
+    if isinstance(formula, ValueOperator) and formula.is_reward and is_infinite(formula.threshold):
         formula = _compared_with_infinity(formula, file, structure, options)
     query = Query(
         property_.text,
@@ -254,14 +258,6 @@ def read_query(
         threshold=threshold,
         reading=reading,
     )
-
-
-def _is_infinite(threshold: Expression | None) -> bool:
-    """`1.0/0.0`"""
-    match threshold:
-        case Binary("/", Literal(numerator, above), Literal(0, below)):
-            return numerator > 0 and Type.DOUBLE in (above, below)
-    return False
 
 
 def _compared_with_infinity(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.model.structure import Structure
+from tightrope.model.structure import Durations, Structure
 from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.syntax import (
@@ -235,7 +235,11 @@ def with_time_bounds(
 
 
 def _earns_time(structure: Structure) -> bool:
+    """Whether the rewards "time" are time itself; those of a Markov automaton are where nobody gave others,
+    which have a name in the model."""
     reward = structure.rewards.get(TIME)
+    if isinstance(reward, Durations):
+        return True
     if reward is None or reward.state is None:
         return reward is None
     return bool((reward.state == 1).all() and (reward.choice is None or not reward.choice.any()))
@@ -252,26 +256,19 @@ def with_references(
         if other.name is not None and other.name not in labels and other.name != property_.name
     }
 
-    def written_out(node: Any, inside: tuple[str, ...]) -> Any:
-        if isinstance(node, Label) and node.name in others:
+    def written_out(formula: Any, inside: tuple[str, ...]) -> Any:
+        def change(node: Any) -> Any:
+            if not isinstance(node, Label) or node.name not in others:
+                return None
             if node.name in inside:
                 circle = " → ".join([*inside, node.name])
                 raise SourceText(file.source, file.file).error(
                     f"properties refer to each other in a circle: {circle}", node.position
                 )
             return written_out(others[node.name].formula, (*inside, node.name))
-        if isinstance(node, tuple):
-            return tuple(written_out(part, inside) for part in node)
-        if not is_dataclass(node) or isinstance(node, type | Position):
-            return node
-        parts = {entry.name: getattr(node, entry.name) for entry in fields(node)}
-        changed = {
-            name: new for name, part in parts.items() if (new := written_out(part, inside)) is not part
-        }
-        return replace(node, **changed) if changed else node
 
-    if not any(isinstance(part, Label) and part.name in others for part in parts_of(property_.formula)):
-        return property_.formula
+        return formulas.rewritten(formula, change)
+
     return written_out(property_.formula, ())
 
 

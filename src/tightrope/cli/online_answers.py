@@ -1,15 +1,10 @@
-"""`tightrope online` of properties that are no single objective: collect evenly, answer at every doubling.
-
-Episodes take every choice with equal probability; after 1, 2, 4, … of them `learn` answers from all so far.
-Intervals of events are confidence sequences, which hold at all times at once, so with probability at least
-1 − δ all answers hold, and a run may stop when its interval is narrow enough.
-"""
+"""`tightrope online` of properties that are no single objective (`tightrope.learning.online.answers`)."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,11 +17,10 @@ from tightrope.io.coding import Real
 from tightrope.io.output import claim
 from tightrope.io.plans import Target
 from tightrope.learning.learn import learn
+from tightrope.learning.online.answers import EvenLearner, reaches
 from tightrope.learning.online.exploration import Exploration
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text
-from tightrope.regions.registry import region_kind
-from tightrope.statistics.estimates import IntervalMethod
 from tightrope.verdict import Word
 
 if TYPE_CHECKING:
@@ -67,20 +61,16 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
     target = None if request.until_gap is None else Target.of(request.until_gap, None, None, None)
     truth = subject.model.instantiate(subject.loaded.point(request.at))
     simulator = Simulator(truth, None, None, cap, subject.model.hash())
-    words: dict[str, Any] = {**request.learn_options().words}
-    words.setdefault("interval", IntervalMethod.BETA_BINOMIAL)
-    words.setdefault("region", region_kind("polytope"))
+    learner = EvenLearner(subject.problem, request.delta, {**request.learn_options().words})
     records, counts, done, reached = [], None, 0, False
     while done < request.most_episodes and not reached:
         begin = time.perf_counter()
         more = min(max(done, 1), request.most_episodes - done)
         part = simulator.episodes(more, request.seed, done)
         counts, done = part if counts is None else counts + part, done + more
-        result = learn(subject.problem, counts, delta=request.delta, **words)
+        result = learn(subject.problem, counts, delta=request.delta, **learner.words)
         interval = result.interval
-        if target is not None and interval is not None:
-            middle = 0.5 * abs(interval.lower + interval.upper)
-            reached = interval.upper - interval.lower <= target.amount * (middle if target.relative else 1)
+        reached = target is not None and reaches(target, interval)
         verdict = result.verdict
         records.append(
             OnlineAnswer(

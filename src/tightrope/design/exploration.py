@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from tightrope.design.oracle import (
 )
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import plain_problem
+from tightrope.learning.online.answers import EvenLearner, refuse_other_words
 from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Exploration, default_exploration, exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
@@ -55,6 +56,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.solve import solve
@@ -382,11 +384,27 @@ def online(
     (0, 0)
 
     A temporal formula is learned about on the product with its automaton: episodes are those of the model,
-    and `learner.problem.controller(learner.policy())` says how to act in them, with its memory.
+    and `learner.problem.controller(learner.policy())` says how to act in them, with its memory. Of averages
+    and other questions that are no single objective, episodes are collected evenly: `policy()` takes every
+    choice alike, and after 1, 2, 4, … episodes `observe` returns what `learn` says.
     """
+    asks = problem_of(problem)
+    if asks.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
+        collected = explore not in (None, "uniform", Exploration.UNIFORM) or None
+        refuse_other_words(
+            asks.text,
+            {
+                "explore": collected,
+                "on_drift": on_drift,
+                "baseline": baseline,
+                "allow_loss": allow_loss or None,
+            },
+        )
+        even = EvenLearner(asks, delta, dict(options), until_gap, data, states)
+        return cast(OnlineLearner, even)  # the same face: policy, observe, update, result, is_reached
     words: LearnWords = {"iterations": ITERATIONS_ONLINE, **options}
     return OnlineLearner(
-        plain_problem(problem_of(problem)),
+        plain_problem(asks),
         delta=delta,
         progress=progress,
         states=states,

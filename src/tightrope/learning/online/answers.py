@@ -1,0 +1,108 @@
+"""Online learning about questions that are no single objective: collect evenly, answer at every doubling.
+
+Episodes take every choice with equal probability; after 1, 2, 4, … of them `learn` answers from all so far.
+Intervals of events are confidence sequences, which hold at all times at once, so with probability at least
+1 − δ all answers hold, and a run may stop when its interval is narrow enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tightrope.data.collection import GrowingCounts
+from tightrope.data.columns import StateForm, state_form
+from tightrope.data.counts import Counts
+from tightrope.data.steps import StepReader
+from tightrope.errors import InputError
+from tightrope.io.plans import Target
+from tightrope.io.results import Interval
+from tightrope.learning.learn import learn
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.numerics.arrays import OffsetArray
+from tightrope.numerics.record import as_text
+from tightrope.problem import Problem, require_discrete
+from tightrope.regions.registry import region_kind
+from tightrope.statistics.estimates import IntervalMethod, check_delta
+
+
+class EvenLearner:
+    """What `online` gives for averages, filters, quantiles and the like: `policy()` collects, `observe`
+    counts an episode and answers where one is due, `result()` is what `learn` says of all so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        delta: float,
+        words: dict[str, Any],
+        until_gap: float | str | None = None,
+        data: Counts | None = None,
+        states: StateForm | str | None = None,
+    ):
+        check_delta(delta)
+        model = require_discrete(problem.model)
+        if not isinstance(model, ParametricMDP):
+            raise InputError("the model has no parameters: there is nothing to learn about it")
+        self.problem, self.delta, self.model = problem, delta, model
+        self.words = {"interval": IntervalMethod.BETA_BINOMIAL, "region": region_kind("polytope"), **words}
+        self.target = None if until_gap is None else Target.of(until_gap, None, None, None)
+        self.data = GrowingCounts(self.model, by_choice=False)
+        if data is not None:
+            self.data.begin_with(data)
+        self.last_result: Any = None
+        self._reader = StepReader(self.model.structure, state_form(states))
+        self._due = max(1, 2 * self.episodes)
+
+    def __repr__(self) -> str:
+        known = "nothing yet" if self.last_result is None else self.last_result.headline()
+        return as_text(
+            f"EvenLearner: {self.problem.text}", [("data", f"{self.episodes:,} episodes"), ("known", known)]
+        )
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were observed."""
+        return self.data.number
+
+    def policy(self) -> Policy:
+        """The policy to collect the next episode with: every choice of a state alike."""
+        return Policy.uniform(self.model)
+
+    def observe(self, episode: Sequence[Any] | OffsetArray) -> Any:
+        """Count an episode, as `OnlineLearner.observe` takes it; the answer, where one was due."""
+        self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
+        return self.update() if self.episodes >= self._due else None
+
+    def update(self) -> Any:
+        """Answer from all episodes so far, whether or not that is due."""
+        self._due = max(1, 2 * self.episodes)
+        self.last_result = self.result()
+        return self.last_result
+
+    def result(self) -> Any:
+        """Everything `learn` says about the data so far."""
+        return learn(self.problem, self.data.counts(), delta=self.delta, **self.words)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the last answer's interval is as narrow as was asked for."""
+        return self.target is not None and reaches(self.target, getattr(self.last_result, "interval", None))
+
+
+def reaches(target: Target, interval: Interval | None) -> bool:
+    """Whether an interval is as narrow as was asked for."""
+    if interval is None:
+        return False
+    middle = 0.5 * abs(interval.lower + interval.upper)
+    return bool(interval.upper - interval.lower <= target.amount * (middle if target.relative else 1))
+
+
+def refuse_other_words(text: str, given: dict[str, Any]) -> None:
+    """What has no meaning where episodes are collected evenly."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"`{name}` does not go with {text}, for which episodes are collected evenly",
+                hint=f"leave `{name}` out",
+            )

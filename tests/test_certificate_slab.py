@@ -14,9 +14,11 @@ import tightrope as tr
 from adversary.second import second
 from effort import EXPLORING
 from learning_cases import case
+from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.checker import check
 from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope.certificate.statistics import slab
 from tightrope.certificate.statistics.likelihood import Forms
 from tightrope.certificate.statistics.slab import BetSchedule, PlacedBets, levels, weight_of
 from tightrope.certify.certificate_file import save_certificate
@@ -156,6 +158,25 @@ def test_the_second_checker_places_the_same_bets_and_reads_the_file(asked, tmp_p
                 own = mine.stake[place, scale, number]
                 assert sorted(stakes.values()) == sorted(own[own != 0].tolist())
     assert np.any(mine.stake != 0)
+
+
+@pytest.mark.parametrize(("kind", "each"), [("given", 12), ("found", 40)])
+def test_bets_count_as_what_they_take(kind, each, monkeypatch):
+    """So much for every transition each time they are placed, more where there are cycles: with this rule an
+    honest slab of rover(125,125), 9.6 million transitions, counts as half of what its file is allowed."""
+    link, known = linked(kind), case(KINDS[kind][0])
+    given = known.policy.probability if kind == "given" else None
+
+    def counted():
+        budget = WorkBudget()
+        with budget.counting():
+            return PlacedBets(Forms(link), link.data, given, Fraction(link.data.delta)), budget.steps
+
+    counted()  # what is derived once
+    bets, steps = counted()
+    monkeypatch.setattr(slab, "_work", lambda question: 0)
+    without = counted()[1]
+    assert steps - without == len(bets.schedule.placed) * each * known.model.transitions
 
 
 def test_plan_scales_and_levels_are_the_learners():

@@ -5,13 +5,22 @@
 * difference: `tightrope.improve`, one parameter vector for both policies;
 * slab: the same with bets along the gradient of the difference.
 
-    python benchmarks/improve_experiment.py [--smoke] [--instances aircraft(20,10) …] [--seeds 3]
+    python benchmarks/improve_experiment.py [--smoke] [--instances aircraft(20,10) …] [--seeds 1 2 3]
+
+The table can be made in parts: `--instances`, `--baselines`, `--ways` and `--seeds` pick cells, `--record`
+appends each to a file as a line of JSON, and `--merge FILE …` prints the table of all of them and what it
+misses (of cells that are there twice the last one counts). `--around N` begins at N episodes instead of 10,
+and goes down where these are enough.
 
 Data come from the uniform policy. Baselines: uniform, soft (the optimum with 20 % random moves), centre (the
 optimum at the domain's centre). *Soft* flatters every way: making it greedy keeps much of the gain without
 data. δ = 0.05. Where a way proves it from the first 10 episodes on, 10 are counted; where not by 2^20, that.
 
-`--logged` is what is proved over what was done by a policy that nobody knows, from 300 episodes.
+`--logged` is what is proved over what was done by a policy that nobody knows, from 300 episodes; what its
+certificate holds, and where the policy is known, beside it.
+
+`--coverage` counts how often the true parameters are outside of the slab that bets on the difference, at
+δ = 0.05 and, so that there is something to see, at δ = 0.5.
 
 `--rivals` is what others prove from as many episodes: an A/B test (half of them under each policy, bounds on
 returns), importance sampling (HCPI: one log of the uniform policy, weighted returns), and SPIBB, which claims
@@ -26,15 +35,19 @@ claimed over a log of that best policy, where nobody knows that it was the one.
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
 
 import numpy as np
 
 import tightrope as tr
+from tightrope.certify.certify import certificate_of_difference
 from tightrope.coupled.synthesis import Optimum
 from tightrope.learning.differences import Differences
 from tightrope.learning.options import LearnOptions
@@ -122,42 +135,82 @@ class Setting:
         return result.value.interval.lower - result.interval.upper
 
 
-def episodes_for(share: Callable[[int], float], most: int = MOST) -> float:
-    """The number of episodes from which on a share is reached, on a grid of doublings, interpolated."""
-    number, before = 10, 0.0
-    while number < most:
-        now = share(number)
-        if now >= SHARE:
-            if number == 10:
-                return 10.0
-            part = (SHARE - before) / (now - before)
-            return number / 2 * 2**part
-        number, before = 2 * number, now
-    return float(most)
+def episodes_for(share: Callable[[int], float], most: int = MOST, around: int = 10) -> float:
+    """The number of episodes from which on a share is reached, on a grid of doublings of 10, interpolated;
+    it is looked for around a number."""
+    number = 10 * 2 ** max(round(math.log2(around / 10)), 0)
+    if (now := share(number)) < SHARE:
+        while now < SHARE:
+            number, before = 2 * number, now
+            if number >= most:
+                return float(most)
+            now = share(number)
+    else:
+        before = now
+        while number > 10 and (before := share(number // 2)) >= SHARE:
+            number, now = number // 2, before
+        if number == 10:
+            return 10.0
+    return number / 2 * 2 ** ((SHARE - before) / (now - before))
 
 
-def experiment(instances: list[str], ways: list[str], seeds: int, up_to: int = MOST) -> list[str]:
-    """The table, and the goals that are missed."""
-    ratios: dict[tuple[str, str], list[float]] = {}
-    print(f"{'instance':18}{'baseline':10}" + "".join(f"{way:>14}" for way in ways))
-    for name in instances:
+Cell = tuple[str, str, str]
+"""An instance, a baseline, and a way; each has the numbers of its seeds."""
+
+
+def experiment(
+    options: argparse.Namespace, ways: list[str], up_to: int = MOST
+) -> dict[Cell, dict[int, float]]:
+    """The cells that are asked for."""
+    cells: dict[Cell, dict[int, float]] = {}
+    for name in options.instances:
         setting = Setting(name)
         for label, baseline in setting.baselines.items():
             most = setting.possible(baseline)
-            if most <= 1e-9:
+            if most <= 1e-9 or label not in options.baselines:
                 continue
-            numbers = {}
             for way in ways:
-                shares = [setting.share(way, baseline, most, seed) for seed in range(1, seeds + 1)]
-                numbers[way] = median(episodes_for(share, up_to) for share in shares)
-            print(f"{name:18}{label:10}" + "".join(f"{numbers[way]:14,.0f}" for way in ways), flush=True)
-            for one, other in (
-                ("rectangular", "difference"),
-                ("separate", "difference"),
-                ("difference", "slab"),
-            ):
-                if one in numbers and other in numbers:
-                    ratios.setdefault((f"{one}/{other}", label), []).append(numbers[one] / numbers[other])
+                for seed in options.seeds:
+                    begin = time.process_time()
+                    number = episodes_for(setting.share(way, baseline, most, seed), up_to, options.around)
+                    cells.setdefault((name, label, way), {})[seed] = number
+                    spent = time.process_time() - begin
+                    print(
+                        f"{name} {label} {way} seed {seed}: {number:,.0f}, {spent:.0f} CPU s", file=sys.stderr
+                    )
+                    if options.record is not None:
+                        with options.record.open("a") as file:
+                            line = {"instance": name, "baseline": label, "way": way, "seed": seed}
+                            file.write(json.dumps({**line, "episodes": number}) + "\n")
+    return cells
+
+
+def merged(files: list[Path]) -> dict[Cell, dict[int, float]]:
+    """The cells of several records."""
+    cells: dict[Cell, dict[int, float]] = {}
+    for line in (line for file in files for line in file.read_text().splitlines()):
+        one = json.loads(line)
+        cells.setdefault((one["instance"], one["baseline"], one["way"]), {})[one["seed"]] = one["episodes"]
+    return cells
+
+
+def table(cells: dict[Cell, dict[int, float]], ways: list[str]) -> list[str]:
+    """Print medians over the seeds that a row's ways have in common; the goals that are missed."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    print(f"{'instance':18}{'baseline':10}" + "".join(f"{way:>14}" for way in ways) + "  seeds")
+    for name, label in dict.fromkeys(cell[:2] for cell in cells):
+        known = {way: cells[name, label, way] for way in ways if (name, label, way) in cells}
+        seeds = set.intersection(*(set(one) for one in known.values()))
+        numbers = {way: median(one[seed] for seed in seeds or one) for way, one in known.items()}
+        row = "".join(f"{numbers[way]:14,.0f}" if way in numbers else f"{'-':>14}" for way in ways)
+        print(f"{name:18}{label:10}{row}  {' '.join(map(str, sorted(seeds)))}", flush=True)
+        for one, other in (
+            ("rectangular", "difference"),
+            ("separate", "difference"),
+            ("difference", "slab"),
+        ):
+            if one in numbers and other in numbers:
+                ratios.setdefault((f"{one}/{other}", label), []).append(numbers[one] / numbers[other])
     missed = []
     for (what, label), values in ratios.items():
         mean = geometric_mean(values)
@@ -186,23 +239,55 @@ def floors(instances: list[str]) -> list[str]:
     return missed
 
 
-def logged(instances: list[str], episodes: int = 300, seeds: int = 3) -> list[str]:
+def coverage(instances: list[str], replications: int, episodes: int = 300) -> list[str]:
+    """How often the truth is outside of a slab that bets on what is gained over the uniform policy."""
+    missed = []
+    for name in instances:
+        setting = Setting(name)
+        for delta in (DELTA, 0.5):
+            outside = 0
+            for seed in range(replications):
+                data = setting.simulator.episodes(episodes, seed=5000 + seed)
+                chosen = LearnOptions.of("improve", {"region": "slab"})
+                uniform = setting.baselines["uniform"]
+                known = Differences.start(setting.bench.problem, data, uniform, delta, chosen, None)
+                region = known.prepared.region
+                x = region.coordinates.lift(np.array([[float(one) for one in setting.bench.truth.values()]]))[
+                    0
+                ]
+                system = region.system
+                inside = np.all(system.matrix @ x <= system.bound + 1e-9 * (1.0 + np.abs(system.bound)))
+                inside &= np.all((system.lower - 1e-9 <= x) & (x <= system.upper + 1e-9))
+                outside += known.prepared.contradiction is not None or not inside
+            print(f"{name:18}outside {outside} of {replications} at delta {delta:g}", flush=True)
+            if outside > delta * replications + 3 * math.sqrt(delta * (1 - delta) * replications):
+                missed.append(f"{name}: {outside} of {replications} slabs at {delta:g} miss the truth")
+    return missed
+
+
+def logged(instances: list[str], seeds: list[int], episodes: int = 300) -> list[str]:
     """What is proved over what was done, whoever did it; beside it, where the policy is known."""
     missed = []
     for name in instances:
         setting = Setting(name)
         uniform = setting.baselines["uniform"]
-        for seed in range(1, seeds + 1):
+        for seed in seeds:
             data = setting.simulator.episodes(episodes, seed=seed)
-            gains = [
-                tr.improve(setting.bench.problem, data, baseline=one, delta=DELTA).improvement
+            results = [
+                tr.improve(setting.bench.problem, data, baseline=one, delta=DELTA)
                 for one in ("logged", uniform)
             ]
-            most = setting.possible(uniform)
-            print(f"{name:18}{gains[0]:10.4f}, known {gains[1]:.4f}, possible {most:.4f}", flush=True)
+            gains, most = [one.improvement for one in results], setting.possible(uniform)
+            apart = certificate_of_difference(results[0]).claims[-1] if gains[0] > 0.0 else None
+            held = 0.0 if apart is None else apart.lower if setting.sign > 0 else -apart.upper
+            print(
+                f"{name:18}{gains[0]:10.4f}, certificate {held:.4f}, known {gains[1]:.4f}, "
+                f"possible {most:.4f}",
+                flush=True,
+            )
             if gains[0] <= 0.0 and name in POSITIVE:
                 missed.append(f"{name}: nothing is proved over what was done")
-            if max(gains) > most:
+            if max(*gains, held) > most:
                 missed.append(f"{name}: more is claimed than is possible")
     return missed
 
@@ -323,7 +408,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--instances", nargs="*", default=list(INSTANCES))
     parser.add_argument("--ways", nargs="*", default=["rectangular", "separate", "difference", "slab"])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", nargs="*", type=int, default=[1, 2, 3])
+    parser.add_argument("--baselines", nargs="*", default=["uniform", "soft", "centre"])
+    parser.add_argument("--around", type=int, default=10, metavar="EPISODES", help="where to begin to look")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="append every cell to a file")
+    parser.add_argument("--merge", type=Path, nargs="*", metavar="FILE", help="only the table of such files")
+    parser.add_argument("--coverage", type=int, default=0, metavar="REPLICATIONS")
     parser.add_argument("--claims", type=int, default=0, metavar="REPLICATIONS")
     parser.add_argument("--rivals", action="store_true", help="only what others prove from 3,000 episodes")
     parser.add_argument("--logged", action="store_true", help="only what is proved over what was done")
@@ -332,18 +422,22 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     np.seterr(all="ignore")
     if options.smoke:
-        options.instances, options.seeds = ["betting(5)"], 1
+        options.instances, options.seeds, options.around = ["betting(5)"], [1], 2560
     if options.claims:
         missed = claims(options.instances, options.claims)
+    elif options.coverage:
+        missed = coverage(options.instances, options.coverage)
     elif options.rivals:
         missed = rivals(options.instances)
     elif options.logged:
-        missed = logged(options.instances, seeds=options.seeds)
+        missed = logged(options.instances, options.seeds)
     elif options.floors:
         missed = floors(options.instances)
+    elif options.merge:
+        missed = table(merged(options.merge), options.ways)
     else:
-        up_to = 2**9 if options.smoke else MOST
-        missed = experiment(options.instances, options.ways, options.seeds, up_to)
+        cells = experiment(options, options.ways, 2**15 if options.smoke else MOST)
+        missed = table(cells, options.ways)
     for line in missed:
         print(f"missed: {line}")
     return 1 if missed else 0

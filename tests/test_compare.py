@@ -293,6 +293,22 @@ def test_a_slab_needs_a_baseline_that_was_not_chosen_by_the_data() -> None:
 
 
 @pytest.mark.usefixtures("empty_pictures")
+def test_chains_in_continuous_time_have_nothing_to_compare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moves = " [] s=0 -> r : (s'=1);\n [] s=1 -> 1 : true;\n"
+    text = f"ctmc\nconst double r;\nmodule m\n s:[0..1] init 0;\n{moves}endmodule\n"
+    (tmp_path / "rates.prism").write_text(text + 'label "end" = s=1;\n')
+    (tmp_path / "log.csv").write_text("episode,state,next_state,duration\n0,0,1,0.5\n")
+    named = [str(tmp_path / "rates.prism"), "--param", "r=0.1:3", "--prop", 'T=? [ F "end" ]']
+    assert run(["improve", *named, "--data", str(tmp_path / "log.csv")]) == 2
+    shown = capsys.readouterr().err
+    assert "has no choices: there is one policy" in shown and "learn about each design" in shown
+    model = tr.load(named[0], params={"r": (0.1, 3)})
+    with pytest.raises(tr.InputError, match="no choices"):
+        tr.improve(tr.Problem(model, 'T=? [ F "end" ]'), [], delta=0.05)
+
+
 def test_the_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

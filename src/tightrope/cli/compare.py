@@ -17,6 +17,7 @@ from tightrope.cli.output import (
     print_table,
     print_verdict,
     say,
+    shown_notes,
 )
 from tightrope.io.comparisons import (
     COMPARISON_FILE,
@@ -127,7 +128,9 @@ def compare(request: CompareRequest) -> None:
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
+    from tightrope.learning.compare import refuse_rates
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
+    from tightrope.loading import is_continuous
     from tightrope.statistics.estimates import check_delta
 
     check_delta(request.delta)
@@ -140,6 +143,8 @@ def answer(request: ComparedOptions, run: Any) -> None:
     )
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
+    if is_continuous(request.model):
+        raise refuse_rates()
     subject = load_subject(request, temporal=True, any_kind=True)
     baseline: Any = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
@@ -279,6 +284,6 @@ def _print(request: ComparedOptions, result: Comparison) -> None:
     facts.append(("in short", wall(result, request.unit)))
     if request.output is not None and result.controller is not None:
         facts.append(("written", str(request.output)))
-    facts += [("note", note) for note in result.notes]
+    facts += shown_notes(result.notes)
     facts.append(("seconds", f"{result.seconds:.3g}"))
     print_facts("", facts)

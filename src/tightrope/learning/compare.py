@@ -9,9 +9,19 @@ from tightrope.errors import InputError, describe
 from tightrope.learning.differences import UNIFORM, Comparison, Differences, KeptText
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Progress
+from tightrope.model.continuous import Continuous
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
+
+
+def refuse_rates() -> InputError:
+    """Why models in continuous time are not compared."""
+    return InputError(
+        "a chain in continuous time has no choices: there is one policy, and nothing to compare it with",
+        hint="learn about each design as a model of its own; where something is decided, write the jumps as "
+        "an mdp, whose choices are what is compared",
+    )
 
 
 def differences(
@@ -23,6 +33,8 @@ def differences(
     progress: Progress | bool | None = None,
 ) -> Differences:
     """All differences to a baseline over one region; of long-run averages by cycles."""
+    if isinstance(problem_of(problem).model, Continuous):
+        raise refuse_rates()
     if problem_of(problem).query.kind is QueryKind.LONG_RUN:
         from tightrope.learning.average_differences import AverageDifferences
 

@@ -1,6 +1,7 @@
 """What others say from the same log: width, misses and seconds of each method, side by side.
 
     python benchmarks/rivals.py [--replications 300] [--worlds chain …] [--figure FILE] [--json FILE]
+    python benchmarks/rivals.py --write rows.json    # the tables of docs/rivals.md, docs/index.md, README.md
     python benchmarks/rivals.py --smoke
 
 A *world* is a small model at its true point: six families of the paper, and three models that the learning
@@ -38,6 +39,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import argparse
 import json
 import math
+import re
 import sys
 import tempfile
 import time
@@ -591,7 +593,29 @@ def greedy(here: World, distribution: Floats, kept: npt.NDArray[np.bool_]) -> Fl
     return chosen
 
 
-def improvements(name: str, replications: int) -> list[str]:
+@dataclass(frozen=True)
+class Gain:
+    """What a method claims over the uniform policy in a world and what its policies gain (medians), what is
+    possible, how many claims are false and how many policies are worse than the uniform one."""
+
+    world: str
+    method: str
+    claims: float
+    gains: float
+    possible: float
+    false: int
+    worse: int
+    replications: int
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.world:18}{self.method:12}{self.claims:>10.4g}{self.gains:>10.4g}{self.possible:>10.4g}"
+            f"{self.false:>6} of {self.replications}{self.worse:>8}"
+        )
+
+
+def improvements(name: str, replications: int) -> list[Gain]:
     """What is claimed over the uniform policy, and what the policies gain in truth."""
     here, sign = world(name), 1.0 if world(name).maximises else -1.0
     claims: dict[str, list[tuple[float, float]]] = {"SPIBB": [], "plug-in": [], "tightrope": []}
@@ -610,18 +634,103 @@ def improvements(name: str, replications: int) -> list[str]:
         claims["tightrope"].append(
             (result.improvement, sign * (here.value_of(here.real, chosen) - here.baseline))
         )
-    lines = []
-    possible = sign * (here.value - here.baseline)
-    for method, pairs in claims.items():
-        slack = 1e-6 * max(1.0, abs(here.value))
-        false = sum(gain > real + slack for gain, real in pairs)
-        worse = sum(real < -slack for _, real in pairs)
-        lines.append(
-            f"{name:18}{method:12}{median(gain for gain, _ in pairs):>10.4g}"
-            f"{median(real for _, real in pairs):>10.4g}{possible:>10.4g}{false:>6} of {replications}"
-            f"{worse:>8}"
+    slack = 1e-6 * max(1.0, abs(here.value))
+    return [
+        Gain(
+            name,
+            method,
+            median(gain for gain, _ in pairs),
+            median(real for _, real in pairs),
+            sign * (here.value - here.baseline),
+            sum(gain > real + slack for gain, real in pairs),
+            sum(real < -slack for _, real in pairs),
+            replications,
         )
-    return lines
+        for method, pairs in claims.items()
+    ]
+
+
+# --- the pages ----------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parent.parent
+SHORT = {"aircraft": "aircraft(3,2)", "rover": "rover(4,4)", "bets": "bets", "chain": "chain"}
+"""The columns of the table on the first page."""
+
+
+def cell(row: Row) -> str:
+    """Gap and misses, as tables show them."""
+    if row.gap is None:
+        return "–"
+    gap = "point" if row.gap < 0 else "∞" if row.gap > SPREAD else f"{row.gap:.2g}"
+    return f"{gap} · " + (f"**{row.misses}**" if row.is_refuted else str(row.misses))
+
+
+def table(rows: list[Row]) -> str:
+    """The table of `docs/rivals.md`."""
+    worlds = list(dict.fromkeys(row.world for row in rows))
+    lines = [f"| method | {' | '.join(worlds)} | CPU s |", "|---" * (len(worlds) + 2) + "|"]
+    for method in METHODS:
+        own = [row for row in rows if row.method == method]
+        seconds = [row.seconds for row in own]
+        times = f"{min(seconds):.2g}–{max(seconds):.2g}"
+        lines.append(f"| {method} | {' | '.join(map(cell, own))} | {times} |")
+    return "\n".join(lines) + "\n"
+
+
+def gain_table(gains: list[Gain]) -> str:
+    """The table of improvements there."""
+    methods = list(dict.fromkeys(gain.method for gain in gains))
+    heads = [f"{method}: claims, gains, false" for method in methods]
+    lines = [f"| world | possible | {' | '.join(heads)} |", "|---" * (len(methods) + 2) + "|"]
+    for world_name in dict.fromkeys(gain.world for gain in gains):
+        own = [gain for gain in gains if gain.world == world_name]
+        cells = [f"{gain.claims:.4g}, {gain.gains:.4g}, {gain.false}" for gain in own]
+        lines.append(f"| {world_name} | {own[0].possible:.4g} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_table(page: str, head: str, new: str) -> str:
+    """The page with another table in place of the one that begins with `head`."""
+    begin = page.index(head)
+    return page[:begin] + new + page[page.index("\n\n", begin) + 1 :]
+
+
+def write_pages(source: Path, root: Path = ROOT) -> None:
+    """The tables of three pages from the rows of a run; sentences about them are for people to mend."""
+    known = json.loads(source.read_text(encoding="utf-8"))
+    rows = [Row(**row) for row in known["rows"]]
+    gains = [Gain(**gain) for gain in known["gains"]]
+    logs, own = rows[0].replications, rows[-1].replications
+    page = root / "docs" / "rivals.md"
+    text = with_table(page.read_text(encoding="utf-8"), "| method |", table(rows))
+    if gains:
+        text = with_table(text, "| world | possible |", gain_table(gains))
+        text = re.sub(r"Medians of \d+ logs", f"Medians of {gains[0].replications} logs", text)
+    ran = f"`{known['command']}` made this table (seeds 1 to {logs}; {known['seconds']:.0f} CPU seconds)."
+    last = "" if own == logs else f", of {own} in the last row"
+    about = f"{ran} A cell is the median\ngap (width over the true value) · "
+    about += f"how many of {logs} logs miss{last}. Bold:"
+    text = re.sub(
+        r"`python benchmarks/rivals\.py [^`]*` made this table.*?Bold:", lambda _: about, text, flags=re.S
+    )
+    page.write_text(text, encoding="utf-8")
+
+    def missed(method: str) -> str:
+        listed = [row for row in rows if row.method == method and row.gap is not None]
+        return f"{sum(row.misses for row in listed)} of {sum(row.replications for row in listed):,}"
+
+    short = [f"| median gap of the same {logs} logs · misses | {' | '.join(SHORT)} |", "|---" * 5 + "|"]
+    for method in ("LUI", "PAC, Hoeffding", "bootstrap", "tightrope"):
+        cells = [
+            cell(row) for name in SHORT.values() for row in rows if (row.world, row.method) == (name, method)
+        ]
+        few = f" ({own} logs)" if method == "tightrope" and own != logs else ""
+        short.append(f"| {method}{few} | {' | '.join(cells)} |")
+    for place in (root / "README.md", root / "docs" / "index.md"):
+        text = with_table(place.read_text(encoding="utf-8"), "| median gap of", "\n".join(short) + "\n")
+        claim = f"| {missed('tightrope')}; the bootstrap missed {missed('bootstrap')} |"
+        text = re.sub(r"(?<=rivals\.md\) )\| [\d,]+ of [\d,]+; the bootstrap missed [^|]*\|", claim, text)
+        place.write_text(text, encoding="utf-8")
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -685,11 +794,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--improve", type=int, default=0, metavar="REPLICATIONS", help="also who improves")
     parser.add_argument("--json", type=Path, help="the rows, for the page")
     parser.add_argument("--figure", type=Path)
+    parser.add_argument(
+        "--write", type=Path, metavar="ROWS", help="write the pages' tables from the rows of a run"
+    )
     parser.add_argument("--smoke", action="store_true", help="two logs of the chain")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.worlds, options.replications, options.improve = ["chain"], 2, 1
-    begin, rows = time.process_time(), []
+    if options.write:
+        write_pages(options.write)
+        return 0
+    begin, rows, gains = time.process_time(), [], []
     print(f"{'world':18}{'method':26}{'gap':>10}{'misses':>13}{'CPU s':>9}   δ = {DELTA}")
     for name in options.worlds:
         for row in side_by_side(name, options.replications, options.own or options.replications):
@@ -701,9 +816,16 @@ def main(arguments: list[str] | None = None) -> int:
             f"{'false claims':>13}{'worse':>8}"
         )
         for name in options.worlds:
-            print("\n".join(improvements(name, options.improve)), flush=True)
+            gains += improvements(name, options.improve)
+            print("\n".join(gain.text for gain in gains[-3:]), flush=True)
     if options.json:
-        options.json.write_text(json.dumps([row.__dict__ for row in rows], indent=0) + "\n", encoding="utf-8")
+        known = {
+            "command": "python benchmarks/rivals.py " + " ".join(sys.argv[1:]),
+            "seconds": time.process_time() - begin,
+            "rows": [row.__dict__ for row in rows],
+            "gains": [gain.__dict__ for gain in gains],
+        }
+        options.json.write_text(json.dumps(known, indent=0) + "\n", encoding="utf-8")
     if options.figure:
         draw(rows, options.figure)
     print(f"{time.process_time() - begin:.0f} CPU s")

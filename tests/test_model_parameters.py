@@ -41,9 +41,7 @@ def test_what_params_and_domain_both_say_of_a_parameter_holds():
     both = narrow_domain(base, "p=0.1:0.3", "p<=0.5, 0.2<=q<=2")
     assert (both.lower, both.upper) == ((Fraction(1, 10), Fraction(1, 5)), (Fraction(3, 10), Fraction(2)))
     assert narrow_domain(base, "p=0.1:0.3", "0.2<=p<=0.5").lower[0] == Fraction(1, 5)
-    with pytest.raises(
-        InputError, match=r"`params` says 1/10 to 3/10, and `domain` 2/5 to 1/2"
-    ):
+    with pytest.raises(InputError, match=r"`params` says 1/10 to 3/10, and `domain` 2/5 to 1/2"):
         narrow_domain(base, "p=0.1:0.3", "0.4<=p<=0.5")
 
 

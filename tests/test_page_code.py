@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,19 +51,6 @@ label "done" = s=2;
 label "goal" = s=2;
 label "heads" = s=2;
 """
-
-WALK = """mdp
-const double p;
-module walk
-  x : [0..4] init 2;
-  [walk] x>0 & x<4 -> p : (x'=x+1) + 1-p : (x'=x-1);
-  [stay] x=0 | x=4 -> true;
-endmodule
-label "goal" = x=4;
-"""
-
-COIN = "mdp\nconst double p;\nmodule coin\n  s : [0..2] init 0;\n  [toss] s=0 -> p : (s'=1) + 1-p : (s'=2);\n"
-COIN += '  [stay] s>0 -> true;\nendmodule\nlabel "heads" = s=1;\n'
 
 SMALL = (
     (r"bench:\w+\([\d,]+\)", "bench:betting(4)"),
@@ -107,17 +93,6 @@ def model_file(name: str, text: str) -> tr.ParametricMDP:
     return model
 
 
-def simulated(model: tr.ParametricMDP) -> tr.Simulator:
-    return tr.Simulator(model.instantiate(p=0.7), model_hash=model.hash())
-
-
-def learned(model: tr.ParametricMDP, label: str = "goal") -> dict[str, Any]:
-    """The names that most fragments take for granted."""
-    problem = tr.Problem(model, f'Pmax=? [ F "{label}" ]')
-    data = simulated(model).episodes(200, seed=1)
-    return {"tr": tr, "tightrope": tr, "model": model, "problem": problem, "data": data}
-
-
 def machine_log() -> list[tuple[int, int, str, int]]:
     """Rows of episode, state, action and next state."""
     random = np.random.default_rng(1)
@@ -134,15 +109,11 @@ def machine_log() -> list[tuple[int, int, str, int]]:
     return rows
 
 
-def machine_episodes() -> list[list[tuple[dict[str, int], str, dict[str, int]]]]:
-    rows = machine_log()
-    return [[({"s": s}, a, {"s": t}) for e, s, a, t in rows if e == episode] for episode in range(60)]
-
-
 # --- shells ---------------------------------------------------------------------------------------
 
 
 WHOLE = ("doctor", "improve")
+WHOLE_FOLDERS = ("start", "tutorials", "how-to", "gallery")
 """Pages whose blocks build on each other: `test_site` runs them."""
 
 SHELL_PAGES = [
@@ -173,141 +144,34 @@ def test_commands_of_a_page_run(
 
 # --- Python ---------------------------------------------------------------------------------------
 
-
-def for_certificates() -> dict[str, Any]:
-    names = learned(model_file("machine.prism", MACHINE))
-    assert (
-        run(
-            [
-                "sample",
-                "machine.prism",
-                "--at",
-                "p=0.7",
-                "--episodes",
-                "100",
-                "--prop",
-                'Pmax=? [ F "goal" ]',
-                "-o",
-                "runs.csv",
-            ]
-        )
-        == 0
-    )
-    data = tr.read_data("runs.csv", names["model"])
-    tr.certify(tr.learn(names["problem"], data, delta=0.01), "learned.cert")
-    return names
+PYTHON_PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+    if page.stem not in WHOLE and any(block.language == "python" for block in code_of(page))
+]
 
 
-def for_coupled() -> dict[str, Any]:
-    return learned(model_file("machine.prism", MACHINE))
-
-
-def for_data() -> dict[str, Any]:
-    model = model_file("machine.prism", MACHINE)
-    rows = [row[1:] for row in machine_log()]
-    frame = pd.DataFrame(rows, columns=["s", "cmd", "s_next"])
-    Path("logs").mkdir()
-    frame.rename(columns={"cmd": "action"}).to_parquet("logs/a.parquet")
-    numbered = [(s, {"repair": 0, "run": 1}[a], t) for s, a, t in rows]
-    pd.DataFrame(numbered, columns=["state", "action", "next_state"]).to_csv("numbers.csv", index=False)
-    return {
-        "model": model,
-        "episodes": machine_episodes(),
-        "frame": frame,
-        "path": "numbers.csv",
-        "theta": [0.7],
-    }
-
-
-def for_learning() -> dict[str, Any]:
-    Path("coin.prism").write_text(COIN)
-    return {}
-
-
-def for_online() -> dict[str, Any]:
-    names = learned(model_file("machine.prism", MACHINE))
-    random = np.random.default_rng(3)
-
-    def run_one_episode(policy: tr.Policy) -> list[tuple[dict[str, int], str, dict[str, int]]]:
-        state, steps = 0, []
-        while state < 2 and len(steps) < 50:
-            action = policy.act({"s": state}, rng=random)
-            after = 0 if action == "repair" else state + int(random.random() < 0.7)
-            steps.append(({"s": state}, action, {"s": after}))
-            state = after
-        return steps
-
-    return {**names, "run_one_episode": run_one_episode}
-
-
-def for_policies() -> dict[str, Any]:
-    corner = GRID.replace("n = 5", "n = 2").replace("[right] x<n-1", "[right] y=0")
-    corner = corner.replace("(x'=x+1)", "(x'=min(x+1,n-1))").replace("[stay] x=n-1 & y=n-1", "[stay] y=n-1")
-    model = model_file("corner.prism", corner)
-    uniform = tr.Policy.uniform(model)
-    uniform.save("robust-policy.json")
-    chosen = tr.Policy(model, lambda state: "up" if state["y"] == 0 else "stay")
-    return {
-        "model": model,
-        "numbers": chosen.choice - model.structure.choice_start[:-1],
-        "probabilities": uniform.probability,
-    }
-
-
-def for_python() -> dict[str, Any]:
-    Path("model.prism").write_text(GRID.replace("n = 5;", "n;"))
-    model = tr.load("model.prism", const={"n": 5}, params={"p": (0.1, 0.9)})
-    assert isinstance(model, tr.ParametricMDP)
-    arguments = ["--const", "n=5", "--at", "p=0.7", "--prop", 'Pmax=? [ F "goal" ]', "--episodes", "60"]
-    assert run(["sample", "model.prism", *arguments, "-o", "log.parquet"]) == 0
-    return {"np": np}
-
-
-def for_reports() -> dict[str, Any]:
-    assert (
-        run(["online", "bench:betting(4)", "--episodes", "20", "--sets", "tied", "-o", "run-of-online"]) == 0
-    )
-    Path("campaign").mkdir()
-    kept = (DOCS / "results" / "online.jsonl").read_text().splitlines(keepends=True)[:2]
-    Path("campaign/online.jsonl").write_text("".join(kept))
-    return learned(model_file("model.prism", GRID))
-
-
-PYTHON_PAGES: dict[str, Callable[[], dict[str, Any]]] = {
-    "benchmarks": dict,
-    "certificates": for_certificates,
-    "coupled": for_coupled,
-    "data": for_data,
-    "learning": for_learning,
-    "models": lambda: {"tr": tr},
-    "online": for_online,
-    "planning": lambda: learned(model_file("walk.prism", WALK)),
-    "policies": for_policies,
-    "python": for_python,
-    "reports": for_reports,
-    "statistics": dict,
-    "watching": lambda: {
-        "tr": tr,
-        "model": model_file("machine.prism", MACHINE),
-        "episodes": machine_episodes(),
-    },
-}
-"""What a page takes for granted."""
-
-ELSEWHERE = ("load_minari(", "act(state")
-"""Datasets and environments of others: `test_data_environments`, `test_policy_object`."""
-
-
-def test_every_page_with_python_is_known() -> None:
-    pages = {page.stem for page in DOCS.glob("*.md") if any(b.language == "python" for b in code_of(page))}
-    assert pages == {*PYTHON_PAGES, *WHOLE}
-
-
-@pytest.mark.parametrize("page", PYTHON_PAGES)
-def test_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PYTHON_PAGES, ids=lambda page: page.stem)
+def test_every_snippet_of_a_page_runs_alone(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each in a namespace of its own: nothing is taken for granted but the files that the page shows."""
     monkeypatch.chdir(tmp_path)
-    names = PYTHON_PAGES[page]()
-    path = DOCS / f"{page}.md"
-    for block in code_of(path):
-        if block.language == "python" and not any(word in block.text for word in ELSEWHERE):
-            exec(compile("\n" * block.line + smaller(block.text), path.name, "exec"), names)
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        if block.title is not None:
+            Path(block.title).write_text(block.text)
+        elif block.language == "python":
+            code = compile("\n" * block.line + smaller(block.text), page.name, "exec")
+            exec(code, {"__name__": "page"})
+    plt.close("all")
+
+
+def test_every_snippet_is_run() -> None:
+    """All fences of Python and of shells are in a page that is run: here, or from top to bottom."""
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    with_code = {page for page in pages if code_of(page)}
+    whole = {page for page in with_code if page.parent.name in WHOLE_FOLDERS or page.stem in WHOLE}
+    alone = {*PYTHON_PAGES, *SHELL_PAGES}
+    left = {page.name for page in with_code - whole - alone}
+    assert left == {"gpu.md"}  # commands that need a GPU: tests/test_cuda_device.py
+    assert sum(len(code_of(page)) for page in with_code) >= 140

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +19,8 @@ import rivals
 sys.path.remove(str(BENCHMARKS))
 
 
-def test_all_rivals_answer() -> None:
-    finished = run_benchmark("rivals.py", "--smoke")
+def test_all_rivals_answer(tmp_path: Path) -> None:
+    finished = run_benchmark("rivals.py", "--smoke", "--json", tmp_path / "rows.json")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     rows = {
         line[18:44].strip(): line[44:].split() for line in finished.stdout.splitlines() if "chain" in line[:6]
@@ -27,6 +30,21 @@ def test_all_rivals_answer() -> None:
     assert rows["UCRL2"][0] == "∞" and rows["MAP + Storm"][:2] == ["a", "point"]
     gap = {name: float(rows[name][0]) for name in ("LUI", "PAC, Hoeffding", "tightrope, untied", "tightrope")}
     assert gap["LUI"] < gap["tightrope"] < gap["tightrope, untied"] < gap["PAC, Hoeffding"]  # a loss is shown
+    (tmp_path / "docs").mkdir()
+    for page in ("README.md", "docs/index.md", "docs/rivals.md"):
+        shutil.copy(rivals.ROOT / page, tmp_path / page)
+    known = json.loads((tmp_path / "rows.json").read_text())
+    for row in [dict(row) for row in known["rows"]]:
+        known["rows"] += [{**row, "world": name} for name in rivals.SHORT.values() if name != row["world"]]
+    (tmp_path / "rows.json").write_text(json.dumps(known))
+    rivals.write_pages(tmp_path / "rows.json", tmp_path)
+    page = (tmp_path / "docs/rivals.md").read_text()
+    ours = next(row for row in known["rows"] if row["method"] == "tightrope")
+    shown = f"{ours['gap']:.2g} · {ours['misses']}"
+    assert "seeds 1 to 2;" in page and "Medians of 1 logs" in page and f"| tightrope | {shown} |" in page
+    for name in ("README.md", "docs/index.md"):
+        first = (tmp_path / name).read_text()
+        assert "| 0 of 8; the bootstrap missed" in first and f"| tightrope | {shown} | {shown} |" in first
 
 
 @pytest.mark.parametrize("high", [False, True])

@@ -13,7 +13,7 @@ import draw_diagrams
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
-from run_pages import PageError, run_page, same_output
+from run_pages import TUTORIALS, PageError, notebook, run_page, same_output
 
 import tightrope
 from browser import browser
@@ -132,6 +132,18 @@ def test_the_code_of_a_page_does_what_it_shows(
     monkeypatch.setenv("COLUMNS", "100")
     run_page(page, tmp_path)
     plt.close("all")
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
+def test_notebooks_are_their_pages(page: Path) -> None:
+    """Their cells are what the test above runs; outputs are those that the page shows."""
+    written = page.with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert written == notebook(page.read_text(encoding="utf-8")), "run docs/_tools/run_pages.py --notebooks"
+    cells = json.loads(written)["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 3 and not any(
+        line.startswith(("%", "!")) for text in code for line in text.split("\n")
+    )
 
 
 def test_logs_of_the_tutorials_are_what_their_scripts_write(tmp_path: Path) -> None:

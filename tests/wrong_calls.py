@@ -38,6 +38,15 @@ def data() -> tr.Counts:
     return tr.Simulator(walk().instantiate(p=0.5), model_hash=walk().hash()).generative(100, seed=1)
 
 
+@cache
+def learned() -> Any:
+    return tr.learn(problem(), data(), delta=0.1, sets="tied")
+
+
+def uniform() -> Any:
+    return tr.Policy.uniform(walk())
+
+
 def plain() -> Any:
     return walk().instantiate(p=0.5)
 
@@ -245,4 +254,23 @@ CALLS: dict[str, Callable[[], object]] = {
     # --- certificates ---
     "verify: no file": lambda: tr.verify("no/such.cert"),
     "verify: a property without a model": lambda: tr.verify("no/such.cert", property=HOME),
+    # --- methods ---
+    "free: further arguments": any_call(lambda: tr.free, "a", 3, 4),
+    "Policy.save: a number": any_call(lambda: uniform().save, 3),
+    "Policy.save: an unknown argument": any_call(lambda: uniform().save, "x.json", overwrite=True),
+    "Policy.act: an unknown argument": any_call(lambda: uniform().act, 2, random=3),
+    "Policy.uniform: no model": any_call(lambda: tr.Policy.uniform),
+    "Policy.predict: no states": any_call(lambda: uniform().predict),
+    "LearningResult.plot: an unknown argument": any_call(lambda: learned().plot, axes=1),
+    "LearningResult.report: a number": any_call(lambda: learned().report, 3),
+    "LearningResult.save: an unknown argument": any_call(lambda: learned().save, "x", overwite=True),
+    "LearningResult.find_breakdown: by its place": any_call(lambda: learned().find_breakdown, 0.5),
+    "ParametricMDP.problem: nothing": any_call(lambda: walk().problem),
+    "ParametricMDP.save: nothing": any_call(lambda: walk().save),
+    "Problem.at: numbers one by one": any_call(lambda: problem().at, 1, 2),
+    "Simulator.episodes: no seed": any_call(lambda: tr.Simulator(plain()).episodes, 3),
+    "Simulator.episodes: an unknown argument": any_call(lambda: tr.Simulator(plain()).episodes, 3, sed=1),
+    "Counts.to_dataframe: no model": any_call(lambda: data().to_dataframe),
+    "OnlineLearner.observe: nothing": any_call(lambda: tr.online(problem(), delta=0.1).observe),
+    "Monitor.update: nothing": any_call(lambda: tr.Monitor(walk(), alpha=0.1).update),
 }

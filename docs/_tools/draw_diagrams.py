@@ -309,8 +309,81 @@ def draw_coupled():
     picture.save("coupled")
 
 
+def draw_nature():
+    picture = Drawing(
+        980,
+        210,
+        "Agent and nature",
+        "The agent sees a state and picks a choice. Nature then picks the probabilities of that choice from what the data leave open, "
+        "an interval from 0.28 to 0.53. A next state is drawn, and the agent is asked again.",
+    )
+    picture.box(90, 95, 130, 54, "a state\nwear = 2", MUTED, 14)
+    picture.arrow((158, 95), (226, 95))
+    picture.box(310, 95, 160, 66, "the agent\npicks a choice:\nrun or service", BLUE, 14)
+    picture.arrow((393, 95), (461, 95))
+    picture.box(590, 70, 250, 66, "nature\npicks p from what the data\nleave open", ORANGE, 14)
+    _interval(picture, 490, 130, 200, 0.28, 0.5, 0.53, ORANGE)
+    picture.arrow((718, 95), (786, 95))
+    picture.box(875, 95, 160, 54, "chance draws\nthe next state", MUTED, 14)
+    picture.arrow((875, 125), (875, 185), (90, 185), (90, 126))
+    picture.save("nature")
+
+
+def draw_pilot():
+    picture = Drawing(
+        980,
+        180,
+        "The pilot",
+        "A bar of data from the first event to the last. The first tenth is the pilot: it decides where to bet. The rest gives the "
+        "interval, which holds because the decision did not see it.",
+    )
+    for x, width, colour, words in ((40, 110, ORANGE, "pilot"), (150, 790, BLUE, "the rest of the data")):
+        picture.shape("rect", colour, x=x, y=40, width=width, height=40, fill=PALE[colour])
+        picture.text(x + width / 2, 60, words, INK, 15)
+    picture.text(95, 22, "first", MUTED, 13)
+    picture.text(915, 22, "last", MUTED, 13)
+    picture.arrow((95, 82), (95, 118))
+    picture.text(40, 145, "decides where to bet,\nand costs no confidence", INK, 14, anchor="start")
+    picture.arrow((250, 140), (395, 140))
+    picture.arrow((545, 82), (545, 118))
+    picture.text(
+        410,
+        145,
+        "gives the interval: it holds, as the decision\ndid not look at this part",
+        INK,
+        14,
+        anchor="start",
+    )
+    picture.save("pilot")
+
+
+def draw_facets():
+    picture = Drawing(
+        980,
+        230,
+        "Facets of a region",
+        "The same round region of two parameters, enclosed by four facets and by eight. With more facets less is enclosed that the data "
+        "exclude.",
+    )
+    corners = {
+        4: ((-78, -78), (78, -78), (78, 78), (-78, 78)),
+        8: ((-78, -32), (-32, -78), (32, -78), (78, -32), (78, 32), (32, 78), (-32, 78), (-78, 32)),
+    }
+    for x, (count, points) in zip((240, 640), corners.items(), strict=True):
+        outline = " ".join(f"{x + px},{100 + py}" for px, py in points)
+        picture.shape("polygon", GREEN, points=outline, fill=PALE[GREEN])
+        picture.shape("circle", BLUE, cx=x, cy=100, r=77, fill=PALE[BLUE])
+        picture.text(x, 100, "what the data\nleave open", INK, 14)
+        picture.text(x, 208, f"{count} facets", MUTED, 14)
+    picture.text(440, 100, "more facets:\ntighter,\nand slower", INK, 14)
+    picture.text(780, 45, "a facet: one linear\ninequality, p + q ≤ 0.8", MUTED, 13, anchor="start")
+    picture.arrow((776, 50), (704, 44))
+    picture.save("facets")
+
+
 def draw_all():
-    for draw in (draw_overview, draw_decisions, draw_chain, draw_tying, draw_coupled):
+    words = (draw_nature, draw_pilot, draw_facets)
+    for draw in (draw_overview, draw_decisions, draw_chain, draw_tying, draw_coupled, *words):
         draw()
 
 

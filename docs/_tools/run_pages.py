@@ -2,6 +2,10 @@
 
     python docs/_tools/run_pages.py docs/tutorials/*.md            # runs, and compares
     python docs/_tools/run_pages.py --write docs/tutorials/*.md    # also writes outputs and figures anew
+    python docs/_tools/run_pages.py --notebooks                    # writes the notebooks of the tutorials
+
+A page is a list of cells, those of its notebook: what runs here is what the notebook runs. The page is the
+only source; `tests/test_site.py` compares the notebooks with it.
 
 | fence | is |
 |---|---|
@@ -10,6 +14,9 @@
 | any with `title="NAME"` (`prism`, `csv`, …) | written to a file NAME before the next block |
 | `text` | what the executed block before it printed |
 | others (`console`, `json`, …) | shown, not run |
+
+In cells, `sh` lines are calls of a function `tightrope`, which the first cell defines, and files are written
+by Python: notebooks need neither a shell nor magics.
 
 Numbers in outputs may differ by a thousandth (by a third where the line says "about"), times and memory by
 anything, a line `…` stands for any lines, and `…` at the end of a line for its rest. Figures that a page
@@ -21,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import math
 import os
 import re
@@ -69,31 +77,136 @@ def blocks_of(page: str) -> Iterator[Block]:
         )
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A cell: text, or Python with the line of its block and the block that shows its output."""
+
+    source: str
+    line: int | None = None
+    shown: Block | None = None
+
+
+COMMANDS = '''import contextlib
+import io
+import shlex
+
+
+def tightrope(command: str, code: int = 0) -> None:
+    """Runs a command as a shell would; `code` is the exit code that it ends with."""
+    from tightrope.cli.app import run
+
+    with contextlib.redirect_stderr(io.StringIO()) as messages:
+        ended = run(shlex.split(command))
+    print(messages.getvalue() if ended else "", end="")
+    assert ended == code, f"ended with exit code {ended}: {messages.getvalue()}"
+'''
+
+
+def cells_of(page: str, name: str = "the page") -> list[Cell]:
+    """The page as cells, its text between them."""
+    blocks = list(blocks_of(page))
+    cells, at = [], 0
+    setup = [COMMANDS] if any(b.language == "sh" and b.title is None for b in blocks) else []
+    for file in dict.fromkeys(re.findall(r"\]\((data/[\w.-]+)\)", page)):
+        setup.append(f'import shutil\n\nshutil.copy("{file}", ".")  # it lies beside the page\n')
+    for number, block in enumerate(blocks):
+        begin, end = page.rindex("```", 0, block.span[0]), block.span[1] + len("```")
+        following = blocks[number + 1] if number + 1 < len(blocks) else None
+        if block.title is not None:
+            source = f'with open("{block.title}", "w", encoding="utf-8") as file:\n'
+            source += f"    file.write({_literal(block.text)})\n"
+        elif block.language == "python":
+            source = block.text
+        elif block.language == "sh":
+            source = _calls(block, f"{name}:{block.line}")
+        elif block.language == "text" and cells and cells[-1].shown is block:
+            if page[at:begin].strip():
+                cells.append(Cell(page[at:begin]))
+            at = end
+            continue
+        else:
+            continue
+        if page[at:begin].strip():
+            cells.append(Cell(page[at:begin]))
+        if setup:
+            cells += [Cell(text, 0) for text in setup]
+            setup = []
+        is_output = following is not None and (following.language, following.title) == ("text", None)
+        cells.append(Cell(source, block.line, following if is_output and block.title is None else None))
+        at = end
+    if page[at:].strip():
+        cells.append(Cell(page[at:]))
+    return cells
+
+
+def _literal(text: str) -> str:
+    """A text as a literal over several lines."""
+    return '"""' + text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') + '"""'
+
+
+def _calls(block: Block, where: str) -> str:
+    """The commands of a shell as calls of `tightrope`."""
+    lines = []
+    for line in block.text.replace("\\\n", " ").splitlines():
+        command, _, code = line.partition("# exit code ")
+        words = shlex.split(command, comments=True)
+        if not words:
+            continue
+        if words[0] != "tightrope":
+            raise PageError(f"{where}: only tightrope's commands are run, not {words[0]}")
+        text = shlex.join(words[1:])
+        quoted = f"'{text}'" if "'" not in text and "\\" not in text else f'r"""{text}"""'
+        lines.append(f"tightrope({quoted}{f', code={int(code)}' if code else ''})")
+    return "\n".join(lines) + "\n"
+
+
+def notebook(page: str) -> str:
+    """The notebook of a page: the same cells, with the outputs that the page shows."""
+    cells: list[dict[str, object]] = []
+    count = 0
+    for number, cell in enumerate(cells_of(page)):
+        lines = cell.source.strip("\n").splitlines(True)
+        about = {"id": f"cell-{number}", "metadata": {}, "source": lines}
+        if cell.line is None:
+            cells.append({"cell_type": "markdown", **about})
+            continue
+        count += 1
+        text = "" if cell.shown is None else cell.shown.text
+        stream = {"name": "stdout", "output_type": "stream", "text": text.splitlines(True)}
+        outputs = [stream] if text else []
+        cells.append({"cell_type": "code", "execution_count": count, **about, "outputs": outputs})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    content = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+TUTORIALS = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.stem != "index")
+
+
 def run_page(path: Path, folder: Path, write: bool = False) -> dict[str, object]:
     """Run a page in `folder`; the names its Python defined. `PageError` where it shows something else."""
     page = path.read_text(encoding="utf-8")
+    (folder / "data").mkdir(exist_ok=True)
     for place in {DOCS / "tutorials" / "data", path.parent / "data"}:
         for each in place.iterdir() if place.is_dir() else ():
-            if each.is_file():
+            if each.is_file() and place != folder / "data":
                 shutil.copy(each, folder)
+                shutil.copy(each, folder / "data")
     names: dict[str, object] = {"__name__": "page"}
-    printed: str | None = None
     changes: list[tuple[tuple[int, int], str]] = []
     with contextlib.chdir(folder):
-        for block in blocks_of(page):
-            where = f"{path.name}:{block.line}"
-            if block.title is not None:
-                Path(block.title).write_text(block.text, encoding="utf-8")
-            elif block.language == "python":
-                printed = _run_python(block, where, names)
-            elif block.language == "sh":
-                printed = _run_shell(block, where)
-            elif block.language == "text" and printed is not None:
-                if write:
-                    changes.append((block.span, _shortened(block.text, printed)))
-                elif not same_output(block.text, printed):
-                    raise PageError(f"{where}: the page shows\n{block.text}\nbut this came out:\n{printed}")
-                printed = None
+        for cell in cells_of(page, path.name):
+            if cell.line is None:
+                continue
+            printed, shown = _run_cell(cell, f"{path.name}:{cell.line}", names), cell.shown
+            if shown is None:
+                continue
+            if write:
+                changes.append((shown.span, _shortened(shown.text, printed)))
+            elif not same_output(shown.text, printed):
+                where = f"{path.name}:{shown.line}"
+                raise PageError(f"{where}: the page shows\n{shown.text}\nbut this came out:\n{printed}")
     for figure in re.findall(r"images/tutorials/([\w.-]+)", page):
         if not (folder / figure).is_file():
             raise PageError(f"{path.name}: shows {figure}, which its code does not save")
@@ -103,7 +216,13 @@ def run_page(path: Path, folder: Path, write: bool = False) -> dict[str, object]
         page = page[:begin] + text + page[end:]
     if write:
         path.write_text(page, encoding="utf-8")
+        write_notebooks()
     return names
+
+
+def write_notebooks() -> None:
+    for path in TUTORIALS:
+        path.with_suffix(".ipynb").write_text(notebook(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def same_output(shown: str, printed: str) -> bool:
@@ -154,33 +273,14 @@ def _shortened(shown: str, printed: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
 
-def _run_python(block: Block, where: str, names: dict[str, object]) -> str:
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(compile("\n" * block.line + block.text, where, "exec"), names)
-    return out.getvalue()
-
-
-def _run_shell(block: Block, where: str) -> str:
-    from tightrope.cli.app import run
-
+def _run_cell(cell: Cell, where: str, names: dict[str, object]) -> str:
     stored = io.BytesIO()
-    printed = io.TextIOWrapper(
-        stored, encoding="utf-8", write_through=True
-    )  # as a terminal that knows Unicode
-    for line in block.text.replace("\\\n", " ").splitlines():
-        command, _, comment = line.partition("# exit code ")
-        words = shlex.split(command, comments=True)
-        if not words:
-            continue
-        if words[0] != "tightrope":
-            raise PageError(f"{where}: only tightrope's commands are run, not {words[0]}")
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as messages:
-            code = run(words[1:])
-        if code != int(comment or 0):
-            said = messages.getvalue() + stored.getvalue().decode()
-            raise PageError(f"{where}: {line}\nended with exit code {code}:\n{said}")
-        if code:
-            printed.write(messages.getvalue())
+    screen = io.TextIOWrapper(stored, encoding="utf-8", write_through=True)  # a terminal that knows Unicode
+    with contextlib.redirect_stdout(screen):
+        try:
+            exec(compile("\n" * (cell.line or 0) + cell.source, where, "exec"), names)
+        except AssertionError as error:
+            raise PageError(f"{where}: {error}\n{stored.getvalue().decode()}") from error
     return stored.getvalue().decode()
 
 
@@ -188,8 +288,10 @@ def main(arguments: list[str]) -> None:
     write = "--write" in arguments
     os.environ.setdefault("MPLBACKEND", "Agg")
     os.environ.setdefault("COLUMNS", "100")
+    if "--notebooks" in arguments:
+        write_notebooks()
     for name in arguments:
-        if name != "--write":
+        if name not in ("--write", "--notebooks"):
             with tempfile.TemporaryDirectory() as folder:
                 run_page(Path(name).resolve(), Path(folder), write)
 

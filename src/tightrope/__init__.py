@@ -10,8 +10,8 @@
 The public names are those of `__init__.pyi`. They are loaded when they are first used, so `import tightrope`
 costs next to nothing: neither numpy nor numba is imported before a model is built.
 
-Calls that the signature of a public function or class does not allow are refused in words, here, once for all
-of them (`errors.in_words`).
+Calls that the signature of a public function, class or method does not allow are refused in words, here, once
+for all of them (`errors.in_words`).
 """
 
 from types import FunctionType
@@ -25,16 +25,16 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    from tightrope.errors import TightropeError, in_words
+    from tightrope.errors import TightropeError, in_words, word_methods
 
     value = _load(name)
     if isinstance(value, FunctionType):
         value = in_words(value)
         value.__module__ = __name__  # where pickles find it
     elif isinstance(value, type) and not issubclass(value, TightropeError):
-        start = value.__dict__.get("__init__")
-        if isinstance(start, FunctionType) and not hasattr(start, "__wrapped__"):
-            value.__init__ = in_words(start)  # type: ignore[misc]
+        word_methods(value)
+    elif callable(value) and type(value).__module__.startswith(__name__):
+        word_methods(type(value))
     if name in __all__:
         globals()[name] = value
     return value

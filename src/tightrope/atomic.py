@@ -23,10 +23,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, describe
 
 
 @contextmanager
@@ -73,6 +74,13 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def path_of(given: str | PathLike[str]) -> Path:
+    """The path that is given; an `InputError` for anything else."""
+    if not isinstance(given, str | PathLike):
+        raise InputError(f"`path` is {describe(given)}, not the name of a file or directory")
+    return Path(given)
 
 
 def check_target(path: str | Path) -> None:

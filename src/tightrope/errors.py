@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from math import inf
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 E = TypeVar("E", bound=Enum)
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def shown(text: str, besides: str = "\t") -> str:
@@ -210,6 +212,22 @@ def in_words(function: F) -> F:
     return cast(F, call)
 
 
+def word_methods(owner: T) -> T:
+    """The class, with the same for its public methods, for those of its bases here, and for making one."""
+    for each in cast(type, owner).__mro__:
+        if not each.__module__.startswith("tightrope"):
+            continue
+        for name, method in list(each.__dict__.items()):
+            if name.startswith("_") and name not in ("__init__", "__call__"):
+                continue
+            kind = type(method) if isinstance(method, classmethod | staticmethod) else None
+            function = method if kind is None else method.__func__
+            if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+                worded = in_words(function)
+                setattr(each, name, worded if kind is None else kind(worded))
+    return owner
+
+
 def _wrong_call(
     function: Callable[..., Any], given: Sequence[object], words: Mapping[str, object]
 ) -> InputError:
@@ -218,10 +236,14 @@ def _wrong_call(
     listed = [
         each
         for each in inspect.signature(function).parameters.values()
-        if each.name != "self" and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
     ]
-    called = function.__qualname__.removesuffix(".__init__")
-    given = given[1:] if called != function.__qualname__ else given
+    called = function.__qualname__
+    if listed and listed[0].name in ("self", "cls"):
+        owner = given[0] if isinstance(given[0], type) else type(given[0])
+        called = f"{owner.__name__}.{function.__name__}"
+        listed, given = listed[1:], given[1:]
+    called = called.removesuffix(".__init__").removesuffix(".__call__")
     places = [each.name for each in listed if each.kind is not each.KEYWORD_ONLY]
     names = [each.name for each in listed]
     needed = [each.name for each in listed if each.default is each.empty]
@@ -234,9 +256,9 @@ def _wrong_call(
         head = f"{called}({', '.join(places)}"
         further = [name for name in names if name not in places]
         hint = f"name what comes after: {further[0]}=…" if further else None
-        return WrongCall(
-            f"{head}) takes {len(places)} arguments by their places, not {len(given)}", hint=hint
-        )
+        count = "one argument" if len(places) == 1 else f"{len(places) or 'no'} arguments"
+        by = "its place" if len(places) == 1 else "their places"
+        return WrongCall(f"{head}) takes {count} by {by}, not {len(given)}", hint=hint)
     missing = [f"`{name}`" for name in needed if name not in places[: len(given)] and name not in words]
     return WrongCall(f"{called} needs {' and '.join(missing)}", hint=f"call {called}({', '.join(needed)}, …)")
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from msgspec import UnsetType
 
+from tightrope.atomic import path_of
 from tightrope.errors import InputError, Location, ReadingWarning, TightropeError
-from tightrope.io.output import path_of
 from tightrope.io.results import (
     Interval,
     LedgerFacts,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from tightrope.atomic import path_of
 from tightrope.benchmarks.suite import parse_bench
-from tightrope.io.output import path_of
 from tightrope.report.curves import Panel, RunCurve, Series, curves, draw_curves, save
 from tightrope.report.statement import quantity_of
 from tightrope.report.style import PAPER, WIDTH

@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any, Unpack
 
 from tightrope import __version__
+from tightrope.atomic import path_of
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.composed import composed_of, is_composed
@@ -25,7 +26,7 @@ from tightrope.certify.rates import learned_rate_certificate, rate_certificate, 
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
-from tightrope.io.output import CERTIFICATE, OutputFile, claim_file, path_of
+from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
 from tightrope.io.results import Interval
 from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.differences import Comparison

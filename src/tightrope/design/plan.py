@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import UNSET
 
-from tightrope.atomic import atomic_write
+from tightrope.atomic import atomic_write, path_of
 from tightrope.data.collection import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain, to_text
-from tightrope.io.output import OutputDirectory, claim, path_of
+from tightrope.io.output import OutputDirectory, claim
 from tightrope.io.plans import (
     AS_SO_FAR,
     DESIGNED,

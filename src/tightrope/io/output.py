@@ -80,13 +80,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from pathlib import Path
 
 import msgspec
 
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
-from tightrope.errors import InputError, Location, describe
+from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text, to_plain
 from tightrope.model.policy_file import POLICY_FORMATS
 from tightrope.numerics.machine import lock, open_folder
@@ -635,13 +634,6 @@ def has_mark(path: Path, kind: FileKind) -> bool:
 
 
 OTHERWISE = "name another file, or replace it with `overwrite=True`"
-
-
-def path_of(given: str | PathLike[str]) -> Path:
-    """The path that is given; an `InputError` for anything else."""
-    if not isinstance(given, str | PathLike):
-        raise InputError(f"`path` is {describe(given)}, not the name of a file or directory")
-    return Path(given)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from tightrope.atomic import path_of
 from tightrope.errors import InputError
-from tightrope.io.output import FileKind, OutputFile, claim_file, path_of
+from tightrope.io.output import FileKind, OutputFile, claim_file
 from tightrope.numerics.text import plain_suffix
 
 if TYPE_CHECKING:

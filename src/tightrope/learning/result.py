@@ -23,11 +23,11 @@ import numpy as np
 from msgspec import UNSET
 
 from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.atomic import path_of
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
-from tightrope.io.output import path_of
 from tightrope.io.results import (
     REMEDY,
     Binding,

@@ -40,7 +40,7 @@ from typing import IO, Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.atomic import atomic_write
+from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, describe
 from tightrope.model.authored import ask, is_table, table_columns
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
@@ -422,8 +422,8 @@ class Policy(Record):
         Where the name ends in .dot a finite-memory policy is written as a graph. `certified` is what the
         policy attains, as the file says it.
         """
-        with atomic_write(Path(path)) as file:
-            if Path(path).suffix == ".dot" and self.memory is not None:
+        with atomic_write(target := path_of(path)) as file:
+            if target.suffix == ".dot" and self.memory is not None:
                 file.write(self.to_dot())
             else:
                 self.write(file, model_hash, certified)

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.atomic import atomic_write
+from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, Location, check_type, describe
 from tightrope.model.authored import ask
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -318,7 +318,7 @@ class Controller(Record):
         head: dict[str, Any] = {"format": OBSERVER_FORMAT, "version": VERSION, "model": self.pomdp.hash()}
         if certified is not None:
             head["certified"] = dict(certified)
-        with atomic_write(Path(path)) as file:
+        with atomic_write(path_of(path)) as file:
             inner = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in listed)
             top = json.dumps(head, ensure_ascii=False)[:-1]
             file.write(f'{top},\n "controller": [\n  {inner}\n ]}}\n')

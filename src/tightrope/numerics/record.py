@@ -23,6 +23,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+import tightrope
+from tightrope.errors import word_methods
+
 MOST_LINES = 10
 WIDTH = 100
 """Of a line of text; what is longer ends in an ellipsis."""
@@ -72,7 +75,15 @@ def _freeze(value: Any) -> Any:
 
 
 class Record:
-    """Give it to `@dataclass(frozen=True, eq=False, repr=False)` classes."""
+    """Give it to `@dataclass(frozen=True, eq=False, repr=False)` classes.
+
+    Wrong calls of the methods of public ones are refused in words, wherever a user got the record from.
+    """
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if cls.__name__ in vars(tightrope)["__all__"]:
+            word_methods(cls)
 
     def __getstate__(self) -> dict[str, Any]:
         record: Any = self

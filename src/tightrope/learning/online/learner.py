@@ -43,7 +43,7 @@ from tightrope.data.columns import StateForm, state_form
 from tightrope.data.counts import Counts
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import StepReader
-from tightrope.errors import CannotCertify, InputError
+from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
 from tightrope.learning import products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
@@ -88,6 +88,7 @@ ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
 
 
+@word_methods
 class OnlineLearner:
     """Learns a model's parameters from episodes as they come.
 

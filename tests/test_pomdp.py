@@ -17,6 +17,7 @@ from tightrope.beliefs.graph import BeliefGraph
 from tightrope.beliefs.question import question_of
 from tightrope.beliefs.solve import solve_partial
 from tightrope.cli.app import run
+from tightrope.monitoring.promise import Promise, PromiseWatch
 
 MAZE = """
 pomdp
@@ -361,8 +362,8 @@ label "through" = step=3 & seen=1;
 """
 
 
-def test_controllers_are_simulated_and_their_models_watched(tmp_path, capsys):
-    """`info`, `sample` with a controller, `learn` from that, `watch` with the right and a wrong domain."""
+def test_controllers_are_simulated_and_their_models_watched(tmp_path, capsys, empty_pictures):
+    """`sample` with a controller, `learn` from that, `report`, `watch` with the right and a wrong domain."""
     path, out, log = tmp_path / "camera.prism", tmp_path / "c.json", tmp_path / "log.csv"
     path.write_text(CAMERA)
     assert run(["info", str(path), "--param", "err=0.01:0.4", "--json"]) == 0
@@ -374,19 +375,117 @@ def test_controllers_are_simulated_and_their_models_watched(tmp_path, capsys):
     simulated = ["sample", str(path), *about, *box, "--at", "err=0.1", "--policy", str(out), "--seed", "3"]
     assert run([*simulated, "--episodes", "2000", "--raw", "-o", str(log)]) == 0
     capsys.readouterr()
-    assert run(["learn", str(path), *about, *box, "--data", str(log), "--policy", str(out), "--json"]) == 0
+    result = tmp_path / "result"
+    given = ["--policy", str(out), "-o", str(result), "--json"]
+    assert run(["learn", str(path), *about, *box, "--data", str(log), *given]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert 0.85 < answer["guarantee"] < 0.9
+    assert answer["robust_optimum"] == answer["true_optimum"] == answer["optimistic"]  # none was looked for
+    assert run(["report", str(result), "-o", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "<td>(step=2,seen=1)</td><td>left</td>" in page and "no controller guarantees better" in page
     assert run(["watch", str(path), *box, "--data", str(log), "--json"]) == 0
     capsys.readouterr()
     assert run(["watch", str(path), "--param", "err=0.15:0.4", "--data", str(log), "--json"]) == 1
     capsys.readouterr()
-    assert run(["watch", str(path), *box, "--data", str(log), "--result", str(tmp_path)]) == 2
-    assert "promised is not watched" in capsys.readouterr().err
+    watched = ["watch", str(path), *box, "--result", str(result), "--json", "--data"]
+    assert run([*watched, str(log)]) == 0
+    returns = json.loads(capsys.readouterr().out)["returns"]
+    assert returns["episodes"] == 2000 and returns["left_policy"] == 0 and 0.88 < returns["mean"] < 0.92
+    assert returns["promised"] == answer["guarantee"] and not returns["alarm"]
+    simulated[simulated.index("err=0.1")] = "err=0.3"
+    worse = str(tmp_path / "worse.csv")
+    assert run([*simulated, "--episodes", "2000", "--raw", "-o", worse]) == 0
+    capsys.readouterr()
+    assert run([*watched, worse]) == 1
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert answer["returns"]["alarm"] and answer["first_alarm"] <= 6000 and answer["returns"]["mean"] < 0.75
+    other = tmp_path / "other.json"
+    swapped = out.read_text().replace('"left"', '"#"').replace('"right"', '"left"').replace("#", "right")
+    other.write_text(swapped)
+    assert run([*watched, str(log), "--policy", str(other)]) == 2
+    assert "promises nothing about this controller" in capsys.readouterr().err
     model = tr.load(path, params={"err": ("0.01", "0.4")})
     assert model.problem('Pmax=? [ F "through" ]').model is model
     (written,) = model.save(tmp_path / "camera.drn")
     assert tr.load(written).names == model.names
+
+
+def test_promises_of_controllers_with_a_memory_are_watched():
+    """Right, then left is the promise. An episode that goes left at once, or right twice, has left it."""
+    rows = [
+        (0, "l", {0: 1}),
+        (0, "r", {0: "1/2", 1: "1/2"}),
+        (1, "l", {2: 1}),
+        (1, "r", {0: 1}),
+        (2, "", {2: 1}),
+    ]
+    model = tr.build_from_rows(rows, labels={"won": [2]})
+    pomdp = tr.POMDP(model, [0, 0, 1], ("dark", "won"))
+    controller = tr.Controller(pomdp, [[1, 0], [0, 0]], [[1, 0], [0, 0]])
+    objective = tr.Problem(pomdp, 'Pmax=? [ F<=2 "won" ]').objective
+    promise = Promise(objective, controller.policy, 0.5, True)
+    watch = PromiseWatch(model.structure, promise, 0.01)
+    l0, r00, r01, l12, r10 = range(5)
+    won, lost = [r01, l12], [r00, l0]
+    for episode in (won, lost, won, [l0, r01], [r00, r00], [r01, r10], won):
+        watch.observe(np.array(episode), np.arange(len(episode)) == 0, 1)
+    assert (watch.returns.episodes, watch.left, watch.cut) == (7, 3, 0)
+    assert watch.mean == pytest.approx(6 / 7)  # what does not show counts as won
+    begun = PromiseWatch(model.structure, promise, 0.01)
+    begun.observe(np.array([r01]), np.array([True]), 1)
+    again = PromiseWatch(model.structure, promise, 0.01)
+    again.restore(begun.state())
+    again.observe(np.array([l12]), np.array([False]), 2)
+    assert again.returns.episodes == 1 and again.mean == 1.0 and again.left == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        # What is observed does not tell apart states whose choices differ.
+        (
+            "step, seen endo",
+            "seen endo",
+            "(door=0,seen=0,step=0) and (door=1,seen=0,step=1) look alike, (seen=0),",
+        ),
+        # An action is not there in all states that look so.
+        (
+            "[left] step=2",
+            "[left] step=2 & door=1",
+            "(step=2,seen=2), but offer other actions: 'left', 'right' and",
+        ),
+        ('"through" = step', '"through" = stair', "camera.prism:13:"),
+    ],
+)
+def test_what_cannot_be_observed_is_refused_with_names_and_place(tmp_path, capsys, old, new, words):
+    path = tmp_path / "camera.prism"
+    path.write_text(CAMERA.replace(old, new))
+    assert run(["check", str(path), "--prop", 'Pmax=? [ F "through" ]', "--at", "err=0.1"]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "camera.prism" in message and words in message, message
+
+
+def test_a_controller_for_other_observations_is_refused_with_names_and_place(tmp_path, capsys):
+    for name, text in (("camera", CAMERA), ("named", CAMERA.replace("step, seen endo", "step, door endo"))):
+        (tmp_path / f"{name}.prism").write_text(text)
+    camera, other = str(tmp_path / "camera.prism"), str(tmp_path / "named.prism")
+    about = ["--prop", 'Pmax=? [ F "through" ]', "--at", "err=0.1"]
+    out = str(tmp_path / "c.json")
+    assert run(["check", other, *about, "--policy-out", out]) == 0
+    capsys.readouterr()
+    assert run(["check", camera, *about, "--policy", out]) == 2
+    message = capsys.readouterr().err
+    assert "c.json" in message and "row 1: there is no observation '(step=0,door=0)'" in message
+    one, two = (tr.load(file, params={"err": ("0.01", "0.4")}) for file in (camera, other))
+    rule = tr.Controller.memoryless(two, [0] * two.observations)
+    with pytest.raises(tr.InputError, match=r"\(step=0,door=0\) is one of the controller alone"):
+        tr.solve(one, 'Pmax=? [ F "through" ]', policy=rule)
+    (tmp_path / "named.prism").write_text(CAMERA.replace("[right]", "[straight]"))
+    three = tr.load(other, params={"err": ("0.01", "0.4")})
+    rule = tr.Controller.memoryless(three, [0] * three.observations)
+    with pytest.raises(tr.InputError, match=r"on seeing \(step=2,seen=1\) it has left, straight"):
+        tr.solve(one, 'Pmax=? [ F "through" ]', policy=rule)
 
 
 def test_wrong_controllers_are_refused(tmp_path):

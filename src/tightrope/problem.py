@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 from tightrope.errors import InputError, ReadingWarning, describe
@@ -63,6 +64,14 @@ class Lift(Protocol):
     def free_state(self) -> int | None:
         """Where what any policy can reach is read off, if not at the initial state: there the model leaves
         all choices open, and shows the state."""
+
+    @property
+    def optima(self) -> Mapping[tuple[Fraction, ...], float]:
+        """What no controller exceeds at single points of the parameters, where controllers were looked for
+        there; `cut` where a clock has ended that."""
+
+    @property
+    def cut(self) -> bool: ...
 
     def to_product(self, counts: Any) -> Any: ...
 

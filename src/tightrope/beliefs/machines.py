@@ -259,6 +259,10 @@ class Machines:
     """The nodes of every look that are worth trying."""
     tables: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)
     behind: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    steps: dict[tuple[int, int], tuple[FloatArray, list[tuple[int, int, int, float]]]] = field(
+        default_factory=dict
+    )
+    """What an action does on a look: gains, and (row, look behind, place there, probability)."""
 
     @staticmethod
     def of(rows: Rows) -> Machines:
@@ -304,14 +308,18 @@ class Machines:
 
     def back_up(self, look: int, action: int, following: dict[int, int]) -> int:
         """A new node that goes on with old ones."""
-        chosen = self.rows.start[self.members[look]] + action
-        value = self.rows.gain[chosen].copy()
-        matrix = self.rows.matrix
-        for at, row in enumerate(chosen.tolist()):
-            for t in range(int(matrix.indptr[row]), int(matrix.indptr[row + 1])):
-                state = int(matrix.indices[t])
-                seen = int(self.rows.look[state])
-                value[at] += matrix.data[t] * self.value[following.get(seen, seen)][self.place[state]]
+        key = (look, action)
+        if key not in self.steps:
+            chosen = self.rows.start[self.members[look]] + action
+            part = self.rows.matrix[chosen].tocoo()
+            seen = self.rows.look[part.col].tolist()
+            places = self.place[part.col].tolist()
+            listed = list(zip(part.row.tolist(), seen, places, part.data.tolist(), strict=True))
+            self.steps[key] = self.rows.gain[chosen], listed
+        gain, listed = self.steps[key]
+        value = gain.copy()
+        for at, seen, place, chance in listed:
+            value[at] += chance * self.value[following.get(seen, seen)][place]
         return self._add(action, look, following, value)
 
     def looks_behind(self, look: int, action: int) -> list[int]:

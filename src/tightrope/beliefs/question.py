@@ -84,12 +84,15 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
     """The question in integers, at a point where the model has parameters. Refused where a play is not
     decided by what is summed up here."""
     model = pomdp.model
-    if isinstance(model, IntervalMDP) or (
-        isinstance(model, ParametricMDP) and len(model.parameters.names) != len(point)
-    ):
+    if isinstance(model, MDP):
+        free = 0
+    else:
+        free = model.transitions if isinstance(model, IntervalMDP) else len(model.parameters.names)
+    if free != len(point):
         raise InputError(
-            "controllers are synthesised for models without intervals and parameters",
-            hint="evaluate one, `policy`; or give parameters values where the model is loaded, as constants",
+            "beliefs are computed in models without intervals and parameters",
+            hint="evaluate a controller, `policy`; or give parameters values where the model is loaded, as "
+            "constants",
         )
     kind = objective.kind
     if objective.terminal is not None:
@@ -110,8 +113,7 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
         )
     hopeless = np.zeros(states, np.bool_)
     if kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
-        known = model.instantiate(point) if isinstance(model, ParametricMDP) else model
-        hopeless = _hopeless(known, target, allowed)
+        hopeless = _hopeless(model_at(model, point), target, allowed)
     keep = Fraction(1) if objective.discount is None else Fraction(objective.discount)
 
     def outcome(state: int, step: int) -> bool | None:
@@ -171,8 +173,21 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
     )
 
 
-def _chances(model: ParametricMDP | MDP, point: Sequence[Fraction]) -> list[Fraction]:
+def is_interval(pomdp: POMDP) -> bool:
+    return isinstance(pomdp.model, IntervalMDP)
+
+
+def model_at(model: ParametricMDP | IntervalMDP | MDP, point: Sequence[Fraction]) -> MDP:
+    """The model with doubles: at parameters, or with a probability per transition where it has intervals."""
+    if isinstance(model, IntervalMDP):
+        return MDP(model.structure, np.array([float(value) for value in point]))
+    return model.instantiate(point) if isinstance(model, ParametricMDP) else model
+
+
+def _chances(model: ParametricMDP | IntervalMDP | MDP, point: Sequence[Fraction]) -> list[Fraction]:
     """The probability of every transition. Rows of doubles are divided by their sums."""
+    if isinstance(model, IntervalMDP):
+        return list(point)
     if isinstance(model, ParametricMDP):
         exact = model.expressions.exact_values(point).to_fractions()
         return [exact[e] for e in model.expression.tolist()]

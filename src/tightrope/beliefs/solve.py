@@ -23,7 +23,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from tightrope.beliefs.graph import BEFORE, EXPANDED, SUCCESS, BeliefGraph
+from tightrope.beliefs.graph import BEFORE, EXPANDED, SUCCESS, BeliefGraph, Move
 from tightrope.beliefs.machines import (
     FAR,
     LEAK,
@@ -35,14 +35,12 @@ from tightrope.beliefs.machines import (
     improve,
     improve_backwards,
 )
-from tightrope.beliefs.question import Question, question_of
+from tightrope.beliefs.question import Question, is_interval, model_at, question_of
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
-from tightrope.model.graph.support import Support
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, Controller
-from tightrope.model.product import lift_model, lift_objective, product_with_memory
+from tightrope.model.product import chain_of, lift_model, lift_objective
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
@@ -56,6 +54,7 @@ WORK = 500_000
 STARTS = 4
 """So many controllers of each kind are improved, each from a random one."""
 
+LATE = "the time limit was reached; the bounds are verified but wider"
 USUAL = 1e-4
 FIRST_BATCH = 32
 GROWTH = 0.5
@@ -137,12 +136,10 @@ def evaluate(
     point: Sequence[Fraction] = (),
     precision: float = 1e-9,
 ) -> Solution:
-    """Verified bounds on the value of a controller in a model without parameters."""
-    model = pomdp.model.instantiate(point) if isinstance(pomdp.model, ParametricMDP) else pomdp.model
-    product, policy = product_with_memory(model, controller.policy, Support.of(model))
-    lifted = lift_model(model, product)
-    asked = lift_objective(objective, product)
-    return solve(lifted, asked, policy=policy.choices, precision=precision)
+    """Verified bounds on the value of a controller: at a point, or over the bounds of an interval model."""
+    model: Any = model_at(pomdp.model, point) if point or not is_interval(pomdp) else pomdp.model
+    chain = chain_of(model.structure, controller.policy)
+    return solve(lift_model(model, chain), lift_objective(objective, chain), precision=precision)
 
 
 def closeness(precision: float) -> float:
@@ -258,9 +255,10 @@ class Search:
         """Controllers without memory and with a few nodes, the best of each kind, whatever the clock says."""
         plain = self.rows.without_steps()
         kinds = [plain]
-        if 2 * self.rows.states <= LARGE:
+        large = LARGE // 10 if self._shows_time else LARGE
+        if 2 * self.rows.states <= large:
             kinds += [plain.in_nodes(2), plain.in_phases(2)]
-        if 4 * self.rows.states <= LARGE:
+        if 4 * self.rows.states <= large:
             kinds.append(plain.in_phases(4))
         improved = []
         for rows in kinds:
@@ -289,6 +287,11 @@ class Search:
         point[0, self.machines.place[self.question.first]] = 1.0
         at, node = self.machines.best(look, point)
         self._note(float(at[0]), int(node[0]))
+
+    @property
+    def _shows_time(self) -> bool:
+        """Whether no look comes again by the model's own observations: nodes add little to these."""
+        return self._rank is not None and self.question.last_step == 0
 
     def _small(self, rows: Rows, policy: IndexArray) -> Controller:
         """The controller of few nodes, of the model; it does not know the number of steps."""
@@ -352,7 +355,7 @@ class Search:
             if _close(min(far, self.attained), max(far, self.attained), self.precision * 0.5, self.relative):
                 return "certified"
             if self.work.is_late:
-                return "the time limit was reached; the bounds are verified but wider"
+                return LATE
             if self.work.is_over:
                 return "the limit of work was reached; the bounds are verified but wider"
             if self.expanded >= self.most:
@@ -395,7 +398,8 @@ class Search:
             if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1 and score[n] > 0
         ]
         order = sorted(open_, key=lambda n: -score[n])
-        for n in order[: max(FIRST_BATCH, int(GROWTH * self.expanded), len(best) // 16)]:
+        part = len(best) // (4 if self._shows_time else 16)
+        for n in order[: max(FIRST_BATCH, int(GROWTH * self.expanded), part)]:
             graph.expand(n)
             self.expanded += 1
             if self.expanded % 64 == 0 and self.work.is_late:
@@ -409,7 +413,7 @@ class Search:
         for look, numbers in enumerate(graph.by_look):
             points = [n for n in numbers if graph.kind[n] == EXPANDED and len(graph.belief[n][1]) > 1]
             open_ = [n for n in numbers if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1]
-            if not points or not open_ or self.work.is_late:
+            if not points or not open_:
                 continue
             mass, place = self.masses(look), {n: k for k, n in enumerate(numbers)}
             known = corner[self.machines.members[look]]
@@ -455,45 +459,50 @@ class Search:
 
     def _attain(self, best: FloatArray, node: OffsetArray) -> FloatArray:
         """Better nodes; what the best one is worth in every belief."""
-        if self._rank is None:
-            self._close_loops(best, node)
-        else:
-            self._sweep(best)
+        if self._rank is not None:
+            return self._sweep(best)
+        self._close_loops(best, node)
         return self._pessimistic()[0]
 
-    def _sweep(self, best: FloatArray) -> None:
+    def _sweep(self, best: FloatArray) -> FloatArray:
         """Where no look comes again: a node for every expanded belief, from the end of the play on, that
-        acts as is best given the nodes behind; and for known states that the outer model's policies visit."""
+        acts as is best given the nodes behind; and for known states that the outer model's policies visit.
+        What the best node is worth in every belief."""
         graph, machines, rank = self.graph, self.machines, self._rank
         assert rank is not None
         outer = self._outer
         gap = self.sign * (outer.value - best[: len(outer.value)])
         open_ = (outer.visits(self.sign) > 0) & (gap > 1e-9 * np.maximum(1.0, np.abs(outer.value)))
-        acts = [
-            n
-            for n in range(len(graph))
-            if graph.kind[n] == EXPANDED or (n < len(open_) and open_[n] and len(graph.belief[n][1]) == 1)
-        ]
-        acts.sort(key=lambda n: -rank[graph.belief[n][0]])
-        for n in acts:
-            look = graph.belief[n][0]
-            top = -math.inf
-            made: tuple[int, dict[int, int]] = (0, {})
-            for k, move in enumerate(graph.moves[n]):
-                worth = float(move.reward) if self.question.earns else move.success / move.total
-                links = {}
-                for behind, weight in zip(move.successor, move.weight, strict=True):
-                    seen = graph.belief[behind][0]
-                    value, node = machines.best(seen, self.mass(behind)[None])
-                    links[seen] = int(node[0])
-                    worth += weight / move.total * float(value[0])
-                if self.sign * worth > top:
-                    top, made = self.sign * worth, (k, links)
-            old, _ = machines.best(look, self.mass(n)[None])
-            if top > self.sign * float(old[0]) + 1e-9 * max(1.0, abs(top)):
-                new = machines.back_up(look, *made)
-                if n == 0:
-                    self._note(float(machines.value[new][machines.place[self.question.first]]), new)
+        value, node = np.zeros(len(graph)), np.zeros(len(graph), np.int64)
+        for look in sorted(range(len(rank)), key=lambda look: -rank[look]):
+            numbers = graph.by_look[look]
+            if not numbers:
+                continue
+            mass, count = self.masses(look), len(machines.by_look[look])
+            value[numbers], node[numbers] = machines.best(look, mass)
+            for n in numbers:
+                known = n < len(open_) and open_[n] and len(graph.belief[n][1]) == 1
+                if graph.kind[n] != EXPANDED and not known:
+                    continue
+                worths = [self._worth(move, value) for move in graph.moves[n]]
+                k = worths.index(max(worths))
+                if worths[k] > self.sign * value[n] + 1e-9 * max(1.0, abs(worths[k])):
+                    behind = graph.moves[n][k].successor
+                    links = {graph.belief[b][0]: int(node[b]) for b in behind}
+                    new = machines.back_up(look, k, links)
+                    if n == 0:
+                        self._note(float(machines.value[new][machines.place[self.question.first]]), new)
+            if len(machines.by_look[look]) > count:
+                value[numbers], node[numbers] = machines.best(look, mass)
+                if len(machines.by_look[look]) > MOST_NODES:
+                    machines.keep(look, set(node[numbers].tolist()))
+        return value
+
+    def _worth(self, move: Move, value: FloatArray) -> float:
+        """What an action is worth where beliefs behind it have these values; more is better."""
+        worth = float(move.reward) if self.question.earns else move.success / move.total
+        weights = zip(move.successor, move.weight, strict=True)
+        return float(self.sign * (worth + sum(weight * value[b] for b, weight in weights) / move.total))
 
     def _close_loops(self, best: FloatArray, node: OffsetArray) -> None:
         """Solve what is expanded, with the best known controller elsewhere; the policy becomes nodes."""

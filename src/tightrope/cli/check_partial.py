@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
 
+from tightrope.beliefs.robust import RobustController
+from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
 from tightrope.cli.options import refuse_options
-from tightrope.cli.output import leave, phase_progress
+from tightrope.cli.output import leave, phase_progress, warn
 from tightrope.errors import InputError
+from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, controller_of
+from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.query import Query
+from tightrope.problem import Problem
 from tightrope.solver.solution import OPEN
-from tightrope.verdict import Worth
+from tightrope.verdict import Word, Worth
 
 if TYPE_CHECKING:
     from tightrope.cli.check import CheckRequest
     from tightrope.io.output import OutputFile
 
-NOT_PARTIAL = "sets misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
+NOT_PARTIAL = "misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
 """Options that do not go with partially observable models."""
 
 WORK = 100_000
@@ -38,7 +45,7 @@ def check_partial(
     certificate: OutputFile | None,
 ) -> None:
     """Solve, print, write the controller and what proves its value."""
-    from tightrope.beliefs.solve import closeness, solve_partial, value_of
+    from tightrope.learning.solve import solve as solve_any
 
     pomdp: POMDP = loaded.model
     refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
@@ -50,66 +57,106 @@ def check_partial(
             hint="leave --policy out; of a given controller `learn` writes certificates",
         )
     point: Sequence[Any] = ()
+    robust = isinstance(pomdp.model, IntervalMDP)
     if isinstance(pomdp.model, ParametricMDP):
         names = pomdp.model.parameters.names
-        point = _point(request.at, pomdp) if names or request.at else ()
-    elif request.at is not None:
-        raise InputError("--at goes with parametric models, this one has no parameters")
+        robust = request.sets is not None and bool(names)
+        if request.sets is not None and (not robust or request.at or request.sets.value != "coupled"):
+            raise InputError(
+                "controllers are bounded over a whole domain by --sets coupled, where there are parameters "
+                "and there is no --at",
+                hint="leave --sets or --at out",
+            )
+        point = _point(request.at, pomdp) if (names or request.at) and not robust else ()
+    elif request.at is not None or request.sets is not None:
+        raise InputError("--at and --sets go with parametric models, this one has no parameters")
+    if robust and certificate is not None:
+        raise InputError(
+            "--certificate goes with the best controller of a known model, and this one is not known exactly",
+            hint="give parameters values with --at; of learned parameters `learn` writes certificates",
+        )
     given = None if request.policy is None else controller_of(pomdp, request.policy)
-    limits = {"work": WORK} if request.time_limit is None else {"seconds": request.time_limit}
+    close = closeness(request.precision)
     answers = []
     for query in queries:
-        objective = query.objective
+        if query.is_plain and query.reading is not None:
+            warn(query.reading.warning)
+        begin = time.perf_counter()
         with phase_progress() as progress:
             progress("solve")
-            if given is None:
+            if robust:
+                seconds = math.inf if request.time_limit is None else request.time_limit
+                asked, own = Problem(pomdp, query), cast(Any, given)
+                solved: Any = solve_any(asked, policy=own, precision=request.precision, seconds=seconds)
+            elif given is None:
+                limits = {"work": WORK} if request.time_limit is None else {"seconds": request.time_limit}
+                relative = not request.absolute
                 solved = solve_partial(
-                    pomdp,
-                    objective,
-                    point=point,
-                    precision=closeness(request.precision),
-                    relative=not request.absolute,
-                    **limits,
+                    pomdp, query.objective, point=point, precision=close, relative=relative, **limits
                 )
             else:
-                solved = value_of(pomdp, objective, given, request.precision, point)
-        truth = query.answer(solved.lower, solved.upper) if query.is_threshold else None
-        answered = solved.is_certified if truth is None else truth != OPEN
-        verdict = Worth.of(limit=None if answered else f"{query.text}: {solved.status}")
-        whose = (
-            "the given controller" if given is not None else "every controller that sees observations only"
+                solved = value_of(pomdp, query.objective, given, request.precision, point)
+        lower, upper = (
+            solved.bounds if isinstance(solved, PartialSolution | RobustController) else solved.interval
         )
-        notes = [f"the bounds are about {whose}"]
-        if given is None:
-            found = (
-                f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
-            )
-            notes.append(f"looked for: bounds within {closeness(request.precision):g} of each other")
-            notes.append(f"gap {solved.upper - solved.lower:.3g}, {found}")
+        truth = query.answer(lower, upper) if query.is_threshold else None
+        answered = _ended(solved) is None if truth is None else truth != OPEN
+        verdict = Worth.of(limit=None if answered else f"{query.text}: {_ended(solved) or 'left open'}")
         record = PropertyAnswer(
             verdict=verdict.word,
             why=verdict.why,
             assumptions=[],
             question=query.text,
             name=query.name or UNSET,
-            lower=solved.lower,
-            upper=solved.upper,
+            lower=lower,
+            upper=upper,
             status="certified" if answered else "limit",
             answer=truth or UNSET,
-            notes=notes,
+            notes=_notes(solved, given is not None, close),
         )
-        answers.append(Answered(query, cast(Any, solved), solved.seconds, record))
+        answers.append(Answered(query, solved, time.perf_counter() - begin, record))
     verdict = Worth.worst([answer.verdict for answer in answers])
     report_answers(loaded, answers, verdict, request.json)
     sys.stdout.flush()
     if target is not None:
         result: Any = answers[0].result
         target.check()
-        low, high = result.attained
+        low, high = result.attained if isinstance(result, PartialSolution) else result.interval
         result.controller.save(target.path, {"property": queries[0].text, "lower": low, "upper": high})
     if certificate is not None:
         _certify(certificate, answers[0].result, queries[0].text)
     leave(verdict)
+
+
+def _ended(solved: Any) -> str | None:
+    """Why bounds are wider than was asked; None where they are not, or where no closeness was asked for."""
+    if isinstance(solved, RobustController):
+        return LATE if solved.cut else None
+    if isinstance(solved, PartialSolution):
+        return None if solved.is_certified else solved.status
+    return None if solved.verdict.word is Word.PROVED else str(solved.status)
+
+
+def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
+    """What the bounds are about."""
+    if isinstance(solved, RobustController):
+        better = "above" if solved.objective.maximises else "below"
+        return [
+            f"the controller, of {solved.controller.nodes:,} nodes, guarantees {solved.guarantee:.6g}: its "
+            f"value lies in {interval_text(*solved.interval)}, whatever the true model is",
+            f"robust optimum: no controller guarantees anything {better} {solved.robust_optimum:.6g}, the "
+            f"best at {len(solved.points)} single points",
+            f"true optimum: no controller has a value {better} {solved.true_optimum:.6g} in the true model, "
+            "whatever it is",
+        ]
+    if is_given:
+        return ["the bounds are about the given controller"]
+    found = f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
+    return [
+        "the bounds are about every controller that sees observations only",
+        f"looked for: bounds within {close:g} of each other",
+        f"gap {solved.upper - solved.lower:.3g}, {found}",
+    ]
 
 
 def _certify(target: OutputFile, solved: Any, text: str) -> None:

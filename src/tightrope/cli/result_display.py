@@ -46,7 +46,12 @@ def print_result(
     facts += list_certified_facts(result, certified or {})
     if true_value is not None:
         facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
-    facts.append(("optimistic", f"{_optimistic(result)}: no policy does better"))
+    if result.robust_optimum is None:
+        facts.append(("optimistic", f"{_optimistic(result)}: no policy does better"))
+    else:
+        robust = bound_text(result.robust_optimum, not result.objective.maximises, SHOWN_DIGITS)
+        facts.append(("robust optimum", f"{robust}: over the region no controller guarantees more"))
+        facts.append(("true optimum", f"{_optimistic(result)}: at the true parameters none does better"))
     facts += _how(result)
     facts += [("seconds", _seconds(result)), ("memory", memory_text())]
     if files is not None:

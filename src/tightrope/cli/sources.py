@@ -324,7 +324,7 @@ class PropertyTexts:
                 terminal_reward = loaded.benchmark.terminal_reward
         options = PropertyOptions(
             constants=constants,
-            is_interval=isinstance(model, IntervalMDP),
+            is_interval=isinstance(model.model if isinstance(model, POMDP) else model, IntervalMDP),
             is_timed=isinstance(model, ParametricCTMC)
             or (loaded.automaton is not None and any(speaks_of_time(file) for file in files)),
             discount=discount,

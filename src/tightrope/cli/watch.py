@@ -26,7 +26,7 @@ from tightrope.verdict import Assumed, Kept, Word, Worth
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
     from tightrope.data.event_stream import LogEvents
-    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.model.pomdp import POMDP
     from tightrope.monitoring.following import Following
     from tightrope.monitoring.monitor import Monitor
     from tightrope.monitoring.promise import Promise, PromiseWatch
@@ -186,20 +186,16 @@ def watch(request: WatchRequest) -> None:
     places, options = log_request.places, log_request.options
     options.check()
     loaded = load_model(request.model, request.const, request.param, request.domain, observed=True)
-    if isinstance(loaded.model, POMDP):
-        if request.result is not None:
-            raise InputError(
-                "what a controller that sees observations has promised is not watched, only the model behind",
-                hint="leave --result out",
-            )
-        loaded = replace(loaded, model=loaded.model.model)
+    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
+    if pomdp is not None:
+        loaded = replace(loaded, model=pomdp.model)
     model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(
             "watch needs a model with parameters",
             hint="declare what is not known as an undefined constant: const double p;",
         )
-    promised = None if request.result is None else read_promise(request, request.result, loaded)
+    promised = None if request.result is None else read_promise(request, request.result, loaded, pomdp)
     if not 0.0 < request.alpha < 1.0:
         raise InputError(f"`alpha` is {request.alpha:g}, but it is a probability between 0 and 1")
     monitor = Monitor(model, alpha=SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5))
@@ -278,6 +274,9 @@ def print_anomalies(suspects: list[Anomaly], alarm: bool) -> None:
 ALARM = 1
 PAUSE = 0.5
 """Seconds between looks at a log that grows."""
+
+CONTROLLER = "robust-controller.json"
+"""The controller that a result is about, in its directory."""
 
 SHOWN = 5
 BY_ROWS = ("memory", "column", "unit")
@@ -540,11 +539,14 @@ class Promised:
     nominal: bool
 
 
-def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) -> Promised:
+def read_promise(
+    request: WatchRequest, directory: Path, loaded: LoadedModel, pomdp: POMDP | None = None
+) -> Promised:
     """The promise that a result makes about its robust policy, or about the policy that it was given."""
     from tightrope.io.answers import answer_file, read_answer
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
+    from tightrope.model.pomdp import controller_of
     from tightrope.monitoring.promise import Promise
     from tightrope.prism.parse.parser import parse_properties
     from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
@@ -557,11 +559,22 @@ def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) ->
         require_task(QueryKind.COMPOSED, read_answer(answered).question, Task.WATCH)
     result = load_result(directory, model=model)
     document = result.document
-    span, name = result.interval, "the robust policy"
+    span, name = result.interval, "the robust policy" if pomdp is None else "the controller"
     parsed = parse_properties(document.question, "the result's property")
     require_task(kind_of(parsed.properties[0].formula, parsed), document.question, Task.WATCH)
-    policy = result.policy if request.policy is None else Policy(model, request.policy)
+
+    def read(file: Path | str) -> Policy:
+        return Policy(model, file) if pomdp is None else controller_of(pomdp, file).policy
+
+    own = result.file.parent / CONTROLLER
     if request.policy is not None:
+        policy = read(request.policy)
+    else:
+        policy = result.policy if pomdp is None else read(own)
+    if request.policy is not None and pomdp is not None:
+        if read(own).digest != policy.digest:
+            raise InputError("the result promises nothing about this controller", Location(str(result.file)))
+    elif request.policy is not None:
         if result.value is None:
             raise InputError(
                 "the result promises nothing about a given policy, only about its own",
@@ -569,7 +582,11 @@ def read_promise(request: WatchRequest, directory: Path, loaded: LoadedModel) ->
                 "leave --policy out, or learn with --policy and the same file",
             )
         span, name = result.value, f"the policy {request.policy}"
-        _refuse_another_policy(document.policy, policy.digest, result, model)
+        named = document.policy
+        if named is not None and Path(named).is_file() and read(named).digest != policy.digest:
+            raise InputError(
+                f"the result is about the policy {named}, and this is another", Location(str(result.file))
+            )
     maximises = document.maximises
     bound = span.lower if maximises else span.upper
     question = _question(request, loaded, result)
@@ -605,14 +622,3 @@ def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -
         loaded, parse_constants(request.const), None, request.terminal_reward
     )
     return questions[0]
-
-
-def _refuse_another_policy(named: str | None, digest: str, result: SavedResult, model: ParametricMDP) -> None:
-    """Where the file that the result was learned with is still there, the policy must be the same."""
-    from tightrope.model.policy import Policy
-
-    if named is not None and Path(named).is_file() and Policy(model, named).digest != digest:
-        raise InputError(
-            f"the result is about the policy {named}, and this is another",
-            Location(str(result.file)),
-        )

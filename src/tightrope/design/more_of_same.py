@@ -136,7 +136,7 @@ def plan_controller(
     counts = counts_of(data, pomdp.model)
     if counts.design.episodes is None:
         counts = replace(counts, design=replace(counts.design, episodes=counts.steps))
-    chosen = policy if policy is not None else choose_controller(problem, counts, options)
+    chosen = policy if policy is not None else choose_controller(problem, counts, options).chosen
     value = estimated_value(problem, counts, chosen)
     return plan_more(problem, counts, delta, target, options, chosen, value)
 

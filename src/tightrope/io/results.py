@@ -367,6 +367,9 @@ class Outcome(msgspec.Struct, kw_only=True):
     that contradict each other there, `misfit` words about a test of the model that has raised an alarm.
     `outcomes` is what the episodes of the log show without the model; where it holds of the same policy, that
     policy's interval is the intersection. `tried`: kind of sets, whose value, interval, seconds, why.
+
+    Of controllers that see observations only: over the region none guarantees more than `robust_optimum`, and
+    none does better than `true_optimum` at the true parameters.
     """
 
     verdict: Word
@@ -386,6 +389,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     robust_policy: Interval
     guarantee: Real
     optimistic: Real
+    robust_optimum: Real | UnsetType = UNSET
+    true_optimum: Real | UnsetType = UNSET
     coupled: CoupledFacts | None = None
     widths: WidthFacts
     binding: Binding

@@ -20,12 +20,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tightrope.beliefs.solve import evaluate, solve_partial
+from tightrope.beliefs.robust import Rivals, Value, weigh
+from tightrope.beliefs.solve import evaluate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.learning.learn import PlainQuestions, counts_of
@@ -35,7 +35,7 @@ from tightrope.logic.product_problem import ProductLift
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.pomdp import POMDP, Controller, controller_of
-from tightrope.model.product import Product, lift_objective
+from tightrope.model.product import Product, chain_of, lift_objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.problem import Problem
@@ -51,11 +51,22 @@ class ControllerLift(ProductLift):
     """The chain of a controller beside the model it was made of."""
 
     chosen: Controller | None = field(default=None, repr=False)
+    rivals: Rivals | None = field(default=None, repr=False, compare=False)
+    """What was found at the points at which the controller was chosen; None where it was given."""
 
     @property
     def free_state(self) -> int:
         """The initial state of the model beside the chain: no controller does better than who sees all."""
         return self.product.structure.states - self.base.states + self.base.initial
+
+    @property
+    def optima(self) -> Mapping[tuple[Fraction, ...], float]:
+        solved = {} if self.rivals is None else self.rivals.solved
+        return {p: one.upper if one.objective.maximises else one.lower for p, one in solved.items()}
+
+    @property
+    def cut(self) -> bool:
+        return self.rivals is not None and self.rivals.cut
 
     def controller(self, policy: Policy) -> Policy:
         """The controller, as a policy with a memory: the chain has no other."""
@@ -63,7 +74,7 @@ class ControllerLift(ProductLift):
         return self.chosen.policy
 
 
-def controlled(problem: Problem, controller: Controller) -> Problem:
+def controlled(problem: Problem, controller: Controller, rivals: Rivals | None = None) -> Problem:
     """The question about one controller of a partially observable model, on the chain that it makes."""
     pomdp = problem.model
     assert isinstance(pomdp, POMDP)
@@ -72,42 +83,30 @@ def controlled(problem: Problem, controller: Controller) -> Problem:
     base = pomdp.model
     product = _chain_beside(base.structure, controller.policy)
     query = problem.query.with_objective(lift_objective(problem.query.objective, product), product.structure)
-    return Problem.lifted(ControllerLift(base, product, chosen=controller), query)
+    return Problem.lifted(ControllerLift(base, product, chosen=controller, rivals=rivals), query)
 
 
 def _chain_beside(base: Structure, policy: Policy) -> Product:
     """The states that a policy with a memory reaches, with the choice it takes, then the model itself."""
-    rows = policy.memory
+    chain, rows = chain_of(base, policy), policy.memory
     assert rows is not None
-    width = rows.memories
-    place = np.full(base.states * width, -1, np.int64)
-    place[rows.state * width + rows.memory] = np.arange(len(rows.state))
-    first = int(place[base.initial * width])
-    order = np.argsort(np.arange(len(rows.state)) != first, kind="stable")
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    state, memory = rows.state[order], rows.memory[order]
-    choice, following = rows.choice[order], rows.following[order]
-    count = np.diff(base.transition_start)[choice]
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    transition = np.repeat(base.transition_start[choice], count) + within
-    after = base.successor[transition] * np.int64(width) + np.repeat(following, count)
-    chain = len(state)
-    successor = np.concatenate([rank[place[after]], base.successor.astype(np.int64) + chain])
+    own = chain.structure
     built = Structure(
-        choice_start=np.concatenate([np.arange(chain), chain + base.choice_start]),
-        transition_start=np.concatenate([[0], np.cumsum(count), count.sum() + base.transition_start[1:]]),
-        successor=successor,
-        action=np.concatenate([base.action_of_choice[choice], base.action_of_choice]),
+        choice_start=np.concatenate([own.choice_start[:-1], own.states + base.choice_start]),
+        transition_start=np.concatenate([own.transition_start, own.transitions + base.transition_start[1:]]),
+        successor=np.concatenate(
+            [own.successor.astype(np.int64), base.successor.astype(np.int64) + own.states]
+        ),
+        action=np.concatenate([own.action_of_choice, base.action_of_choice]),
         action_names=base.action_names,
         declared_mdp=True,
     )
     return Product(
         built,
-        np.concatenate([state, np.arange(base.states)]).astype(np.int32),
-        np.concatenate([memory, np.full(base.states, width)]).astype(np.int32),
-        np.concatenate([choice, np.arange(base.choices)]),
-        np.concatenate([transition, np.arange(base.transitions)]),
+        np.concatenate([chain.state, np.arange(base.states)]).astype(np.int32),
+        np.concatenate([chain.memory, np.full(base.states, rows.memories)]).astype(np.int32),
+        np.concatenate([chain.choice, np.arange(base.choices)]),
+        np.concatenate([chain.transition, np.arange(base.transitions)]),
     )
 
 
@@ -151,41 +150,33 @@ def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, po
             "a slab bets on a value that is known before the data, and the controller may be chosen by them",
             hint='use `region="likelihood"`',
         )
-    given = None if policy is None else controller_of(pomdp, policy)
-    return controlled(problem, choose_controller(problem, counts, options) if given is None else given)
+    if policy is not None:
+        return controlled(problem, controller_of(pomdp, policy))
+    rivals = choose_controller(problem, counts, options)
+    return controlled(problem, rivals.chosen, rivals)
 
 
-def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -> Controller:
+def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -> Rivals:
     """Of the controllers found at the estimate of the parameters, and then at the edge of what the data leave
-    open, where the best so far does worst: the one whose worst value at all these points is best. Those
-    without memory and with two nodes are always among them. Nothing of this enters a bound; no clock decides
-    unless `options` have one."""
-    pomdp, objective = problem.model, problem.query.objective
+    open, where the best so far does worst: the one whose worst value at all these points is best. Nothing of
+    this enters the guarantee; no clock decides unless `options` have one."""
+    pomdp = problem.model
     assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)
     places = _Places.of(pomdp.model, counts)
-    seconds = options.seconds / (1 + ROUNDS)
 
-    def value(controller: Controller, point: Sequence[Fraction]) -> float:
-        low, high = evaluate(pomdp, objective, controller, point, 1e-6).bounds
-        worth = (low + high) / 2
-        return worth if objective.maximises else -worth
+    def worst(controller: Controller, value: Value) -> tuple[Fraction, ...] | None:
+        return tuple(places.worst(lambda point: value(controller, tuple(point)))) if places.is_open else None
 
-    points: list[Sequence[Fraction]] = [places.estimate]
-    rivals: dict[tuple[bytes, bytes], tuple[Controller, list[float]]] = {}
-    while True:
-        solved = solve_partial(pomdp, objective, point=points[-1], precision=1e-3, seconds=seconds, work=WORK)
-        for controller in (*solved.simple, solved.controller):
-            rivals.setdefault((controller.following.tobytes(), controller.action.tobytes()), (controller, []))
-        for controller, values in rivals.values():
-            values += [value(controller, point) for point in points[len(values) :]]
-        best = max(min(values) for _, values in rivals.values())
-        enough = best - ENOUGH * abs(best) if math.isfinite(best) else best
-        # Simple ones come first.
-        chosen = next(one for one, values in rivals.values() if min(values) >= enough)
-        worst = places.worst(partial(value, chosen)) if len(points) <= ROUNDS and places.is_open else None
-        if worst is None or worst in points:
-            return chosen
-        points.append(worst)
+    return weigh(
+        pomdp,
+        problem.query.objective,
+        [tuple(places.estimate)],
+        worst,
+        rounds=ROUNDS,
+        precision=1e-3,
+        seconds=options.seconds / (1 + ROUNDS),
+        work=WORK,
+    )
 
 
 def estimated_value(problem: Problem, counts: Counts, given: Any) -> float:
@@ -196,9 +187,6 @@ def estimated_value(problem: Problem, counts: Counts, given: Any) -> float:
     controller = controller_of(pomdp, given)
     return sum(evaluate(pomdp, problem.query.objective, controller, point, 1e-6).bounds) / 2
 
-
-ENOUGH = 1e-3
-"""A controller with more nodes is chosen where it is better by more than this part."""
 
 ROUNDS = 2
 """So often a rival is looked for where the best controller so far does worst."""

@@ -199,6 +199,20 @@ class Result(Record):
         return self.outcome.optimistic
 
     @property
+    def robust_optimum(self) -> float | None:
+        """Over the learned region no controller that sees observations only guarantees more: none does better
+        at the points of the region that were looked at. None where controllers see the state."""
+        bound = self.outcome.robust_optimum
+        return None if bound is UNSET else bound
+
+    @property
+    def true_optimum(self) -> float | None:
+        """No controller does better at the true parameters, with the ledger's confidence: no policy that sees
+        everything does, at any point of the region. None where controllers see the state."""
+        bound = self.outcome.true_optimum
+        return None if bound is UNSET else bound
+
+    @property
     def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
         return self.outcome.judged
@@ -395,6 +409,8 @@ class LearningResult(Result):
         """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
         coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
         verdict, best = self._judge(), self.optimistic
+        kindest = self._clip(float((best.upper if self._maximises else best.lower)[self.problem.free_state]))
+        hides = self.problem.is_of_controller
         return Outcome(
             verdict=verdict.word,
             why=verdict.why,
@@ -412,9 +428,9 @@ class LearningResult(Result):
             value=None if self.value is None else self.value.interval,
             robust_policy=self.robust.interval,
             guarantee=self.robust.interval.lower if self._maximises else self.robust.interval.upper,
-            optimistic=self._clip(
-                float((best.upper if self._maximises else best.lower)[self.problem.free_state])
-            ),
+            optimistic=kindest,
+            robust_optimum=self._robust_optimum(kindest) if hides else UNSET,
+            true_optimum=kindest if hides else UNSET,
             coupled=self._describe_coupled() if coupled else None,
             widths=self.widths.summary(self.model.parameters.shown.names),
             binding=self.binding,
@@ -426,6 +442,14 @@ class LearningResult(Result):
             breakdown=UNSET if self.breakdown is None else self.breakdown.record(),
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
+
+    def _robust_optimum(self, best: float) -> float:
+        """The optimum of controllers at points that lie in the region for certain; `best` exceeds it."""
+        region, lift = self.region, self.problem.lift
+        if region is None or lift is None or self.fallback or not region.kind.has_facets:
+            return best
+        optima = [bound for point, bound in lift.optima.items() if region.contains(point)]
+        return min([best, *optima]) if self._maximises else max([best, *optima])
 
     def _clip(self, best: float) -> float:
         """What no policy exceeds, where there is one alone: no more than the other end of its interval."""
@@ -472,6 +496,8 @@ class LearningResult(Result):
         stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]
         values = [self.robust] if self.value is None else [self.robust, self.value]
         stopped += [value.stopped for value in values if value.stopped is not None]
+        if self.problem.lift is not None and self.problem.lift.cut:
+            stopped.insert(0, "the time limit ended the choice of a controller; a better one may exist")
         return stopped[0] if stopped else CLOSE
 
     def _describe_coupled(self) -> CoupledFacts:

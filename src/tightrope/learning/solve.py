@@ -178,6 +178,7 @@ def solve(
 
 def _solve_partial(question: Problem, policy: Any, precision: float, relative: bool, seconds: float) -> Any:
     """Both sides of the optimum over controllers, or the value of one, over the domain where there is one."""
+    from tightrope.beliefs.robust import over_domain, over_intervals
     from tightrope.beliefs.solve import closeness, solve_partial, value_of
     from tightrope.learning.observed import controlled
 
@@ -186,18 +187,22 @@ def _solve_partial(question: Problem, policy: Any, precision: float, relative: b
     objective = question.query.objective
     close = closeness(precision)
     options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
-    if policy is None and isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
-        from tightrope.learning.robust_controllers import robust_controller
+    if isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
 
-        return robust_controller(question, lambda chain: solve_over_domain(chain, options), close, seconds)
-    if policy is None:
+        def result_of(controller: Any) -> Any:
+            return solve_over_domain(controlled(question, controller), options)
+
+        if policy is not None:
+            return result_of(controller_of(pomdp, policy))
+        solved: Any = over_domain(pomdp, objective, result_of, close, seconds)
+    elif policy is None and isinstance(pomdp.model, IntervalMDP):
+        solved = over_intervals(pomdp, objective, close, seconds)
+    elif policy is None:
         solved = solve_partial(pomdp, objective, precision=close, relative=relative, seconds=seconds)
-    elif isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
-        return solve_over_domain(controlled(question, controller_of(pomdp, policy)), options)
     else:
         solved = value_of(pomdp, objective, controller_of(pomdp, policy), precision)
     if question.query.is_threshold:
-        return replace(solved, truth=question.answer(solved.lower, solved.upper))
+        return replace(solved, truth=question.answer(*solved.bounds))
     return solved
 
 

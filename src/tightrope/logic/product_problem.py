@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -78,6 +79,14 @@ class ProductLift(Record):
     @property
     def free_state(self) -> int | None:
         return None
+
+    @property
+    def optima(self) -> Mapping[tuple[Fraction, ...], float]:
+        return {}
+
+    @property
+    def cut(self) -> bool:
+        return False
 
     @cached_property
     def model(self) -> ParametricMDP:

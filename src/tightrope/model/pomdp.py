@@ -171,8 +171,8 @@ class POMDP(Structured):
             theirs = action[order[own.choice_start[other] : own.choice_start[other + 1]]]
             if not np.array_equal(mine, theirs):
                 raise InputError(
-                    f"states {own.state_name(other)} and {own.state_name(state)} look alike "
-                    f"({self.names[look]}) but offer other actions: {_listed(own, theirs)} and "
+                    f"states {own.state_name(other)} and {own.state_name(state)} look alike, "
+                    f"{self.names[look]}, but offer other actions: {_listed(own, theirs)} and "
                     f"{_listed(own, mine)}",
                     hint="a controller must know what it can do: let the observation tell them apart, or "
                     "give both the same actions",
@@ -396,8 +396,7 @@ class Player:
 def controller_of(pomdp: POMDP, given: Any) -> Controller:
     """The controller that was given, in any form; refused where it is one for other observations."""
     if isinstance(given, Controller):
-        if given.pomdp.names != pomdp.names or given.pomdp.actions != pomdp.actions:
-            raise InputError("the controller is for other observations, or for other actions")
+        _check_same(pomdp, given.pomdp)
         return given if given.pomdp is pomdp else Controller(pomdp, given.following, given.action)
     if isinstance(given, str | PathLike):
         return _read(pomdp, Path(given))
@@ -420,6 +419,25 @@ def controller_of(pomdp: POMDP, given: Any) -> Controller:
             raise InputError(f"the controller says nothing about the observation {name}")
         action.append(pomdp.find_action(look, str(answers[name])) if name in answers else 0)
     return Controller.memoryless(pomdp, action)
+
+
+def _check_same(pomdp: POMDP, other: POMDP) -> None:
+    """Whether what is seen, and what can be done then, are the same."""
+    mine, theirs = (
+        {name: [one.action_name(look, k) for k in range(len(one.actions[look]))] for look, name in named}
+        for one, named in ((each, enumerate(each.names)) for each in (pomdp, other))
+    )
+    for name in [*theirs, *mine]:
+        if name not in mine or name not in theirs:
+            whose = "controller" if name in theirs else "model"
+            raise InputError(f"the controller is for other observations: {name} is one of the {whose} alone")
+        if mine[name] != theirs[name]:
+            raise InputError(
+                f"the controller is for other actions: on seeing {name} it has {', '.join(theirs[name])}, "
+                f"and the model {', '.join(mine[name])}"
+            )
+    if pomdp.names != other.names:
+        raise InputError("the controller is for the same observations in another order")
 
 
 def _read(pomdp: POMDP, path: Path) -> Controller:

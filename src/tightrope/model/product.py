@@ -361,6 +361,31 @@ def _lift_structure(base: Structure, product: Product) -> Structure:
     )
 
 
+def chain_of(structure: Structure, policy: Policy) -> Product:
+    """What a policy with a memory makes of a model: the pairs that it can meet, the first one first, each
+    with the choice it takes."""
+    rows = policy.memory
+    assert rows is not None
+    width = np.int64(rows.memories)
+    key = rows.state * width + rows.memory
+    begins = int(np.flatnonzero(key == structure.initial * width)[0])
+    order = np.argsort(np.arange(len(key)) != begins, kind="stable")
+    key, choice, following = key[order], rows.choice[order], rows.following[order]
+    transition, of_choice = ranges(structure.transition_start, choice)
+    after = structure.successor[transition] * width + following[of_choice]
+    by_key = np.argsort(key)
+    built = Structure(
+        choice_start=np.arange(len(key) + 1),
+        transition_start=_offsets(of_choice, len(key)),
+        successor=by_key[np.searchsorted(key, after, sorter=by_key)].astype(np.int32),
+        action=structure.action_of_choice[choice],
+        action_names=structure.action_names,
+        declared_mdp=True,
+    )
+    state, memory = (key // width).astype(np.int32), (key % width).astype(np.int32)
+    return Product(built, state, memory, choice, transition)
+
+
 def product_with_memory(model: HasStructure, policy: Policy, support: Support) -> tuple[Product, Policy]:
     """The model with the memory of a finite-memory policy, all choices left open, and the policy of it that
     follows this one.

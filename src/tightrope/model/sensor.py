@@ -1,6 +1,7 @@
 """Sensors: models in which what a controller reads is drawn anew in every state it comes to.
 
-A sensor gives every state the probabilities of its readings: numbers, functions of the parameters, or `free`.
+A sensor gives every state the probabilities of its readings: numbers, intervals (low, high), functions of the
+parameters, or `free`.
 It becomes a part of the model: where a play comes to state s, a step without a choice draws the reading, and
 behind it stand copies of s, one for each, with the actions of s. So a step of the model becomes two, and
 bounds on steps count pairs (`POMDP.pace`); rewards are earned where actions are origin, once.
@@ -21,6 +22,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.builder import Probability, build_from_rows
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, SENSING
 from tightrope.model.structure import ParametricReward, RewardStructure
@@ -28,7 +30,7 @@ from tightrope.model.structure import ParametricReward, RewardStructure
 Seen = str | Mapping[str, Probability]
 
 
-def observed(model: ParametricMDP | POMDP, seen: Sequence[Seen]) -> POMDP:
+def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -> POMDP:
     """The model with an observation per state, or with a sensor where a state has several, each with its
     probability. Of a POMDP what was seen before is still seen.
 
@@ -40,8 +42,11 @@ def observed(model: ParametricMDP | POMDP, seen: Sequence[Seen]) -> POMDP:
     (('sensing', 'hot', 'cold', 'end'), 7, 1.0)
     """
     behind = model.model if isinstance(model, POMDP) else model
-    if not isinstance(behind, ParametricMDP):
-        raise InputError("a sensor goes with models without intervals")
+    if isinstance(behind, MDP):
+        raise InputError(
+            "the probabilities of the model are doubles, and a sensor goes with exact ones or with intervals",
+            hint="write the model in PRISM's language, or its numbers as fractions",
+        )
     if len(seen) != behind.states:
         raise InputError(f"observations of {len(seen):,} states, and the model has {behind.states:,}")
     before = ["" if not isinstance(model, POMDP) else model.names[o] + " " for o in looks_of(model)]
@@ -58,12 +63,14 @@ def observed(model: ParametricMDP | POMDP, seen: Sequence[Seen]) -> POMDP:
     return _sensed(behind, rows, before)
 
 
-def looks_of(model: ParametricMDP | POMDP) -> list[int]:
+def looks_of(model: ParametricMDP | IntervalMDP | POMDP) -> list[int]:
     """The observation of every state, 0 where there is none."""
     return model.observation.tolist() if isinstance(model, POMDP) else [0] * model.states
 
 
-def _sensed(model: ParametricMDP, readings: list[dict[str, Any]], before: Sequence[str]) -> POMDP:
+def _sensed(
+    model: ParametricMDP | IntervalMDP, readings: list[dict[str, Any]], before: Sequence[str]
+) -> POMDP:
     own = model.structure
     drawn = own.initial if own.draws_start else -1
     source: list[int] = list(range(own.states))
@@ -71,16 +78,23 @@ def _sensed(model: ParametricMDP, readings: list[dict[str, Any]], before: Sequen
     rows: list[Any] = []
     origin: list[int] = []
     """The choice of the model behind every row, −1 for a reading."""
-    functions = [model.expressions.function(e) for e in range(len(model.expressions))]
+    parameters = model.parameters if isinstance(model, ParametricMDP) else None
+    chances: list[Any]
+    if isinstance(model, IntervalMDP):
+        chances = list(zip(model.lower.tolist(), model.upper.tolist(), strict=True))
+    elif model.parameters.names:
+        functions = [model.expressions.function(e) for e in range(len(model.expressions))]
+        chances = [functions[e] for e in model.expression.tolist()]
+    else:
+        numbers = model.expressions.exact_values(()).to_fractions()
+        chances = [numbers[e] for e in model.expression.tolist()]
 
     def act(at: int, state: int) -> None:
         for choice in range(int(own.choice_start[state]), int(own.choice_start[state + 1])):
             span = slice(int(own.transition_start[choice]), int(own.transition_start[choice + 1]))
             towards = own.successor[span].tolist()
-            chance = [functions[e] for e in model.expression[span].tolist()]
-            rows.append(
-                (at, own.action_names[own.action_of_choice[choice]], dict(zip(towards, chance, strict=True)))
-            )
+            name = own.action_names[own.action_of_choice[choice]]
+            rows.append((at, name, dict(zip(towards, chances[span], strict=True))))
             origin.append(choice)
 
     for state, reading in enumerate(readings):
@@ -118,14 +132,13 @@ def _sensed(model: ParametricMDP, readings: list[dict[str, Any]], before: Sequen
         names = [f"{own.state_name(s)}:{name}" for s, name in zip(source, look, strict=True)]
     built = build_from_rows(
         rows,
-        model.parameters,
+        parameters,
         states=len(source),
         initial=own.initial,
         labels=labels,
         valuations=variables or None,
         own_states=names,
     )
-    assert isinstance(built, ParametricMDP)
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
     choice = np.array([origin[i] for i in order])
     rewards = {name: _lifted(name, reward, behind, acts, choice) for name, reward in own.rewards.items()}
@@ -138,7 +151,7 @@ def _sensed(model: ParametricMDP, readings: list[dict[str, Any]], before: Sequen
     )
 
 
-def _only_once(model: ParametricMDP) -> set[str]:
+def _only_once(model: ParametricMDP | IntervalMDP) -> set[str]:
     """The label that says which state draws the first one."""
     own = model.structure
     if not own.draws_start:

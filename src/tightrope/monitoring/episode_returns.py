@@ -199,6 +199,11 @@ class EpisodeReturns:
         self._policy = (followed, runs.start, runs.step, runs.choice)
         self._worth = (scoring.reward, scoring.decided, scoring.early, scoring.rest)
 
+    @property
+    def state(self) -> int:
+        """Where the episode is that goes on."""
+        return int(self.carry[_STATE])
+
     def add(self, transition: OffsetArray, begins: BoolArray) -> tuple[FloatArray, OffsetArray]:
         """Events in order, and which of them begin an episode: returns, and how each episode ended."""
         value, ending = np.empty(2 * len(transition) + 1), np.empty(2 * len(transition) + 1, dtype=np.int64)

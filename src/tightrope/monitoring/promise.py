@@ -5,6 +5,9 @@ path of the model can bring; on the side that the promise does not need they are
 away: if costs are at most m on average, so are costs that are cut off at any height. Rewards that are
 promised to be at least m need their own upper limit, else nothing can ever contradict the promise.
 
+A policy with a memory, such as a controller that sees observations, is followed in the product of the model
+with its memory: there it has none, and an episode is where its states and the memory have led.
+
 The test (`ReturnsWatch`) uses the model only to say what an episode returned; that probabilities are right is
 not assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.
 
@@ -31,8 +34,10 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.io.results import Anomaly
+from tightrope.model.graph.support import Support
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
+from tightrope.model.product import every_transition, first_copy, lift_objective, product_with_memory
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -156,7 +161,13 @@ class PromiseWatch:
         least = promise.least != objective.complement
         if not math.isfinite(raw):
             raise InputError(f"a promise of {promise.bound:g} cannot be watched: it says nothing")
-        scoring = Scoring.of(structure, objective, promise.policy, least)
+        self._memory = _Memory(structure, promise.policy) if promise.policy.has_memory else None
+        if self._memory is None:
+            scoring = Scoring.of(structure, objective, promise.policy, least)
+        else:
+            product = self._memory.product
+            lifted = lift_objective(objective, product)
+            scoring = Scoring.of(product.structure, lifted, self._memory.policy, least)
         low, high = _limits(scoring, raw, least)
         if not low <= raw <= high:
             raise InputError(
@@ -181,7 +192,13 @@ class PromiseWatch:
 
     def observe(self, transition: OffsetArray, begins: BoolArray, event: int) -> None:
         """Take in events in order; `event` is the number of the last of them in the log."""
-        self._take(*self.episodes.add(transition, begins), event)
+        if self._memory is not None:
+            transition = self._memory.follow(transition, begins, self.episodes.state)
+        for part in np.split(np.arange(len(transition)), np.flatnonzero(transition < 0)):
+            if len(part) and transition[part[0]] < 0:
+                self._take(*self.episodes.interrupt(), event)
+                part = part[1:]
+            self._take(*self.episodes.add(transition[part], begins[part]), event)
 
     def exclude(self, event: int) -> None:
         """An event that the model does not know."""
@@ -251,6 +268,33 @@ class PromiseWatch:
         self.episodes.carry[:] = state["returns_open"]
         self.left, self.cut, self.elsewhere, alarm = (int(n) for n in state["returns_counts"])
         self.first_alarm = alarm or None
+
+
+class _Memory:
+    """A model with the memory of a policy, and the policy of it that has none."""
+
+    def __init__(self, structure: Structure, policy: Policy):
+        model = every_transition(structure)
+        self.product, self.policy = product_with_memory(model, policy, Support.of(model))
+        built = self.product.structure
+        self._initial, self._copy = structure.initial, first_copy(self.product, structure.transitions)
+        self._source = structure.choice_state[structure.transition_choice]
+        owner = built.choice_state[built.transition_choice].tolist()
+        pairs = zip(owner, self.product.transition.tolist(), strict=True)
+        self._place = {pair: number for number, pair in enumerate(pairs)}
+
+    def follow(self, transition: OffsetArray, begins: BoolArray, state: int) -> OffsetArray:
+        """The events of the product, which was in `state`; −1 for those that no play can meet."""
+        after, behind = self.product.structure.successor, self.product.state
+        followed = np.empty(len(transition), np.int64)
+        for i, (event, is_first) in enumerate(zip(transition.tolist(), begins.tolist(), strict=True)):
+            source = self._source[event]
+            if is_first and source == self._initial:
+                state = self.product.structure.initial
+            place = self._place[state, event] if behind[state] == source else self._copy[event]
+            followed[i] = place
+            state = int(after[place]) if place >= 0 else state
+        return followed
 
 
 def _limits(scoring: Scoring, raw: float, least: bool) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from jinja2 import Environment, Template
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from tightrope import __version__
 from tightrope.io.coding import to_plain
@@ -184,6 +184,9 @@ def _coordinates(figure: Figure) -> dict[str, str]:
     return attributes
 
 
+MOST_ROWS = 60
+"""Of a controller, that are shown."""
+
 PANELS = 6
 """Panels of regions that are shown at once; the others can be unfolded."""
 
@@ -233,6 +236,7 @@ def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None
         policies=None if policies is None else _policy_data(policies),
         what_if=what_if,
         curves=None if what_if is None or not what_if.curves else _curves(run, what_if),
+        controller=_controller(run),
         panels=panels,
         pictures=[_show(picture, run) for picture in shown],
         has_events=EVENTS in shown,
@@ -352,6 +356,18 @@ def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
     }
     held = ", ".join(f"{name} = {number(value)}" for name, value in (what_if.at or {}).items())
     return {"data": _script_data(facts), "tables": what_if.tables(), "held": held}
+
+
+def _controller(run: ResultDocument) -> tuple[list[list[Any]], int] | None:
+    """The first rows of the controller that sees observations, and how many more; None without one."""
+    written = run.main.files
+    if run.file is None or run.main.robust_optimum is UNSET or isinstance(written, UnsetType):
+        return None
+    file = next((run.file.parent / one for one in written if one.endswith("robust-controller.json")), None)
+    if file is None or not file.is_file():
+        return None
+    rows = json.loads(file.read_text(encoding="utf-8")).get("controller", [])
+    return rows[:MOST_ROWS], max(len(rows) - MOST_ROWS, 0)
 
 
 def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:

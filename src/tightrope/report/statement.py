@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from msgspec import UNSET
+
 from tightrope.errors import TightropeError
 from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
 from tightrope.prism.parse import property_syntax as formulas
@@ -218,6 +220,20 @@ def confidence(delta: float) -> str:
     return f"{(Decimal(1) - Decimal(repr(delta))).normalize():f}"
 
 
+def _whose(outcome: Outcome) -> str:
+    """What the guarantee is about."""
+    return "robust policy" if outcome.robust_optimum is UNSET else "controller"
+
+
+def _limits(run: ResultDocument, outcome: Outcome) -> str:
+    """What nothing exceeds."""
+    best, robust = best_case(run, outcome), outcome.robust_optimum
+    if robust is UNSET:
+        return f"no policy does better than {best}"
+    most = at_most(robust) if run.maximises else at_least(robust)
+    return f"no controller guarantees better than {most} over the region, or does better than {best} in truth"
+
+
 def best_case(run: ResultDocument, outcome: Outcome) -> str:
     """The optimistic value, which no policy exceeds: rounded so that this stays true."""
     return at_most(outcome.optimistic) if run.maximises else at_least(outcome.optimistic)
@@ -283,7 +299,7 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     proved = main.judged.word is Word.PROVED and math.isfinite(main.guarantee)
     if proved:
-        do = f"Use the robust policy. Its {what} is at {side} {bound}."
+        do = f"Use the {_whose(main)}. Its {what} is at {side} {bound}."
     elif main.judged.word is Word.CONTRADICTED:
         do = "Change nothing on the strength of this report: the data contradict the model. Mend the model."
     else:
@@ -300,7 +316,7 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
             else "and the two intervals overlap, so which one is better is not decided here"
         )
         lines.append(("Against today", f"{today}, {better}. tightrope compare bounds the difference itself."))
-    elif main.value is None:
+    elif main.value is None and main.robust_optimum is UNSET:
         missing = "No policy was given to compare with; tightrope improve --baseline says what changes."
         lines.append(("Against today", missing))
     steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
@@ -339,9 +355,8 @@ def statement(run: ResultDocument) -> Statement:
     else:
         headline = verdict.headline(f"at {side} {bound}", with_it)
         answer = (
-            f"{with_it[:1].upper()}{with_it[1:]} the {what} of the robust policy is at {side} {bound}: its "
-            f"true value lies in {inside} ({_source(main)}), and no policy does better than "
-            f"{best_case(run, main)}."
+            f"{with_it[:1].upper()}{with_it[1:]} the {what} of the {_whose(main)} is at {side} {bound}: its "
+            f"true value lies in {inside} ({_source(main)}), and {_limits(run, main)}."
         )
     if main.value is not None:
         answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
@@ -355,7 +370,7 @@ def statement(run: ResultDocument) -> Statement:
         why = "; ".join(verdict.doubts)
         answer = (
             f"{word}: nothing is guaranteed, since not all that the method assumes is known to hold ({why}). "
-            f"If it did, the {what} of the robust policy would lie in {inside} ({_source(main)})."
+            f"If it did, the {what} of the {_whose(main)} would lie in {inside} ({_source(main)})."
         )
     else:
         answer = f"{word}: {answer[:1].lower()}{answer[1:]}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,13 @@ from hypothesis import strategies as st
 
 from tightrope.io.drn.write import drn_function
 from tightrope.io.text import decimal_text, nearest_double
-from tightrope.model.function_text import PolynomialSyntaxError, exact_number, parse_polynomial
+from tightrope.model.function_text import (
+    PolynomialSyntaxError,
+    exact_number,
+    parse_function,
+    parse_polynomial,
+    read_function,
+)
 from tightrope.model.polynomial import Polynomial
 
 NAMES = ("p", "q_1", "r")
@@ -113,3 +121,64 @@ def test_numbers_beyond_the_doubles() -> None:
     assert exact_number("1e400") == 10**400
     with pytest.raises(ValueError, match="too large for a double"):
         nearest_double("1e400")
+
+
+ATOMS = (
+    "p",
+    "q_1",
+    "r",
+    "1",
+    "3/10",
+    "0",
+    "p^2",
+    "r^0",
+    "q_1^3",
+    "2",
+    "1/2",
+    "1e-3",
+    "(p+1)",
+    "p^65",
+    "x",
+    "1/0",
+    "",
+)
+ODD = (
+    "",
+    "-",
+    "p-",
+    "--p",
+    "-p^2",
+    "- p^2*r",
+    "-p*r^2",
+    "p*-1",
+    "p^",
+    "p^٢",
+    "٣*p",
+    "p - p",
+    " p\n+ r",
+    "-3*p^2",
+    "p*3",
+)
+
+
+def outcome(read: Callable[[str, Mapping[str, int]], object], text: str) -> object:
+    try:
+        return read(text, INDEX)
+    except PolynomialSyntaxError as error:
+        return str(error), error.offset
+
+
+def test_sums_that_are_read_fast_are_what_the_grammar_says() -> None:
+    """Texts of every kind, wrong ones included; a fifth of them are plain sums."""
+    random = Random(3)
+    texts = list(ODD)
+    for _ in range(1500):
+        text = random.choice(("", "", "-", "+", "- "))
+        for part in range(random.randint(1, 4)):
+            text += random.choice((" + ", " - ", "+", "-", "*", "  + ")) if part else ""
+            atoms = ATOMS[:11] if random.random() < 0.93 else ATOMS
+            text += "*".join(random.choices(atoms, k=random.randint(1, 3)))
+        texts.append(text)
+    for text in texts:
+        assert outcome(parse_function, text) == outcome(read_function, text), text
+    assert sum(isinstance(outcome(parse_function, text), Polynomial) for text in texts) > 500

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NoReturn
 
-from tightrope.model.polynomial import Function, Polynomial, RationalFunction, parts, quotient
+from tightrope.model.polynomial import Function, Monomial, Polynomial, RationalFunction, parts, quotient
 
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 LONGEST = 4000
@@ -73,11 +73,49 @@ def parse_function(text: str, parameters: Mapping[str, int]) -> Function:
     >>> parse_function("(2*p)/(2*p + 4)", {"p": 0}).text(["p"])
     'p/(p + 2)'
     """
+    plain = _plain_sum(text, parameters)
+    return read_function(text, parameters) if plain is None else plain
+
+
+def read_function(text: str, parameters: Mapping[str, int]) -> Function:
+    """As `parse_function`, by the grammar alone."""
     reader = _FunctionReader(text, parameters)
     result = reader.expression()
     if reader.kind != "end":
         reader.fail(f"unexpected '{reader.token}'")
     return result
+
+
+_SIGN = re.compile(r" ?([+-]) ?")
+_RATIONAL = re.compile(r"([0-9]{1,15})(?:/([1-9][0-9]{0,14}))?")
+_EXPONENT = re.compile(r"[0-9]{1,2}")
+
+
+def _plain_sum(text: str, parameters: Mapping[str, int]) -> Polynomial | None:
+    """The polynomial of a sum such as `3/10*p^2*q - p + 1`, which is how files list thousands of them; None
+    for anything else, and for whatever the grammar refuses."""
+    pieces = ["+", *_SIGN.split(text.strip())]
+    if pieces[1] == "":  # the text begins with a sign, which binds closer than a power
+        del pieces[:2]
+        if len(pieces) < 2 or "^" in pieces[1].partition("*")[0]:
+            return None
+    terms: dict[Monomial, Fraction] = {}
+    for sign, piece in zip(pieces[::2], pieces[1::2], strict=True):
+        factors = piece.split("*")
+        number = _RATIONAL.fullmatch(factors[0])
+        top, bottom = (1, 1) if number is None else (int(number.group(1)), int(number.group(2) or 1))
+        powers: dict[int, int] = {}
+        for factor in factors if number is None else factors[1:]:
+            name, power, exponent = factor.partition("^")
+            if name not in parameters or (power and _EXPONENT.fullmatch(exponent) is None):
+                return None
+            powers[parameters[name]] = powers.get(parameters[name], 0) + (int(exponent) if power else 1)
+        if sum(powers.values()) > _HIGHEST_DEGREE:
+            return None
+        monomial = tuple(sorted((index, exponent) for index, exponent in powers.items() if exponent))
+        value = Fraction(top if sign == "+" else -top, bottom)
+        terms[monomial] = terms[monomial] + value if monomial in terms else value
+    return Polynomial(terms)
 
 
 def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:

@@ -68,6 +68,17 @@ def test_scores_have_the_mean_of_what_was_done(question: str) -> None:
     assert abs(scores.mean() - true) < 4.5 * scores.std() / np.sqrt(len(scores)) + 1e-3
 
 
+def test_bets_that_exclude_what_the_model_allows_are_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, truth = asked(QUESTIONS[0])
+    data = tr.Simulator(truth, model_hash=problem.model.hash(), cap=60).episodes(50, seed=1)
+    bold = tr.Policy(problem.model, lambda s: "bold" if s < 3 else None)
+    result = tr.compare(problem, data, bold, baseline="logged", delta=0.1)
+    assert result.contradiction is None
+    monkeypatch.setattr(LoggedBaseline, "bound", lambda *about: (1.5, 1.5))
+    result = tr.compare(problem, data, bold, baseline="logged", delta=0.1)
+    assert result.contradiction is not None and result.verdict.word.value == "contradicted"
+
+
 @pytest.mark.parametrize("question", QUESTIONS[:3])
 def test_claims_are_true(question: str) -> None:
     """Over a behaviour that is best at the truth nothing is claimed; over another, no more than is true."""

@@ -752,7 +752,7 @@ class Differences:
             ledger=ledger,
             delta=self.delta,
             fit=fit,
-            contradiction=prepared.contradiction,
+            contradiction=prepared.contradiction or _crossed(rows),
             options=self.chain.options,
             notes=tuple(prepared.sets.notes),
             changes=self.changes(best.policy),
@@ -828,6 +828,13 @@ class Differences:
         )
         result = chain.lift(options, chain.decide(options), solved, 0.0, Aside(chain.weigh_fit, False))
         return result if seen is None else replace(result, outcomes=seen)
+
+
+def _crossed(rows: Sequence[Difference]) -> str | None:
+    """Why no difference is left: both ends hold together with the confidence, and exclude each other."""
+    crossed = [row.name for row in rows if row.interval.lower > row.interval.upper]
+    words = "what the episodes returned lies outside of what the model allows for the difference of"
+    return f"{words} '{crossed[0]}'" if crossed else None
 
 
 def _done(structure: Structure, policy: Policy, state: int) -> str:

@@ -217,8 +217,9 @@ class PlacedBets:
 
 
 def _work(question: GraphQuestion) -> int:
-    """Steps of the budget for a policy and its slopes: 290 ns a transition were measured in one pass and as
-    many for 8 steps, twice that is counted; equations with cycles are solved, several times."""
+    """Steps of the budget for a policy and its slopes: 290 ns a transition were measured in one pass, twice
+    that is counted; 8 steps are taken to cost as much (estimated), and equations with cycles are solved,
+    several times."""
     each = 12 if question.is_bounded or question.layers is not None else 40
     return each * len(question.successor) * (1 + (question.upper_steps or 0) // 8)
 

@@ -117,12 +117,15 @@ def certify(
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
     if isinstance(problem.model, POMDP):
-        if policy is not None or ltl_translator is not None or set(words) - {"seconds"}:
-            raise InputError("a certificate of a partially observable model is about its best controller")
+        if ltl_translator is not None or set(words) - {"seconds"}:
+            raise InputError(
+                "a certificate of a partially observable model takes a point, a policy, a precision and "
+                "seconds alone"
+            )
         point = _point(problem.model.model, at) or ()
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         seconds = words.get("seconds", math.inf)
-        return _save(controller_certificate(problem, point, precision, seconds, problem.text), claimed)
+        return _save(controller_certificate(problem, point, precision, seconds, policy), claimed)
     if isinstance(problem.model, ParametricCTMC | CTMC):
         if policy is not None or ltl_translator is not None or words:
             raise InputError(

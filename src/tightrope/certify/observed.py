@@ -1,6 +1,6 @@
-"""Certificates of controllers that see observations: of known models with both ends, and of learned ones.
+"""Certificates of controllers that see observations: of known models with both ends, and of one controller.
 
-*Known models.* The certificate is a plain one, about the outer model of beliefs (`tightrope.beliefs.graph`)
+*Both ends.* The certificate is a plain one, about the outer model of beliefs (`tightrope.beliefs.graph`)
 in which the first belief has one choice more: what the controller does. Behind it stands the chain that the
 controller makes of the model. So the best value there is at most what the outer model's theorem says, and at
 least that of the controller, which is a policy of it. Its doubles stand for the rationals they were rounded
@@ -13,11 +13,15 @@ the same bounds: what is near comes from the controller, and no controller does 
 what the controller earns, too, as it reaches the target almost surely: from every state of its chain there
 is a path to it, and none to a stop elsewhere. Where that is not so no certificate is written.
 
-*Learned ones* are about the chain itself, as a parametric model of its own.
+*Of one controller*, given or learned or chosen within intervals, they are about the chain that it makes of
+the model: as a plain, interval or parametric model of its own. Nature picks within intervals at every step of
+the chain, and may remember. Claims are about the policy; one that is called the value would be read as a
+bound on all controllers, and is refused.
 
 To tie a certificate, either model is built again from the user's model, property and controller. The
-certificate says which beliefs were expanded and which were split (`beliefs`). Nothing has to be believed of
-this: it only decides what the certificate is compared with, and the theorem holds whatever it says.
+certificate says which beliefs were expanded and which were split (`beliefs`), if any. Nothing has to be
+believed of this: it only decides what the certificate is compared with, and the theorem holds whatever it
+says.
 """
 
 from __future__ import annotations
@@ -33,18 +37,20 @@ import numpy as np
 from tightrope import __version__
 from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_rounded
 from tightrope.beliefs.question import Question, question_of
-from tightrope.beliefs.solve import closeness, solve_partial
+from tightrope.beliefs.robust import over_intervals
+from tightrope.beliefs.solve import closeness, evaluate, solve_partial
 from tightrope.certificate.problem import Certificate, CertifiedProblem
 from tightrope.certify.problem import to_problem
-from tightrope.certify.solved import to_claim, to_words, value_hints
+from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.observed import controlled
-from tightrope.model.mdp import MDP
+from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.model.pomdp import POMDP, Controller
+from tightrope.model.pomdp import POMDP, Controller, controller_of
+from tightrope.model.product import chain_of, lift_model, lift_objective
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.problem import Problem
@@ -62,17 +68,52 @@ class BesideBeliefs:
 
 
 def controller_certificate(
-    problem: Problem, theta: Sequence[Fraction], precision: float, seconds: float, text: str
+    problem: Problem, theta: Sequence[Fraction], precision: float, seconds: float, policy: Any = None
 ) -> Certificate:
-    """Solve a question about a partially observable model, at a point, and prove both ends."""
-    pomdp = problem.model
+    """Solve a question about a partially observable model, at a point, and prove both ends; of a given
+    controller, and of the one chosen within intervals, its own value."""
+    pomdp, objective, close = problem.model, problem.objective, closeness(precision)
     assert isinstance(pomdp, POMDP)
-    solved = solve_partial(
-        pomdp, problem.objective, point=theta, precision=closeness(precision), seconds=seconds
-    )
-    if solved.graph is None:
-        raise InputError(f"{text} is decided where a play begins: there is nothing to certify")
-    return certificate_of_controller(solved.graph, solved.controller, certified_words(pomdp, text))
+    about = certified_words(pomdp, problem.text)
+    if policy is not None:
+        controller = controller_of(pomdp, policy)
+    elif isinstance(pomdp.model, IntervalMDP):
+        controller = over_intervals(pomdp, objective, close, seconds).controller
+    else:
+        solved = solve_partial(pomdp, objective, point=theta, precision=close, seconds=seconds)
+        if solved.graph is None:
+            raise InputError(f"{problem.text} is decided where a play begins: there is nothing to certify")
+        return certificate_of_controller(solved.graph, solved.controller, about)
+    return certificate_of_chain(pomdp, objective, controller, theta, precision, about)
+
+
+def certificate_of_chain(
+    pomdp: POMDP,
+    objective: Objective,
+    controller: Controller,
+    theta: Sequence[Fraction],
+    precision: float,
+    about: Mapping[str, Any],
+) -> Certificate:
+    """What proves the value of one controller: at a point, or within the bounds of an interval model."""
+    chain, question = chain_problem(pomdp, objective, controller)
+    point = theta if isinstance(chain, ParametricMDP) else None
+    own = evaluate(pomdp, objective, controller, theta, precision)
+    return to_certificate(to_problem(chain, question, theta=point), own, only_policy(chain), about)
+
+
+def chain_problem(
+    pomdp: POMDP, objective: Objective, controller: Controller
+) -> tuple[MDP | IntervalMDP | ParametricMDP, Objective]:
+    """The chain that a controller makes of the model, and the question about it."""
+    chain = chain_of(pomdp.structure, controller.policy)
+    return lift_model(pomdp.model, chain), lift_objective(objective, chain)
+
+
+def only_policy(model: MDP | IntervalMDP | ParametricMDP) -> Policy | None:
+    """The policy of a chain; None where there are choices."""
+    own = model.structure
+    return Policy.of_choices(own, np.arange(own.states)) if own.choices == own.states else None
 
 
 def certified_words(pomdp: POMDP, text: str) -> dict[str, str]:
@@ -232,7 +273,7 @@ def as_certified(
     controller: Controller | None,
     problem: CertifiedProblem,
     recipe: str | None,
-) -> tuple[MDP | ParametricMDP, Objective, Counts | None]:
+) -> tuple[MDP | IntervalMDP | ParametricMDP, Objective, Counts | None]:
     """What the user has, as the model, the question and the counts that such a certificate speaks of."""
     if objective is None or controller is None:
         raise InputError(
@@ -246,19 +287,23 @@ def as_certified(
         assert lifted.lift is not None
         seen = None if counts is None else lifted.lift.to_product(counts)
         return lifted.lift.model, lifted.objective, seen
+    if recipe is None:
+        return *chain_problem(pomdp, objective, controller), None
+    if isinstance(pomdp.model, IntervalMDP):
+        raise CannotCertify("this certificate is about another model: one without intervals")
     graph = repeated_graph(question_of(pomdp, objective, () if theta is None else theta), recipe)
     built = beside_beliefs(graph, controller)
     return built.model, built.objective, None
 
 
-def repeated_graph(question: Question, recipe: str | None) -> BeliefGraph:
+def repeated_graph(question: Question, recipe: str) -> BeliefGraph:
     """The beliefs of a certificate's model, made again as it says that they were."""
     if question.first < 0:
         raise CannotCertify(
             "this certificate is about another property: yours is decided where a play begins"
         )
     try:
-        return BeliefGraph.repeated(question, recipe or "")
+        return BeliefGraph.repeated(question, recipe)
     except (ValueError, IndexError):
         raise CannotCertify(
             "this certificate is about another model or another property: its beliefs are none of yours"

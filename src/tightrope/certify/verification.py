@@ -121,7 +121,8 @@ def verify(
     check_type("certificate", certificate, str | Path, "the name of a file")
     allowed = WorkBudget.of(budget, exact)
     loaded = load(certificate, allowed).certificate
-    if at is not None and loaded.problem.law != "point":
+    observed = hasattr(model, "observation")  # beliefs at a point are a plain model
+    if at is not None and loaded.problem.law not in (("point", "plain") if observed else ("point",)):
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if model is None:
         return check(loaded, RATIONAL if exact else FLOAT64, allowed)
@@ -131,7 +132,7 @@ def verify(
         if trouble is not None:
             raise CannotCertify(trouble)
         return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, chain, bound)
-    if hasattr(model, "observation"):
+    if observed:
         own = _own_controller(model, property, at, data, policy, loaded)
     else:
         if loaded.problem.domain is not None and loaded.problem.domain.lower:
@@ -302,12 +303,16 @@ def own_controller(
     certificate: Certificate,
 ) -> Own:
     """What the user has of a partially observable model, as what its certificates are about."""
-    from tightrope.certify.observed import as_certified
+    from tightrope.certify.observed import as_certified, only_policy
 
-    model, asks, seen = as_certified(
-        pomdp, objective, theta, counts, controller, certificate.problem, certificate.about.get("beliefs")
-    )
-    return Own(model, asks, None, seen, None, limit, is_controlled=True)
+    recipe, law = certificate.about.get("beliefs"), certificate.problem.law
+    if recipe is None and any(claim.policy == "free" for claim in certificate.claims):
+        raise CannotCertify(
+            "this certificate is about the chain of one controller, and claims the value of the best one"
+        )
+    model, asks, seen = as_certified(pomdp, objective, theta, counts, controller, certificate.problem, recipe)
+    point = theta if law == "point" else None
+    return Own(model, asks, point, seen, only_policy(model), limit, is_controlled=True)
 
 
 def _objective(

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
 
+from tightrope.ambiguity.sets import SetsKind
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
 from tightrope.cli.options import refuse_options
 from tightrope.cli.output import leave, phase_progress, warn
 from tightrope.errors import InputError
+from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.pomdp import POMDP, controller_of
+from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
@@ -51,11 +53,6 @@ def check_partial(
     refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
     if len(queries) > 1 and (target is not None or certificate is not None):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
-    if certificate is not None and request.policy is not None:
-        raise InputError(
-            "--certificate goes with the best controller of a known model",
-            hint="leave --policy out; of a given controller `learn` writes certificates",
-        )
     point: Sequence[Any] = ()
     robust = isinstance(pomdp.model, IntervalMDP)
     if isinstance(pomdp.model, ParametricMDP):
@@ -70,11 +67,10 @@ def check_partial(
         point = _point(request.at, pomdp) if (names or request.at) and not robust else ()
     elif request.at is not None or request.sets is not None:
         raise InputError("--at and --sets go with parametric models, this one has no parameters")
-    if robust and certificate is not None:
-        raise InputError(
-            "--certificate goes with the best controller of a known model, and this one is not known exactly",
-            hint="give parameters values with --at; of learned parameters `learn` writes certificates",
-        )
+    if robust and certificate is not None and isinstance(pomdp.model, ParametricMDP):
+        from tightrope.certify.region import refuse_uncertified
+
+        refuse_uncertified(pomdp.model, SetsKind.COUPLED)
     given = None if request.policy is None else controller_of(pomdp, request.policy)
     close = closeness(request.precision)
     answers = []
@@ -124,7 +120,7 @@ def check_partial(
         low, high = result.attained if isinstance(result, PartialSolution) else result.interval
         result.controller.save(target.path, {"property": queries[0].text, "lower": low, "upper": high})
     if certificate is not None:
-        _certify(certificate, answers[0].result, queries[0].text)
+        _certify(certificate, pomdp, queries[0], answers[0].result, given, point, request.precision)
     leave(verdict)
 
 
@@ -159,14 +155,31 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
     ]
 
 
-def _certify(target: OutputFile, solved: Any, text: str) -> None:
+def _certify(
+    target: OutputFile,
+    pomdp: POMDP,
+    query: Query,
+    solved: Any,
+    given: Controller | None,
+    point: Sequence[Any],
+    precision: float,
+) -> None:
+    """Write what proves the answer: over a domain and of one controller about its chain, else both ends."""
     from tightrope.certify.certificate_file import save_certificate
-    from tightrope.certify.observed import certificate_of_controller, certified_words
+    from tightrope.certify.certify import learned_certificate
+    from tightrope.certify.observed import certificate_of_chain, certificate_of_controller, certified_words
 
-    if solved.graph is None:
-        raise InputError(f"{text} is decided where a play begins: there is nothing to certify")
-    about = certified_words(solved.pomdp, text)
-    proof = certificate_of_controller(solved.graph, solved.controller, about)
+    about = certified_words(pomdp, query.text)
+    chosen = solved.controller if given is None and isinstance(solved, RobustController) else given
+    result = solved.result if isinstance(solved, RobustController) else solved
+    if isinstance(result, LearningResult):
+        proof = learned_certificate(result, about=about)
+    elif chosen is not None:
+        proof = certificate_of_chain(pomdp, query.objective, chosen, point, precision, about)
+    elif solved.graph is None:
+        raise InputError(f"{query.text} is decided where a play begins: there is nothing to certify")
+    else:
+        proof = certificate_of_controller(solved.graph, solved.controller, about)
     target.check()
     save_certificate(proof, target.path)
 

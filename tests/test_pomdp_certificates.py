@@ -224,6 +224,10 @@ def test_what_is_forged_about_a_given_controller_is_refused(tmp_path):
     free = replace(proof, claims=(replace(claim, name="value", policy="free", choice=None),))
     with pytest.raises(tr.CannotCertify, match="claims the value of the best one"):
         tied(pomdp, problem.objective, trusted, free)
+    over = replace(proof.problem, lower=None, upper=None, expression=np.zeros(1), polynomial=())
+    for about in ({}, {"beliefs": "0"}):  # over a domain there are no beliefs, whatever it says
+        with pytest.raises(tr.CannotCertify, match="claims the value of the best one"):
+            tied(pomdp, problem.objective, trusted, replace(free, problem=over, about=about))
     # Beliefs have no intervals.
     with pytest.raises(tr.CannotCertify, match="one without intervals"):
         tied(pomdp, problem.objective, trusted, replace(proof, about={"beliefs": "0"}))

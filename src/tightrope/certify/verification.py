@@ -306,7 +306,7 @@ def own_controller(
     from tightrope.certify.observed import as_certified, only_policy
 
     recipe, law = certificate.about.get("beliefs"), certificate.problem.law
-    if recipe is None and any(claim.policy == "free" for claim in certificate.claims):
+    if (recipe is None or law == "domain") and any(claim.policy == "free" for claim in certificate.claims):
         raise CannotCertify(
             "this certificate is about the chain of one controller, and claims the value of the best one"
         )

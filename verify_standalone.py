@@ -298,6 +298,7 @@ class Problem:
         self.data: Data | None = None
         self.learned: Learned | None = None
         self._rows(own, node, arrays)
+        self._passing(own)
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
         known = self.earned is None or self.is_timed
@@ -311,6 +312,30 @@ class Problem:
             require(plain, "episodes are counted for a probability of the process itself")
         self.free_only, self.followed = temporal, list[Fraction]()
         self.automaton = Automaton(node["automaton"], arrays, self.states) if temporal else None
+
+    def _passing(self, own: Node) -> None:
+        """States in the middle of a step: one choice, nothing happens there, and the play passes on."""
+        marks = own.array("passing", "bool", self.states)
+        self.passing = [s for s, inside in enumerate(marks or []) if inside]
+        if marks is None:
+            return
+        counted = self.steps is not None or self.lower_steps > 0
+        require(self.interval and self.assumed is None and counted, "no steps of intervals are counted")
+        require(self.initial not in self.passing, "the initial state is in the middle of a step")
+        layers, first = 0, 0
+        for place, s in enumerate(self.passing):
+            require(len(self.of_state[s]) == 1, "several choices in the middle of a step")
+            c = self.of_state[s][0]
+            targeted = self.target is not None and self.target[s]
+            barred = self.allowed is not None and not self.allowed[s]
+            bare = self.rewards[0][c] == 0 and not targeted and not barred
+            require(bare, "something happens in the middle of a step")
+            leads = [t for t in self.successor[slice(*self.transition_start[c : c + 2])] if marks[t]]
+            require(all(t < s for t in leads), "the middle of a step leads to a later one")
+            if place == 0 or any(t >= first for t in leads):
+                layers, first = layers + 1, s
+        steps = (self.lower_steps + (self.upper_steps or 0)) * (1 + layers)
+        require(steps * max(len(self.successor), 20_000) <= 10**9, "more steps than this format allows")
 
     def follow(self, claim: Any, arrays: dict[str, Any]) -> None:
         """Take the given policy of a claim about a temporal formula: one of the model, without memory."""
@@ -2629,6 +2654,8 @@ class Game:
             while place < len(self.claim.earlier) and self.claim.earlier[place][0] >= step:
                 _, state, choice = self.claim.earlier[place]
                 self.choice[state], place = choice, place + 1
+            for s in problem.passing:  # draws within the step, the last one first
+                values[s] = self.backup(problem.of_state[s][0], values)
             values = [self.state_backup(s, values, all_choices=True) for s in range(problem.states)]
             if problem.kind == "UNTIL":
                 for s in range(problem.states):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adversary.second import second_verdict
 from benchmark_script import run_benchmark
 from factored_reference import Modules, Nature, State, Values, backup, nested, products
 from random_programs import ProgramWriter
@@ -23,6 +24,7 @@ from tightrope.errors import CannotCertify, InputError, ReadingWarning
 from tightrope.learning.solve import solve
 from tightrope.model.mdp import JOINT_BOUNDS, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
@@ -366,21 +368,51 @@ def replace_intervals(text: str) -> IntervalMDP:
     return factored(text.replace("[0.2,0.5] : (y'=1) + [0.5,0.8]", "[0.2,0.6] : (y'=1) + [0.4,0.8]"))
 
 
-def test_certificates_are_about_joint_bounds_where_steps_are_counted(
+@pytest.mark.parametrize(
+    "question",
+    [
+        'Pmaxmin=? [ F<=4 "both" ]',
+        'Pmaxmin=? [ "low" U>=2 "both" ]',
+        'Pmaxmax=? [ F[1,3] "both" ]',
+        "Rminmax=? [ C<=5 ]",
+    ],
+)
+def test_certificates_are_about_factors_where_steps_are_counted(
+    team: IntervalMDP, tmp_path: Path, question: str
+) -> None:
+    best, file = solve(team, question, precision=1e-9), tmp_path / "steps.cert"
+    proved = certify(Problem(team, question), file, precision=1e-9)["value"]
+    problem = load(file).certificate.problem
+    assert problem.passing is not None and not problem.passing[: team.states].any()
+    assert problem.passing[team.states :].all() and problem.graph.states > team.states
+    assert proved.lower <= best.lower[0] + 1e-8 and best.upper[0] - 1e-8 <= proved.upper
+    assert proved.width <= 1e-8
+    verdict = verify(file, model=team, property=question)
+    assert verdict.valid and verdict.not_tied == () and verdict.assumes == ()
+    assert verify(file, model=team).valid and second_verdict(file) == 0
+    with pytest.raises(CannotCertify, match="another model"):
+        verify(file, model=replace_intervals(TEAM))
+    weights = np.repeat(1.0 / np.diff(team.choice_start), np.diff(team.choice_start))
+    for policy in (best.policy, Policy(team, weights)):
+        certify(Problem(team, question), tmp_path / "given.cert", policy=policy)
+        assert verify(tmp_path / "given.cert", model=team, property=question, policy=policy).valid
+
+
+def test_certificates_are_about_joint_bounds_where_draws_cannot_be_told(
     team: IntervalMDP, tmp_path: Path
 ) -> None:
-    for number, question in enumerate(('Pmaxmin=? [ F<=4 "both" ]', 'Pmaxmin=? [ F>=2 "both" ]')):
-        file = tmp_path / f"{number}.cert"
-        with pytest.warns(ReadingWarning, match="products of their bounds"):
-            certify(Problem(team, question), file)
-        assert load(file).certificate.problem.graph.states == team.states
-        assert verify(file, model=team, property=question).valid
+    question = "Rmaxmin=? [ Cdiscount=0.9 ]"
+    with pytest.warns(ReadingWarning, match="products of their bounds"):
+        certify(Problem(team, question), tmp_path / "discounted.cert")
+    assert load(tmp_path / "discounted.cert").certificate.problem.graph.states == team.states
+    assert verify(tmp_path / "discounted.cert", model=team, property=question).valid
     with pytest.warns(ReadingWarning, match="products of their bounds"):
         certify(Problem(team, QUESTIONS[0]), tmp_path / "raised.cert", assume_support=1e-6)
     assert verify(tmp_path / "raised.cert", model=team, property=QUESTIONS[0]).valid
-    with pytest.warns(ReadingWarning):  # one of the joint bounds is proved of this model, too
-        certify(Problem(team, 'Pmaxmin=? [ F<=4 "both" ]'), tmp_path / "joint.cert")
-    assert verify(tmp_path / "joint.cert", model=team.without_factors).valid
+    question = 'Pmaxmin=? [ F<=4 "both" ]'  # one of the joint bounds is proved of this model, too
+    certify(Problem(team.without_factors, question), tmp_path / "joint.cert")
+    for model in (team, team.without_factors):
+        assert verify(tmp_path / "joint.cert", model=model, property=question).valid
 
 
 def run(*arguments: str) -> tuple[str, str]:
@@ -396,13 +428,13 @@ def test_check_says_which_sets_an_answer_is_about(tmp_path: Path) -> None:
     file.write_text(TEAM)
     out, err = run("check", str(file), "--prop", 'Pmaxmin=? [ F<=4 "both" ]', "--json")
     assert "notes" not in json.loads(out) and "factor by factor" in err and JOINT_BOUNDS not in err
-    narrow = json.loads(out)["lower"]
-    proof = str(tmp_path / "a.cert")
-    out, err = run(
-        "check", str(file), "--prop", 'Pmaxmin=? [ F<=4 "both" ]', "--json", "--certificate", proof
-    )
+    narrow, proof = json.loads(out)["lower"], ("--certificate", str(tmp_path / "a.cert"))
+    out, err = run("check", str(file), "--prop", 'Pmaxmin=? [ F<=4 "both" ]', "--json", *proof)
+    assert "notes" not in json.loads(out) and JOINT_BOUNDS not in err
+    assert json.loads(out)["lower"] == pytest.approx(narrow)
+    asked, proof = "Rmaxmin=? [ Cdiscount=0.9 ]", ("--certificate", str(tmp_path / "b.cert"))
+    out, err = run("check", str(file), "--prop", asked, "--json", *proof)
     assert json.loads(out)["notes"] == [JOINT_BOUNDS] and JOINT_BOUNDS in err
-    assert json.loads(out)["lower"] < narrow - 1e-3
     out, _ = run("check", str(file), "--prop", 'Pmaxmin=? [ F "both" ]', "--assume-support", "1e-6")
     assert "products of their bounds" in " ".join(out.split())
 

@@ -63,11 +63,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 423,
+    "files": 424,
     "files under 60 lines": 48,
     "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 126_526,
+    "lines": 126_637,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

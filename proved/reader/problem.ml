@@ -171,6 +171,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   let has_domain = field own "domain" <> Json.Null and has_data = field own "data" <> Json.Null in
   if Hashtbl.mem arrays "problem.denominator" then not_covered "quotients of parameters";
   if Hashtbl.mem arrays "problem.misfit" then not_covered "misfits of the model";
+  if Hashtbl.mem arrays "problem.passing" then not_covered "states in the middle of a step";
   let polynomials_over parameters texts =
     let found = Array.of_list (List.map (polynomial parameters) texts) in
     let below = function None -> true | Some (v : int vector) ->

@@ -196,6 +196,7 @@ STEPS = (
     "point/cumulative",
 )
 LATE = ("point/late", "interval/late")
+FACTORS = ("factors/bounded", "factors/window", "factors/late", "factors/cumulative")
 COSTS = ("point/toll", "interval/toll", "interval/friend-toll")
 DISCOUNTED = ("point/discounted", "interval/discounted")
 
@@ -251,6 +252,20 @@ ATTACKS = [
     Attack("late-loop-ranked", LATE, loop("lower", 1.0, [3, 2, 3, 0, 0, 1]), "the loop in the tail, ranks in a circle"),
     Attack("late-claim", LATE, shift(0.05, 0.05), "the tail is honest, the first steps are not made"),
     Attack("late-targets-forget", LATE, lambda f: pinned(f, "lower", {3: 2.0}, False), "a target met too early is worth more than 1"),
+    # States in the middle of a step: they are what the problem says, or nothing is proved.
+    Attack("factors-claim", FACTORS, shift(0.01, 0.01), "draws within a step that nobody makes"),
+    Attack("factors-claim-below", FACTORS, shift(-0.01, -0.01), "the same from above"),
+    Attack("factors-no-middle", FACTORS[:1], lambda f: f.drop("problem.passing"), "every draw a step"),
+    Attack("factors-all-middle", FACTORS, both(change("problem.passing", np.ones_like), shift(0.01, 0.01)), "no step ever ends"),
+    Attack("factors-middle-first", FACTORS, both(entries("problem.passing", {0: True}), shift(0.01, 0.01)), "the play begins within a step"),
+    Attack("factors-middle-more", FACTORS, both(entries("problem.passing", {5: True}), shift(0.01, 0.01)), "a step of the model's own is for free"),
+    Attack("factors-middle-less", FACTORS[:2], entries("problem.passing", {-1: False}), "one draw is a step"),
+    Attack("factors-middle-short", FACTORS, both(change("problem.passing", lambda p: p[:1]), shift(0.01, 0.01)), "an array of length 1 broadcasts"),
+    Attack("factors-circle", FACTORS, both(change("problem.graph.successor", lambda t: np.append(t[:-1], t.max())), shift(0.01, 0.01)), "draws without end within a step"),
+    Attack("factors-earned", FACTORS[3:], both(entries("problem.objective.reward", {-1: 1.0}), shift(0.01, 0.01)), "something is earned within a step"),
+    Attack("factors-reached", FACTORS[:3], both(entries("problem.objective.target", {-1: True}), shift(0.01, 0.01)), "a target within a step"),
+    Attack("factors-forbidden", FACTORS[1:2], both(entries("problem.objective.allowed", {-1: False}), shift(0.01, 0.01)), "a state within a step is forbidden"),
+    Attack("factors-no-steps", FACTORS[:2], lambda f: f["problem.objective"].update(lower_steps=0, upper_steps=None), "a middle where nothing is counted"),
     # Claims that do not follow from the vectors.
     Attack("claim-above-vector", (*UNBOUNDED, *STEPS, *COSTS, *DISCOUNTED), shift(0.01, 0.02), "nobody compares claim and vector"),
     Attack("claim-below-vector", (*UNBOUNDED, *STEPS, *COSTS, *DISCOUNTED), shift(-0.02, -0.01), "the same from below"),

@@ -94,6 +94,23 @@ label "goal" = s=3;
 """
 """Three parameters, one of which follows from another, and a product."""
 
+MACHINES = """mdp
+module one
+ x:[0..1] init 0;
+ [go] x=0 -> [0.2,0.6]:(x'=1) + [0.4,0.8]:(x'=0);
+ [go] x=1 -> [0.3,0.7]:(x'=0) + [0.3,0.7]:(x'=1);
+endmodule
+module two
+ y:[0..2] init 0;
+ [go] y=0 -> [0.2,0.6]:(y'=1) + [0.4,0.8]:(y'=2);
+ [go] y>0 -> true;
+endmodule
+rewards "cost"
+ x=1 : 1;
+endrewards
+"""
+"""Commands with intervals that synchronise: nature draws for each of them within one step."""
+
 GIVEN = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
 {"state": {"s": 0}, "choice": 0}, {"state": {"s": 1}, "choice": 1}]}"""
 """A bad policy: state 1 stays in the loop."""
@@ -235,6 +252,15 @@ VALUES = (
             ("--prop", 'Pmaxmin=? [ F "goal" ]'), policy=GIVEN,
         ),
         Honest("point/mixed", "check", "game.prism", POINT, ("--prop", 'Pmax=? [ F "goal" ]'), policy=MIXED),
+        *(
+            Honest(f"factors/{name}", "check", "machines.prism", MACHINES, ("--prop", asked))
+            for name, asked in (
+                ("bounded", "Pmaxmax=? [ F<=2 x=1 & y=1 ]"),
+                ("window", "Pmaxmin=? [ y<2 U[1,3] x=1 & y=1 ]"),
+                ("late", "Pmaxmax=? [ F>=2 x=1 & y=1 ]"),
+                ("cumulative", 'R{"cost"}maxmin=? [ C<=3 ]'),
+            )
+        ),
         Honest("plain/reach", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmax=? [ F "goal" ]')),
         Honest("plain/least", "check", "game.tra", EXPLICIT["tra"], ("--prop", 'Pmin=? [ F "goal" ]')),
         Honest(

@@ -165,7 +165,9 @@ def _span(key: _Key, weights: Weights | None) -> tuple[float, float]:
 
 def question_of(forgery: Forgery) -> Question:
     """The problem of a file in exact numbers."""
-    return Question(game_of(forgery)[0], objective_of(forgery), forgery["problem.graph.initial"])
+    passing = np.flatnonzero(forgery.arrays.get("problem.passing", ()))
+    initial = forgery["problem.graph.initial"]
+    return Question(game_of(forgery)[0], objective_of(forgery), initial, tuple(passing.tolist()))
 
 
 def game_of(forgery: Forgery) -> tuple[TinyModel, list[Fraction], list[Fraction]]:

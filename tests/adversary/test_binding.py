@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,14 +14,14 @@ import pytest
 
 import tightrope as tr
 from adversary.archive import Forgery
-from adversary.honest import ALL, TIMED, Honest, quietly
+from adversary.honest import ALL, MACHINES, TIMED, Honest, quietly
 from adversary.judge import verify
 from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.continuous.discrete import embed
-from tightrope.errors import InputError
-from tightrope.model.mdp import JOINT_BOUNDS
+from tightrope.errors import CannotCertify, InputError
+from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 
 STATEMENT = {
     "problem.data.delta",
@@ -296,20 +297,6 @@ def test_data_that_came_in_another_order_are_others(tmp_path: Path) -> None:
     assert verify(unordered.certificate, *binding_of(unordered, data=str(other))).accepted
 
 
-MACHINES = """mdp
-module one
- x:[0..1] init 0;
- [go] x=0 -> [0.2,0.6]:(x'=1) + [0.4,0.8]:(x'=0);
- [go] x=1 -> [0.3,0.7]:(x'=0) + [0.3,0.7]:(x'=1);
-endmodule
-module two
- y:[0..2] init 0;
- [go] y=0 -> [0.2,0.6]:(y'=1) + [0.4,0.8]:(y'=2);
- [go] y>0 -> true;
-endmodule
-"""
-
-
 def test_a_certificate_about_joint_bounds_says_so(tmp_path: Path) -> None:
     """What nature may do is read in one of two ways, and the values differ: which one it is, is told."""
     (tmp_path / "machines.prism").write_text(MACHINES)
@@ -324,6 +311,25 @@ def test_a_certificate_about_joint_bounds_says_so(tmp_path: Path) -> None:
         assert verdict.accepted and verdict.result is not None and verdict.result["assumes"] == words
         found = tr.verify(tmp_path / f"{name}.cert", model=model, property=asked)
         assert found.valid and list(found.assumes) == words
+
+
+@pytest.mark.parametrize("asked", ["Pmaxmax=? [ F<=2 x=1 & y=1 ]", 'R{"cost"}maxmax=? [ Cdiscount=0.5 ]'])
+def test_draws_within_a_step_are_no_steps_of_the_model(asked: str, tmp_path: Path) -> None:
+    """A forger may count them, or discount each, in a game that is otherwise that of the factors."""
+    honest = ALL["factors/bounded"]
+    with pytest.warns(UserWarning, match="what they allow together is enclosed factor by factor"):
+        model = tr.load(honest.folder() / honest.model)
+    rows = model.factored
+    draws = IntervalMDP(rows.structure, rows.lower, rows.upper)
+    objective = rows.lift(model.problem(asked).objective)
+    counted = tr.certify(tr.Problem(draws, objective), tmp_path / "draws.cert")
+    with warnings.catch_warnings(action="ignore"):
+        right = tr.certify(model.problem(asked), tmp_path / "steps.cert")
+    assert counted["value"].upper < right["value"].lower - 0.01
+    assert tr.verify(tmp_path / "steps.cert", model=model).valid
+    for more in ({}, {"property": asked}):
+        with pytest.raises(CannotCertify, match="another model"):
+            tr.verify(tmp_path / "draws.cert", model=model, **more)
 
 
 def test_a_point_is_not_asked_of_a_whole_domain() -> None:

@@ -32,6 +32,8 @@ class Question:
     model: TinyModel
     objective: Objective
     initial: int
+    passing: tuple[int, ...] = ()
+    """States in the middle of a step."""
 
     def value(self, weights: Weights | BySteps | None = None) -> Fraction:
         """At the initial state, as the question asks for it; `weights` fixes a policy."""
@@ -73,10 +75,14 @@ class Question:
         return self.objective.allowed is None or bool(self.objective.allowed[state])
 
     def _step(self, values: list[Fraction], weights: Weights | None) -> list[Fraction]:
-        """One backup: nature's optimum at every choice, then the agent's or the policy's mean."""
-        objective = self.objective
+        """One backup: nature's optimum at every choice, then the agent's or the policy's mean. In the middle
+        of a step she comes to an optimum first, at the only choice there is."""
+        objective, values = self.objective, list(values)
         agent = max if objective.agent is Direction.MAX else min
         nature = max if objective.nature is Direction.MAX else min
+        for s in self.passing:
+            drawn = vertices(self.model.choices[s][0])
+            values[s] = nature(sum((p * values[t] for t, p in row), Fraction(0)) for row in drawn)
         reward = (
             np.zeros(len(self.model.structure.transition_start) - 1)
             if objective.reward is None

@@ -363,7 +363,7 @@ def prove(
     if objective.steps is not None:
         from tightrope.certificate.special import value_of_steps
 
-        return [], value_of_steps(whole, game, claim, upward)
+        return [], value_of_steps(whole, game, claim, upward, problem)
     bound = hints.upper if upward else hints.lower
     ranking = hints.lower_ranking if not upward or hints.upper_ranking is None else hints.upper_ranking
     assert bound is not None
@@ -387,7 +387,7 @@ def prove(
     if objective.lower_steps > 0:
         from tightrope.certificate.special import value_of_steps
 
-        value = value_of_steps(whole, game, claim, upward, value)
+        value = value_of_steps(whole, game, claim, upward, problem, value)
     return checks, value
 
 

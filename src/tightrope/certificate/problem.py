@@ -137,7 +137,8 @@ class CertifiedProblem:
     min(EPS, its upper bound); lower bounds of 0 are raised to that. Parameters beyond the domain's are the
     reciprocals of `denominator`, in order (`tightrope.certificate.quotients`). `misfit`, 0 or one number at
     every choice: the process is within so much, in total variation, of a distribution over the domain or of
-    the true one, at every step anew, with no transition that is not there.
+    the true one, at every step anew, with no transition that is not there. `passing`: states in the middle of
+    a step, where steps are counted (`tightrope.certificate.layers`).
     """
 
     graph: Graph = fields.part(Graph)
@@ -155,6 +156,7 @@ class CertifiedProblem:
     denominator: tuple[Polynomial, ...] | None = fields.polynomials("denominators", optional=True)
     misfit: FloatArray | None = fields.reals("CHOICES", least=0.0, most=1 - 2.0**-53, optional=True)
     time: tuple[Fraction, ...] | None = fields.rationals("times", optional=True)
+    passing: BoolArray | None = fields.truths("STATES", optional=True)
 
     @property
     def has_vectors(self) -> bool:
@@ -197,6 +199,10 @@ class CertifiedProblem:
         steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
         if steps * max(self.graph.transitions, 20_000) > MOST_WORK:
             return f"{steps} steps and {self.graph.transitions} transitions are more than this program checks"
+        if self.passing is not None:
+            from tightrope.certificate.layers import trouble_within
+
+            return trouble_within(self, self.passing, MOST_WORK)
         return None if self.polynomial is None else self._parametric_trouble(self.polynomial)
 
     def _parametric_trouble(self, polynomial: tuple[Polynomial, ...]) -> str | None:

@@ -187,18 +187,29 @@ def choices_by_step(claim: Claim, steps: int) -> Iterator[tuple[int, OffsetArray
 
 
 def value_of_steps(
-    whole: Game, game: Game, claim: Claim, upward: bool, after: BoundVector | None = None
+    whole: Game,
+    game: Game,
+    claim: Claim,
+    upward: bool,
+    problem: CertifiedProblem,
+    after: BoundVector | None = None,
 ) -> BoundVector:
     """A backup for every step that is counted, from the last one to the first: of the whole value where steps
     are bounded, else of the value `after` those steps. A state visited after `step` steps counts as a target
     from lower_steps on."""
     objective, n = game.objective, game.n
+    settled = None
+    if problem.passing is not None:
+        from tightrope.certificate.layers import settling
+
+        settled = settling(whole, problem.graph, problem.passing, upward)
     steps, value = objective.lower_steps, after
     if value is None:
         target = np.zeros(game.states) if objective.target is None else objective.target
         steps, value = objective.steps or 0, BoundVector.of(n, target.astype(np.float64))
     for step, current in choices_by_step(claim, steps):
         game = game if current is None else whole.of_policy(current)
+        value = value if settled is None else settled(value)
         value = game.best(game.choices(value, upward), upward)
         number, infinite = n.trim(value.number, upward), value.infinite
         if objective.kind == "UNTIL":

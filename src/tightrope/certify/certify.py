@@ -63,8 +63,8 @@ def certify(
     * `subject`: a result of `learn`, `compare` or `improve` or over a domain, what `doctor` answers on an
       amended model (its certificate says how the amendment was chosen), or a problem, of a parametric model
       `at` a point; of a chain in continuous time without `at` it is about the whole domain.
-    * `policy`, `precision` and the other options are those of `solve`; where steps are counted, synchronised
-      intervals are their joint bounds, wider than `solve` takes them.
+    * `policy`, `precision` and the other options are those of `solve`; where rewards are discounted,
+      synchronised intervals are their joint bounds, wider than `solve` takes them.
     * `ltl_translator`: the command of another program, whose automata of LTL are taken.
     * A file that is no certificate of ours is refused, unless `overwrite` is set.
 

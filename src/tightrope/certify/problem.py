@@ -50,13 +50,18 @@ def to_problem(
 ) -> certified.CertifiedProblem:
     """The problem of a plain or interval model, of a parametric one at `theta` or over its domain.
 
-    Of an interval model with independent factors (`tightrope.model.mdp`) it is the game that they make,
-    where no steps are counted, and otherwise that of the joint bounds: either encloses what the model allows.
+    Of an interval model with independent factors (`tightrope.model.mdp`) it is the game that they make, or
+    that of the joint bounds (`provable`): either encloses what the model allows.
     Quotients f/g are polynomials f·r, r a parameter more: at a point the number of r = 1/g stands behind
     those of the parameters, over a domain the denominators are listed, all of them positive.
     """
+    passing = None
     if isinstance(model, IntervalMDP) and isinstance(objective, Objective):
-        model, objective = _game_of(provable(model, objective, assumed_support), objective)
+        rows = provable(model, objective, assumed_support).factored
+        if rows is not None:
+            if counts_steps(objective):
+                passing = np.arange(rows.structure.states) >= rows.states
+            model, objective = IntervalMDP(rows.structure, rows.lower, rows.upper), rows.lift(objective)
     reward = None if isinstance(objective, Asked) else objective.reward
     if isinstance(objective, Asked):
         graph, question, automaton = to_graph(model.structure), objective.objective, objective.automaton
@@ -102,21 +107,21 @@ def to_problem(
         return certified.CertifiedProblem(graph, question, probability=probability, automaton=automaton)
     lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
     return certified.CertifiedProblem(
-        graph, question, lower=lower, upper=upper, assumed_support=assumed_support, automaton=automaton
+        graph,
+        question,
+        lower=lower,
+        upper=upper,
+        assumed_support=assumed_support,
+        automaton=automaton,
+        passing=passing,
     )
 
 
 def provable(model: IntervalMDP, objective: Objective, assumed_support: float | None = None) -> IntervalMDP:
     """The model whose value a certificate proves: without its factors where these cannot be spoken of, since
-    states in the middle of a step would count as steps, or have a support assumed that is joint outcomes'."""
-    return model.without_factors if counts_steps(objective) or assumed_support is not None else model
-
-
-def _game_of(model: IntervalMDP, objective: Objective) -> tuple[IntervalMDP, Objective]:
-    rows = model.factored
-    if rows is None:
-        return model, objective
-    return IntervalMDP(rows.structure, rows.lower, rows.upper), rows.lift(objective)
+    states in the middle of a step would be discounted, or have a support assumed that is joint outcomes'."""
+    alone = objective.kind is ObjectiveKind.DISCOUNTED or assumed_support is not None
+    return model.without_factors if alone else model
 
 
 def to_graph(structure: Structure) -> Graph:

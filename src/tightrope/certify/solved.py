@@ -163,10 +163,10 @@ def value_hints(solution: Solution, policy: Policy | None = None, high: Solution
     """The vectors of a solution, the upper ones of `high` where it is given; the witness of a free agent."""
     if solution.objective.is_bounded:
         return ValueHints()
-    if (game := solution.game) is not None:
+    tail = tail_of(solution, policy)
+    if (game := tail.game) is not None:
         witness = None if policy is not None else game.policy.astype(np.int64)
         return ValueHints(game.lower, game.upper, game.ranking.astype(np.int64), witness=witness)
-    tail = tail_of(solution, policy)
     above = tail if high is None else tail_of(high, policy)
     discounted = solution.objective.discount is not None
     return ValueHints(

@@ -21,7 +21,7 @@ from tightrope.certificate.archive import load
 from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, CertifiedProblem
+from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective, CertifiedProblem
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.certify.fields_compared import first_difference, name_difference
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
@@ -468,10 +468,13 @@ def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
         if policy.steps is not None:
             if claim.choice is not None and claim.earlier is not None:
                 choice, earlier = choices_by_step(policy.steps, objective)
-                alike = np.array_equal(claim.choice, choice) and np.array_equal(claim.earlier, earlier)
+                # behind these, states in the middle of a step have one choice each
+                alike = np.array_equal(claim.choice[: len(choice)], choice) and np.array_equal(
+                    claim.earlier, earlier
+                )
                 same += [claim.name] if alike else []
         elif weights is not None and (claim.earlier is None or len(claim.earlier) == 0):
-            own = len(policy.probability)  # behind these, states in the middle of a step have one choice each
+            own = len(policy.probability)
             same += [claim.name] if np.array_equal(weights[:own], policy.probability) else []
     return same
 
@@ -513,21 +516,23 @@ def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
         raise InputError(
             "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
         )
-    model = own.model
-    if isinstance(model, IntervalMDP) and problem.graph.states == model.states:
+    model, question = own.model, problem.objective
+    whole = objective is None and question.kind in (*RUNS, "DISCOUNTED")  # what has no meaning within a step
+    if isinstance(model, IntervalMDP) and (whole or problem.graph.states == model.states):
         model = model.without_factors  # it is about the joint bounds, which enclose the factors
     rebuilt = to_problem(
         model,
-        objective if objective is not None else _nothing(own.model),
+        objective if objective is not None else _nothing(own.model, question),
         theta=own.theta if problem.law == "point" else None,
         assumed_support=problem.assumed_support,
     )
     return replace(rebuilt, misfit=problem.misfit)
 
 
-def _nothing(model: Any) -> Objective:
-    """An objective that stands where none is compared."""
+def _nothing(model: Any, question: CertifiedObjective) -> Objective:
+    """An objective that stands where none is compared; it counts steps where the certificate's does."""
     from tightrope.model.objective import Direction, Objective, ObjectiveKind
 
     nowhere = np.zeros(model.structure.states, dtype=np.bool_)
-    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere)
+    steps = None if question.steps is None and question.lower_steps == 0 else 1
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere, upper_steps=steps)

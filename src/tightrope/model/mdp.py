@@ -249,8 +249,8 @@ class FactoredRows(Record):
         return list(pairwise(self.layer_start.tolist()))
 
     def lift(self, objective: Objective) -> Objective:
-        """The same question about the game, where no steps are counted: states in the middle of a step are
-        no targets, and never forbidden."""
+        """The same question about the game: states in the middle of a step are no targets, never forbidden,
+        and earn nothing."""
         more = self.structure.states - self.states
         truth, number = np.zeros(more, np.bool_), np.zeros(more)
         target, allowed, terminal = objective.target, objective.allowed, objective.terminal

@@ -348,7 +348,8 @@ def test_events_are_the_models_own():
     """An event that is no outcome of the model, [0, 1] for 1 − p with multiplicity −1, proved p ≥ 1 once."""
     _, certificate = certified(SMALL, "polytope", "expression", "clopper-pearson")
     names = {field.name for field in fields(certificate.learned)}
-    assert names == {"lower", "upper", "cost_lower", "cost_upper", "pilot_share", "region", "coupled", "slab"}
+    ends = {f"{of}{end}" for of in ("", "cost_", "rate_") for end in ("lower", "upper")}
+    assert names == {*ends, "pilot_share", "region", "coupled", "slab"}
     bogus = replace(
         certificate.learned,
         lower=np.append(certificate.learned.lower, 0.0),

@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -138,6 +137,9 @@ def test_the_first_figure_leaves_interactive_mode_on(monkeypatch: pytest.MonkeyP
 def test_wrong_calls_are_both_kinds_of_error() -> None:
     with pytest.raises(TypeError, match="did you mean `state_rewards`"):
         tr.build_from_function(0, PUMP, rewards={})  # type: ignore[call-arg]
-    with pytest.raises(TypeError) as caught:  # of a function that is called: as it is
-        tr.Policy(coin(), np.array([0, 0, 0])).save(3)  # type: ignore[arg-type]
-    assert not isinstance(caught.value, tr.InputError)
+
+    def broken(state: Any) -> str:
+        raise TypeError("their own")
+
+    with pytest.raises(tr.InputError, match="fails at state 0: TypeError: their own"):
+        tr.build_from_function(0, broken)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from adversary.second import UNREAD, second_verdict
+from adversary.second import second_verdict
 from learning_cases import case, counts_of
 from tightrope.certificate.checker import check
 from tightrope.certificate.statistics.joint import share_of
@@ -118,7 +118,7 @@ def test_the_second_checker_reads_intervals_and_a_likelihood(
         save_certificate(_stolen(proof, **changes), tmp_path / name)
         assert second_verdict(tmp_path / name) == code
     save_certificate(_stolen(proof, method="beta-binomial+slab"), tmp_path / "bets")
-    assert second_verdict(tmp_path / "bets") == UNREAD
+    assert second_verdict(tmp_path / "bets") == 1
 
 
 def test_a_cap_on_refining_is_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ THINNED = {
     "test_online_learner.py::test_an_incremental_update_is_what_learn_says_of_the_same_counts": 3,
     "test_output_file.py::test_a_foreign_file_is_replaced_where_the_user_says_so_and_then_its_own": 3,
     "test_page_code.py::test_commands_of_a_page_run": 3,
-    "test_page_code.py::test_python_of_a_page_runs": 3,
+    "test_page_code.py::test_every_snippet_of_a_page_runs_alone": 3,
     "test_plan.py::test_the_formula_is_that_of_the_sets": 2,
     "test_pomdp.py::test_bounds_hold_for_every_controller": 3,
     "test_prism_narrow.py::test_random_programs": 2,

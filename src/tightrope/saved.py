@@ -148,7 +148,12 @@ class SavedResult(Result):
                 hint,
             ) from error
         self._refuse_another(model)
-        assert isinstance(model, ParametricMDP)
+        if not isinstance(model, ParametricMDP):
+            raise InputError(
+                "this result is about a controller of a partially observable model, not a policy of states",
+                Location(str(self.file)),
+                "read its numbers, and take the model from tr.load",
+            )
         return model
 
     @property

@@ -2890,7 +2890,7 @@ class TimedChain:
                 return value
             vector = given(claim.vectors[upward], "no vector")
             later = [min(max(Fraction(v), Fraction(0)), Fraction(1)) for v in vector]
-        if len(time) == 1 or time[0] > 0:
+        if time[0] > 0:  # at 0 a target counts, allowed or not
             start = [later[s] if allowed[s] else Fraction(0) for s in states]
             later = self._after(start, [bool(a) for a in allowed], time[0], upward)
         return later[problem.initial]

@@ -16,11 +16,13 @@ from scipy.linalg import expm
 import tightrope as tr
 from adversary.archive import Forgery
 from adversary.second import second_verdict
+from tightrope.certificate.archive import load
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import RATIONAL
 from tightrope.certificate.poisson import PoissonWindow
 from tightrope.certificate.statistics.rates import RateClass, excludes
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
+from tightrope.cli.app import run
 from tightrope.errors import CannotCertify
 from tightrope.prism.load import load_rates_text
 from tightrope.statistics.rates import gamma_poisson
@@ -274,3 +276,16 @@ def test_quotients_over_other_regions_have_no_certificate_and_say_why(region: st
     with pytest.raises(tr.InputError) as refused:
         tr.certify(tr.learn(problem, log, delta=0.05, region=region), tmp_path / "a.cert")
     assert "quotients" in str(refused.value) and refused.value.hint
+
+
+def test_a_target_at_once_counts_though_it_is_not_allowed(tmp_path: Path) -> None:
+    """From time 0 on is at any time; a step later, the initial state may not be left by what is allowed."""
+    file, proof = tmp_path / "two.prism", tmp_path / "proof"
+    file.write_text("ctmc module m s:[0..1] init 0; [] s=0 -> 2:(s'=1); [] s=1 -> 1:(s'=0); endmodule")
+    for time, value in (("0", 1), ("1", 0)):
+        asked = ["--prop", f"P=? [ s=1 U>={time} s=0 ]", "--certificate", str(proof), "--overwrite"]
+        assert run(["check", str(file), *asked]) == 0
+        assert run(["verify", str(proof), "--model", str(file), "--prop", asked[1], "--json"]) == 0
+        (claim,) = load(proof).certificate.claims
+        assert claim.lower <= value <= claim.upper and claim.upper - claim.lower < 1e-9
+        assert second_verdict(proof) == 0

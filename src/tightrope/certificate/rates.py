@@ -200,7 +200,7 @@ class RateSets:
             if not self.time:
                 return checks, value
             later = np.where(bound.infinite, 1, np.minimum(np.maximum(bound.number, 0), 1))
-        if self.time[0] > 0 or len(self.time) == 1:
+        if self.time[0] > 0:  # at 0 a target counts, allowed or not
             later = self.moved(n, np.where(within, later, n.zeros(len(later))), within, self.time[0], upward)
         return checks, as_fraction(later[at])
 

@@ -153,6 +153,9 @@ def explore(
         here = f"`{argument}` at state {states[at]!r}"
         form = RATES if timed else FORM
         _check_mapping(given, here, form)
+        named_here = {"": ""} if timed else {action: name_action(action, here) for action in given}
+        if len(set(named_here.values())) < len(named_here):
+            raise InputError(f"{here} names two actions alike: whole numbers and their texts are one name")
         for action, distribution in {"": given}.items() if timed else given.items():
             of_action = here if timed else f"{here}, action {action!r}"
             if not timed:
@@ -162,7 +165,7 @@ def explore(
                 read = read_value(value, names, lambda s=successor, of=of_action: f"{of}, to {s!r}")  # type: ignore[misc]
                 if not is_zero(read):
                     row[index(successor, of_action)] = read
-            rows.append((at, name_action(action, here), row))
+            rows.append((at, named_here[action], row))
         at += 1
     return states, rows
 
@@ -229,15 +232,17 @@ def label_states(states: Sequence[Any], labels: Any) -> dict[str, list[int]]:
     for name, given in named("labels", labels).items():
         argument = f"labels[{name!r}]"
         if callable(given):
-            listed[name] = [s for s, x in enumerate(states) if ask(argument, given, x)]
+            listed[name] = [s for s, x in enumerate(states) if _holds(argument, given, x)]
             continue
-        if isinstance(given, str) or not isinstance(given, Collection):
+        if isinstance(given, str | Mapping) or not isinstance(given, Collection):
             raise InputError(
                 f"`{argument}` is {describe(given)}, neither a function of the state nor a list of states",
                 hint=f"write labels={{{name!r}: lambda state: …}}",
             )
         number = {state: s for s, state in enumerate(states)}
-        if unknown := [state for state in given if state not in number]:
+        if not any(isinstance(state, bool | np.bool_) for state in states):
+            refuse_truths(argument, given)
+        if unknown := [one for one in given if not isinstance(one, Hashable) or one not in number]:
             known = ", ".join(map(repr, states[:5])) + ", …" * (len(states) > 5)
             raise InputError(
                 f"`{argument}` names the state {unknown[0]!r}, and no such state is reached",
@@ -245,6 +250,23 @@ def label_states(states: Sequence[Any], labels: Any) -> dict[str, list[int]]:
             )
         listed[name] = [number[state] for state in given]
     return listed
+
+
+def refuse_truths(argument: str, listed: Iterable[Any]) -> None:
+    """A mask is no list of states: True would be the state 1."""
+    if any(isinstance(one, bool | np.bool_) for one in listed):
+        raise InputError(
+            f"`{argument}` lists truth values, and True would be read as the state 1",
+            hint="list the states themselves, as in np.flatnonzero(mask)",
+        )
+
+
+def _holds(argument: str, function: Any, state: Any) -> bool:
+    """What a label's function says of a state: texts and arrays are no truth values."""
+    truth = ask(argument, function, state)
+    if truth is not None and not isinstance(truth, bool | np.bool_ | int | np.integer):
+        raise InputError(f"`{argument}` gives {_short(truth)} at state {state!r}, neither true nor false")
+    return bool(truth)
 
 
 def rewards_of(argument: str, rewards: Any, places: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:

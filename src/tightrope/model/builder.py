@@ -43,6 +43,7 @@ from tightrope.model.authored import (
     label_states,
     name_action,
     read_value,
+    refuse_truths,
     rewards_of,
     successors_of,
     valuations_of,
@@ -346,6 +347,8 @@ def check_arguments(
             assert isinstance(given, Mapping)
             for name, values in given.items():
                 check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
+                if argument == "labels":
+                    refuse_truths(f"labels[{name!r}]", values)
                 if argument in ("labels", "valuations"):
                     for value in np.asarray(values).ravel().tolist():
                         check_whole(f"{argument}[{name!r}]", value)

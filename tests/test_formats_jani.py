@@ -345,6 +345,30 @@ PROPERTIES: list[tuple[Any, str]] = [
         'R{"cost"}max=? [ F (over) ]',
     ),
     ({"op": "Emin", "exp": 1, "accumulate": ["steps"], "reach": "over"}, 'R{"steps"}min=? [ F (over) ]'),
+    ({"op": "Emin", "exp": 1, "accumulate": ["steps"], "step-instant": 4}, 'R{"steps"}min=? [ C<=4 ]'),
+    ({"op": "Emax", "exp": "cost", "accumulate": ["steps"], "step-instant": 3}, 'R{"cost"}max=? [ C<=3 ]'),
+    ({"op": "Emax", "exp": "cost", "step-instant": 3}, 'R{"cost"}max=? [ I=3 ]'),
+    (
+        {"op": "Emin", "exp": 1, "reach": "over"},
+        "an expected value on reaching a state, without 'accumulate', is not read",
+    ),
+    (
+        {"op": "Emin", "exp": 1, "accumulate": ["steps"], "reach": "over", "step-instant": 4},
+        "an expected value needs one of 'reach' and 'step-instant'",
+    ),
+    (
+        {"op": "Emin", "exp": 1, "accumulate": ["steps"], "reach": "over", "reward-instants": []},
+        "'reward-instants' is not understood here",
+    ),
+    (
+        {"op": "Emin", "exp": 1, "accumulate": ["steps", "exit"], "reach": "over"},
+        "1 is accumulated over 'time' in continuous time, elsewhere over 'steps' or 'exit'",
+    ),
+    (
+        {"op": "Pmax", "exp": {"op": "F", "exp": "over", "reward-bounds": []}},
+        "'reward-bounds' is not understood here",
+    ),
+    ({"op": "Pmax", "exp": {"op": "F", "exp": "over", "step-bounds": {}}}, "a bound is 'lower' or 'upper'"),
     (
         {"op": "Emax", "exp": "cost", "accumulate": ["exit"], "reach": "over"},
         "'cost' is earned by edges, and the property does not accumulate 'steps'",
@@ -372,7 +396,8 @@ def test_properties_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out, err = capsys.readouterr()
     answers = json.loads(out)["properties"]
     # Two sends of which each takes 1/p tries, and a last one: 9 steps, 41 in cost.
-    assert [round(answer["lower"], 3) for answer in answers] == [0.156, 0.0, 41.0, 9.0]
+    # A try costs 4.25, and the third step is the last one with probability 1/16: 12.75 + 2.75/16.
+    assert [round(answer["lower"], 3) for answer in answers] == [0.156, 0.0, 41.0, 9.0, 4.0, 12.922, 0.0]
     assert "the property 'number 0' of" in err and "is left out: 'Smax' is no property that is read" in err
 
 

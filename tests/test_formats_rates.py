@@ -171,6 +171,10 @@ def test_jani_of_storm_is_read(files: Path, tmp_path: Path) -> None:
             "expression": path_property("step-bounds"),
         },
         {
+            "name": "by then",
+            "expression": {"op": "Emax", "exp": 1, "accumulate": ["time"], "time-instant": 5},
+        },
+        {
             "name": "mean",
             "expression": {
                 "op": "filter",
@@ -184,10 +188,15 @@ def test_jani_of_storm_is_read(files: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps(content))
     assert_same_chain(at_point(files / "farm.sm"), without_time(at_point(file)))
     texts = [each.text for each in read_properties(file)]
-    assert texts == ["P=? [ F<=(6) (down) ]", None, 'R{"time"}=? [ F (down) ]']
+    assert texts == ["P=? [ F<=(6) (down) ]", None, 'R{"time"}=? [ C<=5 ]', 'R{"time"}=? [ F (down) ]']
     mean = tr.solve(at_point(file), 'R{"time"}=? [ F "down" ]').bounds
     assert mean is not None and mean[0] > 1
-    del content["automata"][0]["edges"][0]["rate"]
+    first = content["automata"][0]["edges"][0]
+    first["destinations"][1]["probability"]["exp"] = 0.5
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"edges\[0\].*its destinations sum to 0\.75, not to 1"):
+        tr.load(file)
+    del first["rate"]
     file.write_text(json.dumps(content))
     with pytest.raises(InputError, match=r"automata\[0\].edges\[0\].*needs a rate"):
         tr.load(file)

@@ -188,6 +188,11 @@ class _AutomatonReader:
             earned.append((probability, values))
         if not updates:
             edge.fail("an edge needs a destination")
+        folded = [fold(probability, {}) for probability, _ in earned]
+        shares = [Fraction(each.value) for each in folded if isinstance(each, syntax.Literal)]
+        whole = sum(shares, Fraction(0))
+        if has_rates and len(shares) == len(folded) and abs(whole - 1) > SUM_TOLERANCE:
+            edge.fail(f"the probabilities of its destinations sum to {float(whole):.9g}, not to 1")
         action = edge.at("action").text() if edge.has("action") else None
         known = groups.setdefault(action, {})
         total = _take_expectation(earned, position)
@@ -410,6 +415,9 @@ def _add(
         rewards.setdefault(name, []).append(syntax.RewardItem(True, key, always, value, node.position))
 
 
+SUM_TOLERANCE = Fraction(1, 10**6)
+"""Of the decimals beside a rate: only their products with it are rates, so no other check sees their sum."""
+
 STEPS = "steps"
 """The reward structure that gives 1 for every step."""
 
@@ -494,6 +502,8 @@ class _Translator:
 
     def _quantify(self, node: JaniNode, comparison: str, is_value: bool) -> str:
         operator = self._operator(node)
+        ends = ("reach", f"{self._clock}-instant")
+        node.members(("op", "exp") if operator[0] == "P" else ("op", "exp", "accumulate", *ends))
         letter, direction = ("P" if operator[0] == "P" else "R"), operator[1:]
         if self._is_chain or not is_value:
             direction = ""  # a threshold says itself which extreme decides
@@ -505,9 +515,8 @@ class _Translator:
         operator = self._operator(node)
         if operator not in _TEMPORAL:
             node.fail(f"the path formula '{operator or node.value}' is not read")
-        own, other = f"{self._clock}-bounds", "step-bounds" if self._clock == "time" else "time-bounds"
-        if node.has(other) or node.has("reward-bounds"):
-            node.fail(f"bounds on rewards are not read, nor '{other}' of this type of model")
+        own = f"{self._clock}-bounds"
+        node.members(("op", own, *(("exp",) if operator in ("F", "G") else ("left", "right"))))
         bound = self._bound(node.at(own)) if node.has(own) else ""
         if operator in ("F", "G"):
             return f"{operator}{bound} ({self._state(node.at('exp'))})"
@@ -515,6 +524,7 @@ class _Translator:
 
     def _bound(self, node: JaniNode) -> str:
         ends = {}
+        node.members(("lower", "upper", "lower-exclusive", "upper-exclusive"))
         for key in ("lower", "upper"):
             if node.has(key):
                 exclusive = node.has(f"{key}-exclusive") and node.at(f"{key}-exclusive").value is True
@@ -523,22 +533,29 @@ class _Translator:
             if any(exclusive for _, exclusive in ends.values()):
                 node.fail("two bounds of which one is exclusive are not read")
             return f"[{ends['lower'][0]},{ends['upper'][0]}]"
+        if not ends:
+            node.fail("a bound is 'lower' or 'upper'")
         ((key, (text, exclusive)),) = ends.items()
         return f"{'<' if key == 'upper' else '>'}{'' if exclusive else '='}({text})"
 
     def _horizon(self, node: JaniNode) -> str:
-        if node.has("reach"):
-            return f"F ({self._state(node.at('reach'))})"
-        if node.has(instant := f"{self._clock}-instant"):
-            return f"I={self._state(node.at(instant))}"
-        node.fail(f"an expected value needs 'reach' or '{instant}'")
+        """What is accumulated until a state or an instant, or else what there is at the instant."""
+        instant, is_sum = f"{self._clock}-instant", bool(node.each("accumulate"))
+        if node.has("reach") == node.has(instant):
+            node.fail(f"an expected value needs one of 'reach' and '{instant}'")
+        if node.has(instant):
+            return f"{'C<' if is_sum else 'I'}={self._state(node.at(instant))}"
+        if not is_sum:
+            node.fail("an expected value on reaching a state, without 'accumulate', is not read")
+        return f"F ({self._state(node.at('reach'))})"
 
     def _reward(self, node: JaniNode) -> str:
         amount = node.at("exp").value
         given = {each.text() for each in node.each("accumulate")}
         if amount == 1 and not isinstance(amount, bool):
-            if self._clock == "time" and given != {"time"}:
-                node.fail("of this type of model 1 is accumulated over time only")
+            counted = ({"time"},) if self._clock == "time" else ({"steps"}, {"exit"}, set())
+            if given not in counted:
+                node.fail("1 is accumulated over 'time' in continuous time, elsewhere over 'steps' or 'exit'")
             return TIME if self._clock == "time" else STEPS
         if not isinstance(amount, str):
             node.fail("an expected value is one of a transient variable, or of 1")

@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,7 +189,8 @@ def test_processes_that_compile_for_different_types_at_once_do_not_mix_them_up(
 ) -> None:
     """numba numbers its files: both would write number 1, and one would load the other's machine code."""
     monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
-    one, other = (kernel_cache._KernelFiles(Path(kernel_cache.__file__), "f") for _ in range(2))
+    text: Any = seed_generator
+    one, other = (kernel_cache._KernelFiles(kernel(text.__wrapped__)) for _ in range(2))
     keys = [("float64", ("t", "c", "f"), "code"), ("int64", ("t", "c", "f"), "code")]
     assert one.load(keys[0]) is None and other.load(keys[1]) is None
     one.save(keys[0], "for floats")
@@ -269,48 +271,101 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = [float(line) for line in done.stdout.splitlines()]
     assert found == [1.5, 2.5]
-    folders = list((tmp_path / "kernels").glob("numerics.outer_kernel-*"))
-    assert len(folders) == 2 and all(list(folder.rglob("*.nbc")) for folder in folders)
+    assert len(list((tmp_path / "kernels" / "numerics.outer_kernel").glob("outer-*.nbc"))) == 2
 
 
-@pytest.fixture
-def small_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package of five files: kernels, what they import by the way, and what has nothing to do with them."""
-    (tmp_path / "parts").mkdir()
-    texts = {
-        "__init__.py": "from tightrope.apart import x\n",
-        "kernels.py": "from tightrope.middle import (\n    f,\n)\n",
-        "middle.py": "def late():\n    from tightrope.parts import g\n",
-        "parts/__init__.py": "",
-        "parts/inner.py": "import tightrope.kernels\nC = 1\n",
-        "apart.py": "from tightrope.kernels import f\n",
-    }
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
-    return tmp_path
+KERNELS = """
+from collections import namedtuple
+import math
+import numpy as np
+from tightrope.numerics.jit import inlined, kernel
+Pair = namedtuple("Pair", ["first", "second"])
+SCALE = 2.0
+LIMITS = np.array([1.0, 3.0])
+WAYS = ("up", 5)
+
+@inlined
+def innermost(x):
+    return math.sqrt(x) * SCALE
+
+@kernel
+def inner(x, times=3):
+    return innermost(x) + LIMITS[1] * times
+
+def beside():
+    return 1
+
+@kernel
+def outer(x):
+    \"\"\"What it does.\"\"\"
+    ways = WAYS[1]
+    total = sum([inner(x + k) for k in range(ways)])
+    return Pair(total, x).first if total > 7.5 else outer(x + 1.0)
+"""
 
 
-def digest(package: Path) -> str:
-    for kept in ("source_digest", "_contents", "_line", "_find_imported"):
-        getattr(kernel_cache, kept).cache_clear()
-    return kernel_cache.source_digest(package / "kernels.py")
+def digest(text: str) -> str:
+    known: dict[str, Any] = {"__name__": "kernels"}
+    exec(text, known)
+    return kernel_cache.kernel_digest(known["outer"])
 
 
-@pytest.mark.parametrize("name", ["kernels.py", "middle.py", "parts/__init__.py", "parts/inner.py"])
-def test_whatever_a_kernel_could_be_compiled_from_names_its_folder(small_package: Path, name: str) -> None:
-    before = digest(small_package)
-    assert digest(small_package) == before
-    with (small_package / name).open("a") as file:
-        file.write("C = 2\n")
-    assert digest(small_package) != before
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SCALE = 2.0", "SCALE = 2.5"),
+        ("[1.0, 3.0]", "[1.0, 3.5]"),
+        ('("up", 5)', '("up", 6)'),
+        ('"first", "second"', '"second", "first"'),
+        ("* SCALE", "/ SCALE"),
+        ("@inlined", "@kernel"),
+        ("times=3", "times=4"),
+        ("x + k", "x + 2 * k"),
+        ("7.5", "7.25"),
+        ("math.sqrt", "np.sqrt"),
+        (").first", ").second"),
+    ],
+)
+def test_whatever_a_kernel_is_compiled_from_names_its_file(old: str, new: str) -> None:
+    assert old in KERNELS
+    assert digest(KERNELS.replace(old, new)) != digest(KERNELS)
 
 
-def test_what_no_kernel_is_compiled_from_does_not(small_package: Path) -> None:
-    before = digest(small_package)
-    (small_package / "apart.py").write_text("C = 2\n")
-    assert digest(small_package) == before
-    (small_package / "middle.py").write_text("import tightrope\n")  # anything may come through this
-    everything = digest(small_package)
-    (small_package / "apart.py").write_text("C = 3\n")
-    assert digest(small_package) != everything != before
+def test_what_no_kernel_is_compiled_from_does_not() -> None:
+    """Documents, lines, and what stands beside it."""
+    text = KERNELS.replace("What it does.", "What it was.").replace("return 1\n", "return 2\nOTHER = 3\n\n")
+    assert text != KERNELS and digest(text) == digest(KERNELS)
+
+
+def test_what_cannot_be_told_by_content_is_refused() -> None:
+    with pytest.raises(TypeError, match="inner names"):
+        digest(KERNELS.replace("LIMITS = ", "LIMITS = {}, "))
+
+
+def test_fields_of_records_are_part_of_a_kernels_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two versions of a record whose fields changed places: numba calls both types the same."""
+    monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
+    text: Any = seed_generator
+    files = kernel_cache._KernelFiles(kernel(text.__wrapped__))
+    types = [numba.typeof(namedtuple("Pair", names)(1, 2)) for names in (("a", "b"), ("b", "a"))]
+    assert repr(types[0]) == repr(types[1])
+    for within in (lambda each: each, lambda each: numba.types.Tuple((each, numba.int64))):
+        one, other = (files._name(((within(each),), "target", "code")) for each in types)
+        assert one != other
+
+
+def test_of_old_versions_only_the_newest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
+    monkeypatch.setattr(kernel_cache, "VERSIONS", 3)
+    text: Any = seed_generator
+    files = kernel_cache._KernelFiles(kernel(text.__wrapped__))
+    foreign = tmp_path / f"{text.__name__}_twice-{'0' * 16}.nbc"
+    foreign.write_bytes(b"")
+    for number in range(5):
+        files.save((number, "target", "code"), number)
+        for path in tmp_path.glob("*.nbc"):  # clocks of files are coarse
+            os.utime(path, ns=(0, path.stat().st_mtime_ns - 10**9))
+    assert [files.load((number, "target", "code")) for number in range(5)] == [None, None, 2, 3, 4]
+    assert foreign.exists()

@@ -35,14 +35,14 @@ _lock = threading.RLock()
 
 def kernel(function: F) -> F:
     """Compile on first call; the machine code is kept for the next process."""
-    return cast(F, _Kernel(function, forceinline=False))
+    return cast(F, Kernel(function, is_inlined=False))
 
 
 def inlined(function: F) -> F:
     """A kernel that is merged into the kernels that call it: for the innermost steps of a loop, where
     passing arrays costs.
     """
-    return cast(F, _Kernel(function, forceinline=True))
+    return cast(F, Kernel(function, is_inlined=True))
 
 
 @contextmanager
@@ -74,13 +74,13 @@ def when_numba_is_there(action: Callable[[], None]) -> None:
         _waiting.append(action)
 
 
-class _Kernel:
+class Kernel:
     """A function that is compiled when it is first called. numba takes it for what it becomes."""
 
-    def __init__(self, function: Callable[..., Any], forceinline: bool):
+    def __init__(self, function: Callable[..., Any], is_inlined: bool):
         functools.update_wrapper(self, function)
-        self._function = function
-        self._forceinline = forceinline
+        self.function = function
+        self.is_inlined = is_inlined
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -104,8 +104,8 @@ class _Kernel:
 
                 while _waiting:
                     _waiting.pop()()
-                compiled = numba.njit(nogil=True, forceinline=self._forceinline)(self._function)
-                keep_compiled(compiled)
+                compiled = numba.njit(nogil=True, forceinline=self.is_inlined)(self.function)
+                keep_compiled(compiled, self)
                 self._compiled = compiled
             return self._compiled
 
@@ -113,7 +113,7 @@ class _Kernel:
         """Run the function itself; kernels that it calls do the same."""
         global _allowance, _is_inside
         if _is_inside:
-            return self._function(*arguments)
+            return self.function(*arguments)
         import numpy as np
 
         _allowance -= 10 + _count_entries(arguments)
@@ -122,7 +122,7 @@ class _Kernel:
         _is_inside = True
         try:
             with np.errstate(all="ignore"):  # kernels say nothing of overflow either
-                return self._function(*arguments)
+                return self.function(*arguments)
         finally:
             _is_inside = False
 

@@ -7,10 +7,11 @@ installations and clones of a user. Where that cannot be had kernels lie beside 
 can be written there either they are compiled anew by every process, and one line says so. `NUMBA_CACHE_DIR`,
 where it is set, goes before these.
 
-Kernels call kernels of other files, and numba looks at the file of the caller alone: after an upgrade it
-would go on running machine code of the version before. So the kernels of a file are kept in a folder named
-after the contents of that file and of all files that it imports, directly or not: whatever a kernel could be
-compiled from. A change in one of these starts a new folder, and a change elsewhere costs nothing.
+Kernels call kernels of other files and name constants, and numba looks at the file of the caller alone:
+after an upgrade it would go on running machine code of the version before. So a kernel is kept under a digest
+of all that it is compiled from (`kernel_digest`): its own code, the kernels that it calls and the values that
+it names, directly or not, and the fields of the records that it is called with. A change in one of these
+compiles it anew, and a change elsewhere costs nothing.
 
 A kernel has a file for each combination of types, versions and processor, named after all of these, and the
 file holds them, too. numba's own cache numbers its files and keeps an index: two processes that compile the
@@ -27,33 +28,30 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import re
 import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from shutil import rmtree
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
-from numba import config
+import numpy as np
+from numba import config, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
+
+from tightrope.numerics.jit import Kernel
 
 CLOSED = 0o700
 
 PACKAGE = Path(__file__).resolve().parents[1]
-IMPORTS = re.compile(
-    rb"^[ \t]*(?:from[ \t]+tightrope(?:\.([\w.]+))?[ \t]+import|import[ \t]+tightrope(?:\.([\w.]+))?)", re.M
-)
-"""Imports of the package's own modules, wherever in a file they stand."""
-
-VERSIONS = 12
-"""Folders for the kernels of one file that stay when a new one is made, the newest of all versions."""
+VERSIONS = 48
+"""Files of one kernel, for all types and of all versions, that stay when another is written: the newest."""
 
 SHIPPED = PACKAGE / "kernels"
 """Kernels that came with the installation; nothing is ever written there."""
@@ -69,15 +67,15 @@ must have. The generic processor of aarch64 is armv8-a, which all of them are.
 
 @cache
 def kernel_directory(source: Path) -> Path | None:
-    """The folder for the kernels of this very file; None where there is no place for one."""
+    """The folder for the kernels of a file; None where there is no place for one."""
     base = _base()
     if base is None:
         return None
-    name = ".".join(source.relative_to(PACKAGE).with_suffix("").parts)
-    folder = base / "kernels" / f"{name}-{source_digest(source)}"
-    if not folder.is_dir():
-        _drop_old(folder.parent, name)
-    return folder
+    return base / "kernels" / _folder_name(source)
+
+
+def _folder_name(source: Path) -> str:
+    return ".".join(source.relative_to(PACKAGE).with_suffix("").parts)
 
 
 @cache
@@ -91,55 +89,63 @@ def _base() -> Path | None:
 
 
 @cache
-def source_digest(source: Path) -> str:
-    """Names a file and all that it imports from this package but this very file, by their contents."""
-    this = Path(__file__).resolve()
-    known: set[Path] = set()
-    new = {source}
-    while new:
-        known |= new
-        new = {path for each in new for path in _find_imported(each)} - known - {this}
-    digest = hashlib.sha256()
-    for path in sorted(known):
-        digest.update(_line(path))
-    return digest.hexdigest()[:16]
+def kernel_digest(kernel: Kernel) -> str:
+    """Names all that a kernel is compiled from, by content, but for the types that it is called with.
+
+    numba reads a function's code, and takes the values of the names in it for constants. Of two kernels that
+    call each other neither could be told without the other: there are none.
+    """
+    function = kernel.function
+    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    parts = _describe_code(function.__code__, kernel), function.__defaults__, cells, kernel.is_inlined
+    own = _file_digest(Path(sys.modules[Kernel.__module__].__file__ or ""))  # the options are in there
+    return hashlib.sha256(repr((own, *(_describe(each, kernel) for each in parts))).encode()).hexdigest()
+
+
+def _describe_code(code: CodeType, kernel: Kernel) -> object:
+    """Instructions, constants without the docstring, and what stands behind every name."""
+    constants = code.co_consts[code.co_consts[:1] == (kernel.function.__doc__,) :]
+    known = kernel.function.__globals__
+    named = tuple((name, known[name]) for name in code.co_names if name in known)
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, code.co_argcount, code.co_flags, names, constants, named
+
+
+def _describe(value: object, kernel: Kernel) -> object:
+    """Words and numbers that are the same in every process where the value is the same."""
+    match value:
+        case Kernel():
+            return "itself" if value is kernel else kernel_digest(value)
+        case CodeType():
+            return _describe(_describe_code(value, kernel), kernel)
+        case tuple():
+            return type(value).__qualname__, *(_describe(each, kernel) for each in value)
+        case np.ndarray():
+            return value.dtype.str, value.shape, value.tobytes()
+        case None | bool() | int() | float() | complex() | str() | bytes() | np.generic():
+            return type(value).__qualname__, repr(value)
+        case ModuleType() if not value.__name__.startswith("tightrope"):
+            return value.__name__
+        case type() if issubclass(value, tuple) and hasattr(value, "_fields"):
+            return value.__qualname__, value._fields
+        case type() if not value.__module__.startswith("tightrope"):
+            return value.__module__, value.__qualname__
+        case FunctionType() | type() | _Intrinsic():
+            place = sys.modules[value.__module__].__file__ or ""
+            return getattr(value, "__qualname__", ""), _file_digest(Path(place))
+    raise TypeError(f"{kernel.function.__qualname__} names {value!r}: what is compiled from it is not known")
 
 
 @cache
-def _contents(path: Path) -> bytes:
-    return path.read_bytes()
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@cache
-def _line(path: Path) -> bytes:
-    """The name of a file and what it holds."""
-    return f"{path.relative_to(PACKAGE)}\n".encode() + hashlib.sha256(_contents(path)).digest()
-
-
-@cache
-def _find_imported(source: Path) -> frozenset[Path]:
-    """The files that a file imports; for a package, which may hand out its modules, all in its folder."""
-    files: list[Path] = []
-    for match in IMPORTS.finditer(_contents(source)):
-        name = match[1] or match[2]
-        path = PACKAGE.joinpath(*name.decode().split(".")) if name else PACKAGE
-        files += _files(path)
-    return frozenset(files)
-
-
-def _files(path: Path) -> Iterable[Path]:
-    if path.is_dir():
-        return path.rglob("*.py") if path == PACKAGE else path.glob("*.py")
-    return [path.with_suffix(".py")]
-
-
-def _drop_old(base: Path, name: str) -> None:
-    """Kernels of other versions of a file, but for the newest few: another process may be using them."""
-    with suppress(OSError):
-        own = (path for path in base.iterdir() if path.name.rpartition("-")[0] == name)
-        others = sorted(own, key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in others[VERSIONS - 1 :]:
-            rmtree(path, ignore_errors=True)
+def _fields(each: object) -> object:
+    """Names of the fields of records among types: numba's own names of these types leave them out."""
+    if isinstance(each, types.BaseTuple):
+        return getattr(each, "fields", None), *(_fields(part) for part in each)  # type: ignore[attr-defined]
+    return tuple(_fields(part) for part in each) if isinstance(each, tuple) else None
 
 
 @cache
@@ -162,7 +168,6 @@ class _KernelLocator(_CacheLocator):
     """The place for one kernel, whatever numba's settings say by now."""
 
     def __init__(self, function: Any, file: str):
-        self._line = function.__code__.co_firstlineno
         self._folder = kernel_directory(Path(file))
 
     @classmethod
@@ -173,10 +178,10 @@ class _KernelLocator(_CacheLocator):
         return str(self._folder or "")
 
     def get_source_stamp(self) -> str:
-        return ""  # the folder's name says it
+        return ""  # the file's name says it
 
     def get_disambiguator(self) -> str:
-        return str(self._line)
+        return ""  # the file's name says what it is compiled from
 
     def ensure_cache_path(self) -> None:
         """A folder is made when something is put there."""
@@ -189,10 +194,13 @@ class _KernelImplementation(CompileResultCacheImpl):
 class _KernelFiles:
     """The files of one kernel, with the face of numba's pair of index and data."""
 
-    def __init__(self, source: Path, base: str):
+    def __init__(self, kernel: Kernel):
+        source = Path(kernel.function.__code__.co_filename)
+        shipped = SHIPPED / _folder_name(source)
         self._folder = kernel_directory(source)
-        self._shipped = _find_shipped(source)
-        self._base = base
+        self._shipped = shipped if shipped.is_dir() else None
+        self._kernel = kernel.function.__name__
+        self._digest = kernel_digest(kernel)
 
     def load(self, key: Any) -> Any:
         sig, target, code = key
@@ -207,39 +215,37 @@ class _KernelFiles:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".part", delete=False) as file:
-                file.write(dumps((key, data)))  # type: ignore[no-untyped-call]
+                file.write(dumps((key, self._digest, data)))  # type: ignore[no-untyped-call]
             os.replace(file.name, self._folder / self._name(key))
         except OSError:
-            _nowhere()
+            return _nowhere()
+        self._drop_old(self._folder)
 
     def _read(self, folder: Path | None, key: Any) -> Any:
         try:
-            stored, data = pickle.loads((folder / self._name(key)).read_bytes()) if folder else (None, None)
+            *stored, data = pickle.loads((folder / self._name(key)).read_bytes()) if folder else (None,)
         except (OSError, EOFError, ValueError, LookupError, AttributeError, ImportError, pickle.PickleError):
             return None
-        return data if stored == key else None
+        return data if stored == [key, self._digest] else None
 
     def _name(self, key: Any) -> str:
-        digest = hashlib.sha256(repr((numba.__version__, sys.version_info[:2], key)).encode())
-        return f"{self._base}-{digest.hexdigest()[:16]}.nbc"
+        what = numba.__version__, sys.version_info[:2], key, _fields(key[0]), self._digest
+        return f"{self._kernel}-{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}.nbc"
+
+    def _drop_old(self, folder: Path) -> None:
+        """Another process may be using the newest few of other versions."""
+        with suppress(OSError):
+            own = folder.glob(f"{self._kernel}-{'?' * 16}.nbc")
+            for path in sorted(own, key=lambda path: path.stat().st_mtime, reverse=True)[VERSIONS:]:
+                path.unlink()
 
 
 class _KernelCache(FunctionCache):
     _impl_class = _KernelImplementation
 
-    def __init__(self, function: Any):
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file: Any = _KernelFiles(Path(function.__code__.co_filename), self._impl.filename_base)
-
-
-@cache
-def _find_shipped(source: Path) -> Path | None:
-    """The folder for the kernels of this very file in the wheel, where there is one."""
-    if not SHIPPED.is_dir():
-        return None
-    name = ".".join(source.relative_to(PACKAGE).with_suffix("").parts)
-    folder = SHIPPED / f"{name}-{source_digest(source)}"
-    return folder if folder.is_dir() else None
+    def __init__(self, kernel: Kernel):
+        super().__init__(kernel.function)  # type: ignore[no-untyped-call]
+        self._cache_file: Any = _KernelFiles(kernel)
 
 
 @cache
@@ -255,14 +261,14 @@ def _find_baseline(target: tuple[str, str, str]) -> tuple[str, str, str] | None:
     return target[0], name, ""
 
 
-def keep_compiled(dispatcher: Any) -> None:
+def keep_compiled(dispatcher: Any, kernel: Kernel) -> None:
     """Have what a dispatcher compiles kept in the folder for its file, and loaded from there or the wheel.
 
     numba's own setting for the place is one for the whole process: while one thread changes it, another would
     write its machine code elsewhere, and load it from there. So every dispatcher gets a cache of its own.
     """
     if hasattr(dispatcher, "py_func"):  # not under NUMBA_DISABLE_JIT, where it is the kernel's own text
-        dispatcher._cache = _KernelCache(dispatcher.py_func)
+        dispatcher._cache = _KernelCache(kernel)
 
 
 @cache

@@ -45,8 +45,6 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
-from tightrope.numerics.jit import Kernel
-
 CLOSED = 0o700
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -89,8 +87,8 @@ def _base() -> Path | None:
 
 
 @cache
-def kernel_digest(kernel: Kernel) -> str:
-    """Names all that a kernel is compiled from, by content, but for the types that it is called with.
+def kernel_digest(kernel: Any) -> str:
+    """Names all that a `jit.Kernel` is compiled from, by content, but for the types that it is called with.
 
     numba reads a function's code, and takes the values of the names in it for constants. Of two kernels that
     call each other neither could be told without the other: there are none.
@@ -98,11 +96,11 @@ def kernel_digest(kernel: Kernel) -> str:
     function = kernel.function
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
     parts = _describe_code(function.__code__, kernel), function.__defaults__, cells, kernel.is_inlined
-    own = _file_digest(Path(sys.modules[Kernel.__module__].__file__ or ""))  # the options are in there
+    own = _file_digest(Path(sys.modules[type(kernel).__module__].__file__ or ""))  # the options are in there
     return hashlib.sha256(repr((own, *(_describe(each, kernel) for each in parts))).encode()).hexdigest()
 
 
-def _describe_code(code: CodeType, kernel: Kernel) -> object:
+def _describe_code(code: CodeType, kernel: Any) -> object:
     """Instructions, constants without the docstring, and what stands behind every name."""
     constants = code.co_consts[code.co_consts[:1] == (kernel.function.__doc__,) :]
     known = kernel.function.__globals__
@@ -111,11 +109,11 @@ def _describe_code(code: CodeType, kernel: Kernel) -> object:
     return code.co_code, code.co_argcount, code.co_flags, names, constants, named
 
 
-def _describe(value: object, kernel: Kernel) -> object:
+def _describe(value: Any, kernel: Any) -> object:
     """Words and numbers that are the same in every process where the value is the same."""
+    if isinstance(value, type(kernel)):
+        return "itself" if value is kernel else kernel_digest(value)
     match value:
-        case Kernel():
-            return "itself" if value is kernel else kernel_digest(value)
         case CodeType():
             return _describe(_describe_code(value, kernel), kernel)
         case tuple():
@@ -194,7 +192,7 @@ class _KernelImplementation(CompileResultCacheImpl):
 class _KernelFiles:
     """The files of one kernel, with the face of numba's pair of index and data."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Any):
         source = Path(kernel.function.__code__.co_filename)
         shipped = SHIPPED / _folder_name(source)
         self._folder = kernel_directory(source)
@@ -243,7 +241,7 @@ class _KernelFiles:
 class _KernelCache(FunctionCache):
     _impl_class = _KernelImplementation
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Any):
         super().__init__(kernel.function)  # type: ignore[no-untyped-call]
         self._cache_file: Any = _KernelFiles(kernel)
 
@@ -261,7 +259,7 @@ def _find_baseline(target: tuple[str, str, str]) -> tuple[str, str, str] | None:
     return target[0], name, ""
 
 
-def keep_compiled(dispatcher: Any, kernel: Kernel) -> None:
+def keep_compiled(dispatcher: Any, kernel: Any) -> None:
     """Have what a dispatcher compiles kept in the folder for its file, and loaded from there or the wheel.
 
     numba's own setting for the place is one for the whole process: while one thread changes it, another would

@@ -1,7 +1,8 @@
 """What others say from the same log: width, misses and seconds of each method, side by side.
 
     python benchmarks/rivals.py [--replications 300] [--worlds chain …] [--figure FILE] [--json FILE]
-    python benchmarks/rivals.py --write rows.json    # the tables of docs/rivals.md, docs/index.md, README.md
+    python benchmarks/rivals.py --merge A.json B.json --json rows.json    # runs of some worlds each
+    python benchmarks/rivals.py --write docs/results/rivals.json    # the tables of three pages
     python benchmarks/rivals.py --smoke
 
 A *world* is a small model at its true point: six families of the paper, and three models that the learning
@@ -684,7 +685,7 @@ def gain_table(gains: list[Gain]) -> str:
     lines = [f"| world | possible | {' | '.join(heads)} |", "|---" * (len(methods) + 2) + "|"]
     for world_name in dict.fromkeys(gain.world for gain in gains):
         own = [gain for gain in gains if gain.world == world_name]
-        cells = [f"{gain.claims:.4g}, {gain.gains:.4g}, {gain.false}" for gain in own]
+        cells = [f"{gain.claims + 0.0:.4g}, {gain.gains + 0.0:.4g}, {gain.false}" for gain in own]  # no −0
         lines.append(f"| {world_name} | {own[0].possible:.4g} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -733,6 +734,21 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
         place.write_text(text, encoding="utf-8")
 
 
+def merge(parts: list[Path]) -> dict[str, Any]:
+    """One record of runs of different worlds: rows by the order of worlds, and the command of all of them."""
+    runs = [json.loads(part.read_text(encoding="utf-8")) for part in parts]
+    order = list(EPISODES)
+    rows, gains = (
+        sorted((one for run in runs for one in run[key]), key=lambda one: order.index(one["world"]))
+        for key in ("rows", "gains")
+    )
+    commands = {re.sub(r" --(worlds|json)( (?!--)\S+)+", "", run["command"]) for run in runs}
+    if len(commands) > 1 or len({(row["world"], row["method"]) for row in rows}) < len(rows):
+        sys.exit("the parts are of different commands, or have a world in common")
+    seconds = sum(run["seconds"] for run in runs)
+    return {"command": commands.pop(), "seconds": seconds, "rows": rows, "gains": gains}
+
+
 def draw(rows: list[Row], path: Path) -> None:
     """Gaps and misses of all methods over the worlds."""
     import matplotlib
@@ -765,8 +781,8 @@ def draw(rows: list[Row], path: Path) -> None:
     names = list(reversed(methods))
     axes[0].set(
         xscale="log",
-        xlim=(1e-3, 5e2),
-        xlabel="median gap (width / true value); ▶ beyond",
+        xlim=(7e-4, 5e2),
+        xlabel="median gap (width / true value); 0 is shown at 10⁻³, ▶ beyond",
         yticks=range(len(names)),
     )
     axes[0].set_yticklabels(names)
@@ -776,7 +792,7 @@ def draw(rows: list[Row], path: Path) -> None:
         yticklabels=[],
     )
     axes[1].axvline(DELTA, color="#888888", linestyle="--", linewidth=1)
-    axes[1].text(DELTA, len(names) - 0.45, " δ", color="#555555")
+    axes[1].text(DELTA, len(names) - 0.66, " δ", color="#555555")
     for axis in axes:
         axis.grid(axis="x", alpha=0.3)
         axis.set_ylim(-0.6, len(names) - 0.2)
@@ -797,12 +813,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--write", type=Path, metavar="ROWS", help="write the pages' tables from the rows of a run"
     )
+    parser.add_argument(
+        "--merge", type=Path, nargs="+", metavar="ROWS", help="put runs of some worlds together"
+    )
     parser.add_argument("--smoke", action="store_true", help="two logs of the chain")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.worlds, options.replications, options.improve = ["chain"], 2, 1
     if options.write:
         write_pages(options.write)
+        return 0
+    if options.merge:
+        known = merge(options.merge)
+        if options.json:
+            options.json.write_text(json.dumps(known, indent=0) + "\n", encoding="utf-8")
+        if options.figure:
+            draw([Row(**row) for row in known["rows"]], options.figure)
         return 0
     begin, rows, gains = time.process_time(), [], []
     print(f"{'world':18}{'method':26}{'gap':>10}{'misses':>13}{'CPU s':>9}   δ = {DELTA}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,31 @@ def test_a_shell_is_told_what_may_follow(
     monkeypatch.setenv("COMP_CWORD", "2")
     assert run([]) == 0
     assert capsys.readouterr().out.split() == ["--domain"]
+
+
+WITHOUT_POSIX = """
+import os, signal, subprocess, sys, types
+import matplotlib.pyplot, numba, pyarrow.parquet, rich.console, scipy.optimize, typer
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+for name in "fork getuid geteuid getgid sched_getaffinity killpg setsid fchmod sysconf O_DIRECTORY".split():
+    delattr(os, name)
+for name in "SIGKILL SIGHUP SIGALRM SIGUSR1 SIGCHLD SIGPIPE setitimer alarm".split():
+    delattr(signal, name)
+sys.modules["msvcrt"] = types.SimpleNamespace(LK_LOCK=1, LK_NBLCK=2, locking=lambda *given: None)
+from tightrope.numerics import machine
+machine.sys, machine.IS_WINDOWS = types.SimpleNamespace(platform="win32"), True
+from tightrope.cli.app import run
+assert machine.peak_memory() == 0 and machine.cores() >= 1
+print(run(["check", "--at", "p=0.7"]), run(["learn", "--data", "log.csv", "--ends", "complete", "-o", "out"]))
+"""
+
+
+def test_nothing_that_only_posix_has_is_needed(here: Path) -> None:
+    (here / "log.csv").write_text("s,action,s_next,count\n0,toss,1,70\n0,toss,0,30\n")
+    finished = subprocess.run([sys.executable, "-c", WITHOUT_POSIX], capture_output=True, text=True)
+    assert finished.stdout.splitlines()[-1:] == ["0 0"], finished.stdout + finished.stderr
+    assert (here / "out" / "result.json").is_file()
 
 
 def test_locks_are_held_by_one(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_equality_looks_at_everything() -> None:
     [
         (np.array([1, 2], dtype=np.int64), "2 counts, but transition_start ends at"),
         (np.array([0, 0, 0, -1, 0, 0], dtype=np.int64), "counts must not be negative"),
-        (np.zeros(6), "counts are one int64 a transition"),
+        (np.zeros(6), "is not one int64 per transition"),
     ],
 )
 def test_wrong_counts_are_refused(values: np.ndarray, message: str) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,20 @@ def test_the_page_has_names_and_what_is_saved(learned: Path) -> None:
     assert page.index('id="whatif"') < page.index('id="intervals"') < page.index('id="regions"')
 
 
+@pytest.mark.usefixtures("empty_pictures")
+def test_reports_written_in_python_have_the_names_of_the_log(learned: Path) -> None:
+    model = tr.load("pump.prism", params={"p": (0.01, 0.5), "q": (0.01, 0.9)})
+    maps = {"wear": {"new": 0, "used": 1, "worn": 2, "old": 2, "failed": 3}}
+    reading = tr.read_data("counts.csv", model, maps=maps, design="fixed", ends="complete")
+    assert reading.counts.names == {"wear": NAMES}
+    result = tr.learn(model.problem(ASKED), reading, delta=0.05, sets="parameter")
+    page = result.report("python.html").read_text()
+    shown = json.loads(page.split('id="policy-data">')[1].split("</script>")[0])
+    assert shown["variables"][0]["labels"] == ["used", "worn / old"]
+    saved = tr.load_result(result.save("python"))
+    assert saved.document.data.names == {"wear": NAMES}
+
+
 def test_values_on_the_grid_are_those_of_the_policies(learned: Path) -> None:
     saved = tr.load_result(learned)
     found = saved._what_if()
@@ -96,6 +111,35 @@ def test_values_on_the_grid_are_those_of_the_policies(learned: Path) -> None:
     assert first.effect == max(curve.effect for curve in found.curves) > 0
     (learned.parent / "pump.prism").unlink()
     assert tr.load_result(learned)._what_if().remark.startswith("left out: ")
+
+
+def test_values_that_are_not_known_are_left_out() -> None:
+    box = tr.Parameters.box(p=(0, 1))
+    (p,) = box.symbols()
+    rows = [(0, "try", {1: p, 0: 1 - p}), (1, "", {1: 1}), (2, "try", {2: 1})]
+    words: Any = {"labels": {"done": [1], "never": [2]}, "choice_rewards": {"cost": [1, 0, 1]}}
+    model = tr.build_from_rows(rows, box, **words)
+    known = {"p": tr.Interval(0.25, 0.5)}
+    problem = model.problem('R{"cost"}min=? [ F "done" ]')
+    policy = tr.Policy.uniform(model)
+    (curve,) = what_if(problem, {"robust": policy}, known).curves
+    assert curve.values["robust"][0] == "inf"  # p = 0: it never ends
+    assert curve.values["robust"][1:] == pytest.approx([1 / x for x in curve.grid[1:]], rel=2e-5)
+    assert curve.effect == pytest.approx(2.0, rel=1e-4)
+    nothing = what_if(model.problem('R{"cost"}min=? [ F "never" ]'), {"robust": policy}, known)
+    assert not nothing.curves and "no value is finite" in nothing.remark
+
+
+def test_large_models_show_fewer_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = tr.Parameters.box(p=(0, 1), q=(0, 1))
+    p, q = box.symbols()
+    rows = [(0, "go", {1: p, 0: 1 - p}), (1, "go", {2: q, 1: 1 - q}), (2, "", {2: 1})]
+    problem = tr.build_from_rows(rows, box, labels={"end": [2]}).problem('Pmax=? [ F<=3 "end" ]')
+    known = {"p": tr.Interval(0.2, 0.4), "q": tr.Interval(0.5, 0.6)}
+    monkeypatch.setattr("tightrope.report.what_if.MOST_WORK", 100)
+    found = what_if(problem, {"robust": tr.Policy.uniform(problem.model)}, known)
+    assert [curve.name for curve in found.curves] == ["p"]
+    assert found.remark == "1 more parameter is not shown."
 
 
 def test_constraints_bound_how_far_a_parameter_moves() -> None:

@@ -36,7 +36,10 @@ def test_public_names_resolve_and_type_checkers_see_the_same() -> None:
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     name = "nosuch"
-    with pytest.raises(AttributeError, match="No tightrope attribute nosuch"):
+    with pytest.raises(AttributeError, match="tightrope has no name `nosuch`"):
+        getattr(tightrope, name)
+    name = "lern"
+    with pytest.raises(AttributeError, match="did you mean `learn`"):
         getattr(tightrope, name)
 
 

@@ -30,6 +30,17 @@ def test_all_rivals_answer(tmp_path: Path) -> None:
     assert rows["UCRL2"][0] == "∞" and rows["MAP + Storm"][:2] == ["a", "point"]
     gap = {name: float(rows[name][0]) for name in ("LUI", "PAC, Hoeffding", "tightrope, untied", "tightrope")}
     assert gap["LUI"] < gap["tightrope"] < gap["tightrope, untied"] < gap["PAC, Hoeffding"]  # a loss is shown
+    parts = []
+    for name in ("chain", "bets"):  # two parts, in the wrong order
+        one = json.loads((tmp_path / "rows.json").read_text().replace('"chain"', f'"{name}"'))
+        one["command"] = f"python benchmarks/rivals.py --replications 2 --worlds {name} --json {name}.json"
+        parts.append(tmp_path / f"{name}.json")
+        parts[-1].write_text(json.dumps(one))
+    whole = rivals.merge(parts)
+    assert whole["command"] == "python benchmarks/rivals.py --replications 2"
+    assert list(dict.fromkeys(row["world"] for row in whole["rows"])) == ["bets", "chain"]
+    with pytest.raises(SystemExit, match="in common"):
+        rivals.merge([parts[0], parts[0]])
     (tmp_path / "docs").mkdir()
     for page in ("README.md", "docs/index.md", "docs/rivals.md"):
         shutil.copy(rivals.ROOT / page, tmp_path / page)

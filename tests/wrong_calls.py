@@ -80,6 +80,7 @@ def betting() -> Any:
 
 DONE = 'Rmax=? [ F "done" ]'
 ROUND = "ellipsoid"
+EPISODES = [[(2, "walk", 3), (3, "walk", 4)]]
 END: tuple[int, str, Any] = (1, "b", {1: 1})
 P = np.array([[[0.5, 0.5], [0.0, 1.0]]])
 
@@ -279,4 +280,30 @@ CALLS: dict[str, Callable[[], object]] = {
     "Counts.to_dataframe: no model": any_call(lambda: data().to_dataframe),
     "OnlineLearner.observe: nothing": any_call(lambda: tr.online(problem(), delta=0.1).observe),
     "Monitor.update: nothing": any_call(lambda: tr.Monitor(walk(), alpha=0.1).update),
+    # --- numbers, counts and records ---
+    "Interval: the wrong way round": lambda: tr.Interval(2, 1),
+    "Interval: one end": any_call(lambda: tr.Interval, 1),
+    "Interval: three ends": any_call(lambda: tr.Interval, 0, 1, 2),
+    "Interval: words": any_call(lambda: tr.Interval, "low", "high"),
+    "Interval: not a number": lambda: tr.Interval(float("nan"), 1),
+    "Interval: a word inside": lambda: "a" in tr.Interval(0, 1),
+    "LearningResult.headline: a word": any_call(lambda: learned().headline, "a"),
+    "LearningResult.headline: no digits": lambda: learned().headline(0),
+    "LearningResult.headline: half a digit": any_call(lambda: learned().headline, 2.5),
+    "LearningResult.save: a number of exports": any_call(lambda: learned().save, "x", exports=3),
+    "learn_all: no kinds": lambda: tr.learn_all(problem(), data(), kinds=[]),
+    "improve: a number to keep": any_call(lambda: tr.improve, problem(), data(), baseline=uniform(), keep=3),
+    "solve: half a thread": any_call(lambda: tr.solve, plain(), HOME, threads=1.5),
+    "doctor: a level of words": any_call(lambda: tr.doctor, problem(), EPISODES, alpha="low"),
+    "policy: a negative seed": lambda: uniform().act(2, rng=-1),
+    "Simulator: half an episode": any_call(lambda: tr.Simulator(plain()).episodes, 2.5, seed=1),
+    "Counts: lists": any_call(lambda: tr.Counts, [1], [0, 1], None, "x"),
+    "Counts: no model": any_call(lambda: data().to_dataframe, "x"),
+    "Counts: a number more": any_call(lambda: data().__add__, 3),
+    "Counts: so many words": any_call(lambda: data().times, "a"),
+    "Counts: fewer than none": lambda: data().times(-1),
+    "from_arrays: rows of two lengths": lambda: tr.from_arrays([[[1], [1, 2]]]),
+    "MDP: nothing": any_call(lambda: tr.MDP, None, None),
+    "Objective: a word": any_call(lambda: tr.Objective, "reach", None, None),
+    "LinearConstraint: words": any_call(lambda: tr.LinearConstraint, ("a",), "b"),
 }

@@ -27,7 +27,16 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def __getattr__(name: str) -> Any:
     from tightrope.errors import TightropeError, in_words, word_methods
 
-    value = _load(name)
+    try:
+        value = _load(name)
+    except AttributeError:
+        if name.startswith("_") or name in __all__:
+            raise
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, __all__, 1)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        raise AttributeError(f"tightrope has no name `{name}`{hint}") from None
     if isinstance(value, FunctionType):
         value = in_words(value)
         value.__module__ = __name__  # where pickles find it

@@ -17,7 +17,7 @@ from .errors import CannotCertify as CannotCertify
 from .errors import InputError as InputError
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
-from .io.results import Interval as Interval
+from .io.interval import Interval as Interval
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
 from .learning.answers import LearnedAnswer as LearnedAnswer

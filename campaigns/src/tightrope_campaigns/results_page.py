@@ -198,7 +198,7 @@ INTRODUCTION = """\
 # Results
 
 {generated} {source} -o {target}`; nothing here is typed by hand. How to run such
-a campaign: [campaigns.md](campaigns.md). What the models are, and what of them is ours:
+a campaign: [campaigns.md](campaigns.md). What the models are, and which parts of them are ours:
 [benchmarks.md](benchmarks.md).
 
 Every row is the certified interval of the policy that is optimal in the true model, from {episodes:,}
@@ -213,17 +213,17 @@ says so. `cap` is the length at which an episode is cut off, which the paper doe
 WIDER = """\
 ## Why wider than the paper
 
-Rows that the paper's tables put beside ours run its own method as it describes it: Clopper–Pearson
-intervals at δ over the number of unknown expressions, and the same sets. On trajectories their level is
-nominal (°), for the numbers of visits are not fixed in advance. So where such a row is wider than the
-paper's, the interval method is not the reason; the column *any time* is what it costs to make the level
-hold, and *likelihood* what our region gets from the same data. What is left is the model and the data:
-coefficients and true points that the paper does not print, and the length at which episodes are cut off.
-The latter was measured (`python benchmarks/episode_caps.py`: expression-wise, 100,000 episodes, seed 1):
-on glider(21,17) the gap is 0.0154, 0.0133, 0.0077 and 0.0033 at caps of 50, 100, 200 and 1,000 steps, on
-engagement(100) 0.203, 0.114 and 0.095 at 100, 1,000 and 10,000. That coefficients are the reason
-elsewhere is inferred: nothing else is left. Where the coefficients are the paper's, rows differ by 2 %
-at most, as another sample would.
+Rows that have a figure of the paper beside them run the paper's own method as it describes it:
+Clopper–Pearson intervals at δ over the number of unknown expressions, and the same sets. On trajectories
+their level is nominal (°), because the numbers of visits are not fixed in advance. So where such a row is
+wider than the paper's, the interval method is not the reason. The column *any time* shows what it costs to
+make the level hold, and *likelihood* what our region gets from the same data. What remains is the model and
+the data: coefficients and true points that the paper does not print, and the length at which episodes are
+cut off. The effect of the length was measured (`python benchmarks/episode_caps.py`: expression-wise, 100,000
+episodes, seed 1): on glider(21,17) the gap is 0.0154, 0.0133, 0.0077 and 0.0033 at caps of 50, 100, 200 and
+1,000 steps, on engagement(100) 0.203, 0.114 and 0.095 at 100, 1,000 and 10,000. That the coefficients are
+the reason elsewhere is inferred, because nothing else remains. Where the coefficients are the paper's, rows
+differ by at most 2 %, as they would for another sample.
 """
 
 _ALONE = "; episodes end by themselves"
@@ -319,7 +319,7 @@ CURVES_INTRODUCTION = """\
 
 The paper's second setting, recorded by `tightrope bench --online` ({episodes}; seeds {seeds}; δ = {delta}).
 Data are collected by the optimistic policy, and everything is computed anew whenever some choice's visits
-have doubled ([online.md](online.md)). All methods here are time-uniform, for adaptive data need it:
+have doubled ([online.md](online.md)). All methods here are time-uniform, because adaptive data need it:
 `parameter`, `expression` and `rectangular` sets are those of the polytope of beta-binomial intervals. Bounds
 are rounded to the safe side.
 """
@@ -328,8 +328,8 @@ SOON = """\
 ### Episodes to the same guarantee
 
 How many episodes each method needs for the guarantee that `tied` sets have at the end, and in brackets how
-many times fewer than `tied` needs for it itself (median over the seeds; `never`: not within the run). Where
-`tied` sets end with what holds without any data, it is the episodes to any better guarantee.
+many times fewer that is than `tied` itself needs (median over the seeds; `never`: not within the run). Where
+`tied` sets end with what holds without any data, the episodes to any better guarantee are counted.
 """
 
 

@@ -258,7 +258,7 @@ def read_facts(reading: Reading) -> ReadingFacts:
         dropped=dict(reading.dropped),
         censored=list(reading.counts.design.censored),
         kept=UNSET if reading.kept is None else from_plain(reading.kept.to_json(), KeptFacts),
-        names={role: dict(names) for role, names in reading.names.items()} or UNSET,
+        names={role: dict(names) for role, names in reading.counts.names.items()} or UNSET,
     )
 
 

@@ -156,11 +156,11 @@ class WatchRequest(ModelOptions):
 def watch(request: WatchRequest) -> None:
     """Say whether data still fit a model, while they come in, and what has changed where they do not.
 
-    The evidence is an e-value: under the model, whatever its parameters are and whatever policy collects the
-    data, it ever reaches 1/alpha with probability at most alpha, so it may be looked at as often as one
-    likes. Against the model speak single distributions, choices that are said to be equal and are not,
-    parameters that have changed, and transitions that the model excludes. The first rows are examined as
-    `learn` does it, for what outcomes depend on beside the choice: the two have one sum of evidence.
+    The evidence is an e-value: under the model the probability that it ever reaches 1/alpha is at most alpha,
+    whatever the parameters are and whatever policy collects the data, so you may look at it as often as you
+    like. It tests single distributions, choices that are said to be equal and are not, parameters that have
+    changed, and transitions that the model excludes. The first rows are examined as `learn` does it, for what
+    outcomes depend on beside the choice: the two have one sum of evidence.
 
     With --result the returns of episodes under the policy are held against the bound that was promised; the
     model and the returns then have half of alpha each.

@@ -19,9 +19,10 @@ expressions, or on the domain alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ import numpy.typing as npt
 
 from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type, describe
 from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.model.structure import Structure
@@ -60,7 +61,8 @@ class Counts(Record):
     """Counts per transition; `transition_start` is the model's and says which choice owns which.
 
     `log` gives the rows that were counted, read again where they are in files (`data.episode_log`); None
-    where they are gone. It does not travel with copies that are sent elsewhere.
+    where they are gone. It does not travel with copies that are sent elsewhere. `names` are what the log
+    calls values of variables, where the model has numbers for them: {"wear": {"0": "new"}}.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})])
@@ -76,23 +78,27 @@ class Counts(Record):
     batches: Batches | None = None
     costs: CostSums | None = None
     log: Callable[[], EpisodeRows] | None = field(default=None, compare=False, repr=False)
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "log": None}
 
     def __post_init__(self) -> None:
+        for name in ("transition", "transition_start"):
+            check_type(name, getattr(self, name), np.ndarray, "an array; tr.read_data counts logs")
         if self.transition.dtype != np.int64 or self.transition.ndim != 1:
-            raise ValueError("counts are one int64 a transition")
+            raise InputError("`transition` is not one int64 per transition")
         if len(self.transition_start) == 0 or self.transition_start[-1] != len(self.transition):
-            raise ValueError(
+            raise InputError(
                 f"{len(self.transition)} counts, but transition_start ends at {self.transition_start[-1:]}"
             )
         if np.any(self.transition < 0):
-            raise ValueError("counts must not be negative")
+            raise InputError("counts must not be negative")
         if self.batches is not None and not np.array_equal(
             self.batches.total(len(self.transition)), self.transition
         ):
-            raise ValueError("the batches do not sum to the counts")
+            raise InputError("the batches do not sum to the counts")
+        object.__setattr__(self, "names", MappingProxyType(dict(self.names)))
         freeze_fields(self)
 
     @staticmethod
@@ -105,6 +111,7 @@ class Counts(Record):
 
     def times(self, number: int) -> Counts:
         """The same data so many times over, for forecasts: their order, costs and rows are left out."""
+        check_type("number", number, int, "a whole number")
         design = self.design
         if design.episodes is not None:
             design = replace(design, episodes=design.episodes * number, steps=self.steps * number)
@@ -183,7 +190,9 @@ class Counts(Record):
 
     def to_arrow(self, model: HasStructure) -> Any:
         """A pyarrow table with a row per transition that was seen: state, action, next state, count."""
-        structure = model.structure
+        structure = getattr(model, "structure", None)
+        if structure is None:
+            raise InputError(f"`model` is {describe(model)}, not a model")
         if not np.array_equal(structure.transition_start, self.transition_start):
             raise InputError("the counts are of another model, with other transitions")
         seen = np.flatnonzero(self.transition)
@@ -215,6 +224,7 @@ class Counts(Record):
 
         Where only one of the two has batches, the other counts as a single batch.
         """
+        check_type("later", later, Counts, "counts")
         if self.model_hash != later.model_hash or len(self.transition) != len(later.transition):
             raise InputError(
                 "counts of two different models cannot be added",
@@ -229,10 +239,11 @@ class Counts(Record):
             log = LazyLog(lambda: first() + second())
         if self.batches is None and later.batches is None:
             total = self.transition + later.transition
-            return Counts(total, self.transition_start, design, self.model_hash, costs=costs, log=log)
-        batches = self._in_batches() + later._in_batches()
-        counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
-        return replace(counts, costs=costs, log=log)
+            counts = Counts(total, self.transition_start, design, self.model_hash)
+        else:
+            batches = self._in_batches() + later._in_batches()
+            counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
+        return replace(counts, costs=costs, log=log, names={**later.names, **self.names})
 
     def _in_batches(self) -> Batches:
         if self.batches is not None:

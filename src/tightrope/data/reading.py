@@ -16,7 +16,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
 from pathlib import Path
@@ -101,8 +101,7 @@ class Reading(Record):
 
     `read_as` says how the columns were read, `notes` what else a user should know, both in lines; `files`
     are the names of what was read, in order. `metadata` are those of the first file that has some. `kept`
-    says which events were counted, where some were left out. `names` are what the log calls values of
-    variables, where the model has numbers for them: {"wear": {"0": "new"}}.
+    says which events were counted, where some were left out.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -122,10 +121,8 @@ class Reading(Record):
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     kept: KeptEvents | None = None
-    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", MappingProxyType(dict(self.names)))
         object.__setattr__(self, "dropped", MappingProxyType(dict(self.dropped)))
         if self.metadata is not None:
             object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
@@ -357,9 +354,10 @@ def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions, progress: P
     notes += _about_plan(total.design, options)
     columns = plan.columns[0]
     notes += [*options.overridden, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
-    called = {role: known for role, one in plan.maps.items() if (known := one.calls)}
+    called = {role: dict(known) for role, one in plan.maps.items() if (known := one.calls)}
     about = tuple(dict.fromkeys(notes))
-    return Reading(total, rows, dict(dropped), metadata, _read_as(plan), about, names, names=called)
+    counts = replace(total, names=called)
+    return Reading(counts, rows, dict(dropped), metadata, _read_as(plan), about, names)
 
 
 def _after(earlier: SamplingDesign, later: SamplingDesign, options: LogReadOptions) -> SamplingDesign:

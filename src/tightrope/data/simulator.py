@@ -322,6 +322,7 @@ def seed_key(seed: int, stream: int) -> np.uint64:
 
 
 def _positive_ends(total: int, what: str) -> list[int]:
+    check_type(what, total, int | np.integer, "a whole number")
     if total < 0:
         raise InputError(f"the number of {what} is {total}, but it must not be negative")
     return [int(end) for end in batch_ends(total)]

@@ -8,7 +8,7 @@ evenly; `total` says how many there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,9 +20,9 @@ from msgspec import UNSET, UnsetType
 
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, read_document, to_plain
+from tightrope.io.interval import Interval as Interval
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Word, Worth
 
 
@@ -30,35 +30,6 @@ def read_verdict(word: Word, assumptions: list[Assumed], why: str) -> Worth:
     """The verdict that was written; never better than what it rests on."""
     rests_on = tuple(assumptions)
     return Worth.of(rests_on) if word is Word.PROVED else Worth(word, rests_on, why)
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """lower ≤ value ≤ upper, with the confidence that is stated beside it.
-
-    >>> 0.5 in Interval(0.25, 0.75), Interval(0.25, 0.75).width
-    (True, 0.5)
-    """
-
-    lower: Real
-    upper: Real
-
-    @property
-    def width(self) -> float:
-        """How much is left open; 0 for a single value, ∞ included."""
-        return self.upper - self.lower if self.upper != self.lower else 0.0
-
-    def __str__(self) -> str:
-        return interval_text(self.lower, self.upper)
-
-    def __iter__(self) -> Iterator[float]:
-        """`lower, upper = interval`."""
-        return iter((self.lower, self.upper))
-
-    def __contains__(self, value: float) -> bool:
-        return self.lower <= value <= self.upper
-
-    def to_json(self) -> dict[str, float]:
-        return {"lower": self.lower, "upper": self.upper}
 
 
 class WidthFacts(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from tightrope.errors import InputError, describe
+from tightrope.errors import InputError, check_type, describe
 from tightrope.learning.differences import UNIFORM, Comparison, Differences, KeptText
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Progress
@@ -100,6 +100,7 @@ def improve(
     True
     """
     chosen = LearnOptions.of("improve", options)
+    check_type("keep", keep, str | Sequence, "a list of properties")
     table = differences(problem, data, baseline, delta, chosen, progress)
     wanted = [KeptText.of(text, table.problem) for text in ([keep] if isinstance(keep, str) else keep)]
     return table.improve(wanted)

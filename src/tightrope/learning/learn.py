@@ -180,6 +180,9 @@ def learn_all(
         raise InputError("`sets` is the kind of one result; `learn_all` takes several `kinds`")
     if kinds is not None:
         check_type("kinds", kinds, Iterable, "a list of kinds of sets")
+        kinds = list(kinds)
+        if not kinds:
+            raise InputError("`kinds` is empty", hint="leave it out for all kinds of sets")
     wanted = (
         comparable_kinds(chosen) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
     )

@@ -26,7 +26,7 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.atomic import path_of
 from tightrope.data.counts import Counts
 from tightrope.data.event_stream import EXCLUDED
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_number, check_type
 from tightrope.io.coding import to_plain
 from tightrope.io.results import (
     REMEDY,
@@ -234,6 +234,8 @@ class Result(Record):
 
     def headline(self, digits: int = 5) -> str:
         """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
+        check_type("digits", digits, int, "a whole number")
+        check_number("digits", digits, 0)
         side = "at least" if self._maximises else "at most"
         claim = f"{side} {bound_text(self.guarantee, self._maximises, digits)}"
         delta = self.outcome.ledger.delta
@@ -642,7 +644,8 @@ class LearningResult(Result):
         policies = {"robust": self.policy, "optimistic": self.optimistic.policy}
         if self.value is not None and self.value is not self.robust:
             policies["given"] = self.value.policy
-        return map_policies(policies)
+        drawn = map_policies(policies)
+        return drawn if drawn is None or self.counts is None else drawn.calling(self.counts.names)
 
     def to_arrow(self) -> Any:
         """A pyarrow table, a row per state: what is certified under the robust policy, and what it does.
@@ -683,6 +686,9 @@ class LearningResult(Result):
 
 class ResultTable(dict[SetsKind, LearningResult]):
     """Results by their kind of sets, shown as a table, a row for each."""
+
+    def __missing__(self, kind: object) -> LearningResult:
+        raise KeyError(f"no result for {kind!r}: there are {', '.join(one.value for one in self)}")
 
     @property
     def _rows(self) -> list[tuple[str, ...]]:

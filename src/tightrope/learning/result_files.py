@@ -52,7 +52,7 @@ from tightrope import __version__
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, TightropeError, choose
+from tightrope.errors import InputError, TightropeError, check_type, choose
 from tightrope.io.coding import from_plain, to_plain, to_text
 from tightrope.io.output import claim
 from tightrope.io.registry import save_model
@@ -245,6 +245,7 @@ def _data(counts: Counts | None, setting: Setting) -> DataFacts:
     if counts is None:
         return DataFacts(steps=0, design=DesignFacts("no data: over the domain", steps=0, repeats=False))
     facts = {
+        **({"names": dict(counts.names)} if counts.names else {}),
         **setting.data,
         "steps": counts.steps,
         "design": counts.design.to_json(),
@@ -429,8 +430,8 @@ ENDINGS = {Export.DRN: ".drn", Export.EXPLICIT: "", Export.UMB: ".umb"}
 def parse_exports(names_given: str | Collection[str] | None) -> tuple[Export, ...]:
     """What `--export drn,explicit` asks for, or a list of names."""
     listed = names_given.split(",") if isinstance(names_given, str) else names_given or ()
-    names = [name.strip() for name in listed]
-    exports = tuple(dict.fromkeys(choose("export", Export, name) for name in names))
+    check_type("exports", listed, Collection, "a list of formats")
+    exports = tuple(dict.fromkeys(choose("export", Export, str(name).strip()) for name in listed))
     if Export.UMB in exports and not umb_is_available():
         raise InputError("UMB files need the package umbi", hint="pip install 'tightrope[umbi]'")
     return exports

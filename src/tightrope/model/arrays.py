@@ -183,7 +183,10 @@ def _matrices(P: Any, actions: Sequence[str] | None) -> tuple[list[str], list[An
 def _matrix(matrix: Any) -> Any:
     if hasattr(matrix, "tocsr"):
         return matrix.tocsr().astype(np.float64)
-    array = np.asarray(matrix)
+    try:
+        array = np.asarray(matrix)
+    except ValueError:
+        raise InputError("a matrix in `P` has rows of different lengths") from None
     return array if array.dtype == object else _floats(array, "P")
 
 

@@ -39,7 +39,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure, Structured, frozen_array
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -162,6 +162,7 @@ class IntervalMDP(Structured):
 
 
 def _check_length(name: str, values: FloatArray, structure: Structure) -> None:
+    check_type("structure", structure, Structure, "the structure of a model; tr.build_from_rows makes models")
     if values.shape != (structure.transitions,):
         raise InputError(f"'{name}' has {len(values)} entries for {structure.transitions} transitions")
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 import numpy as np
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_type
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record
@@ -86,6 +86,7 @@ class Objective(Record):
     complement: bool = False
 
     def __post_init__(self) -> None:
+        check_type("kind", self.kind, ObjectiveKind, "an ObjectiveKind; `model.problem` takes text")
         for name in ("target", "allowed", "terminal"):
             if (array := getattr(self, name)) is not None:
                 object.__setattr__(self, name, frozen_array(array))

@@ -51,6 +51,13 @@ class LinearConstraint:
     bound: Fraction
     is_equality: bool = False
 
+    def __post_init__(self) -> None:
+        numbers: tuple[Any, ...] = (*self.coefficients, self.bound)
+        for number in numbers:
+            if not isinstance(number, Rational):
+                hint = 'tr.Parameters.box(…, where="p + q <= 1") takes text'
+                raise InputError(f"a constraint holds {number!r}, not an exact number", hint=hint)
+
     def excess(self, point: Sequence[Fraction]) -> Fraction:
         """How far the left side is above the bound (negative: room left)."""
         return sum((a * x for a, x in zip(self.coefficients, point, strict=True)), Fraction(0)) - self.bound

@@ -311,6 +311,8 @@ class Policy(Record):
             return first + int(np.argmax(share))
         if rng is not None and not isinstance(rng, int | np.integer | np.random.Generator):
             raise InputError(f"`rng` is {describe(rng)}, neither a generator of numpy nor a seed")
+        if isinstance(rng, int | np.integer) and rng < 0:
+            raise InputError(f"`rng` is {rng}: a seed must not be negative")
         generator = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
         return first + int(generator.choice(last - first, p=share / share.sum()))
 

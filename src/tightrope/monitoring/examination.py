@@ -31,7 +31,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.errors import InputError
+from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
@@ -231,8 +231,7 @@ def examine(
     >>> examine(bench.model, data.log(), alpha=0.01).alarm
     False
     """
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"`alpha` is {alpha:g}, but it is a probability between 0 and 1")
+    check_number("alpha", alpha, 0, 1)
     whole = len(log) + log.rows_left_out
     log = log if seconds is None else log.first(int(seconds * SPEED))
     findings = [

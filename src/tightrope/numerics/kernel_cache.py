@@ -28,7 +28,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import stat
 import sys
 import tempfile
 import warnings
@@ -44,6 +43,8 @@ from numba import config, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
+
+from tightrope.numerics.machine import is_private
 
 CLOSED = 0o700
 
@@ -155,7 +156,7 @@ def private_directory() -> Path | None:
         try:
             path.parent.mkdir(mode=CLOSED, parents=True, exist_ok=True)
             path.mkdir(mode=CLOSED, exist_ok=True)
-            if _is_private(path) and _takes_files(path):
+            if is_private(path) and _takes_files(path):
                 return path
         except OSError:
             pass
@@ -277,13 +278,6 @@ def _nowhere() -> None:
         "(XDG_CACHE_HOME) can be written to, so every run compiles them anew",
         stacklevel=2,
     )
-
-
-def _is_private(path: Path) -> bool:
-    """Whether it is a directory of this user that nobody else can enter."""
-    entry = os.lstat(path)
-    mine = stat.S_ISDIR(entry.st_mode) and entry.st_uid == os.geteuid()
-    return mine and stat.S_IMODE(entry.st_mode) & 0o077 == 0
 
 
 def _takes_files(folder: Path) -> bool:

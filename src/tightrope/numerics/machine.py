@@ -1,4 +1,4 @@
-"""What differs between operating systems, in one place: locks of files, cores, memory in use.
+"""What differs between operating systems, in one place: locks and owners of files, cores, memory in use.
 
 Linux and macOS have `flock`; Windows locks the first byte of a file, and cannot lock directories, where the
 lock is left out as on file systems without locks: directories are then not protected from two processes that
@@ -8,6 +8,7 @@ write to the same one at once.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -33,6 +34,16 @@ def lock(descriptor: int, *, wait: bool = True) -> None:
 def open_folder(folder: Path) -> int | None:
     """A descriptor of a directory, to be locked; None where there are none."""
     return None if IS_WINDOWS else os.open(folder, os.O_RDONLY)
+
+
+def is_private(path: Path) -> bool:
+    """Whether it is a directory of this user that nobody else can enter. Windows has no modes: there it is
+    one below the user's home, whose access list other users are not on."""
+    entry = os.lstat(path)
+    if sys.platform == "win32":
+        return stat.S_ISDIR(entry.st_mode) and Path.home().resolve() in path.resolve().parents
+    mine = stat.S_ISDIR(entry.st_mode) and entry.st_uid == os.geteuid()
+    return mine and stat.S_IMODE(entry.st_mode) & 0o077 == 0
 
 
 def cores() -> int:

@@ -121,9 +121,9 @@ def evidence_caption(run: ResultDocument) -> str:
     return (
         f"{evidence_words(run)} The e-value says how many times better the data are explained by departures "
         "from the model (wrong expressions, choices that are not equal, parameters that change) than by the "
-        "model at its best parameters. If the model is right, whatever its parameters are, it ever reaches "
-        f"{1.0 / fit.alpha:,.0f} with probability at most {fit.alpha:g}. This test has its own level and "
-        f"takes nothing from the confidence of the guarantee.{order}"
+        "model at its best parameters. If the model is right, whatever its parameters are, the probability "
+        f"that it ever reaches {1.0 / fit.alpha:,.0f} is at most {fit.alpha:g}. This test has its own level "
+        f"and takes nothing from the confidence of the guarantee.{order}"
     )
 
 

@@ -243,7 +243,11 @@ def binding_remark(run: ResultDocument) -> str:
     """Which events bind, in a sentence."""
     main = run.main
     if main.binding.total:
-        return f"{main.binding.total} events hold the region in place: more data about these, and it shrinks."
+        if main.binding.total == 1:
+            return "One event holds the region in place: more data about it shrink the region."
+        return (
+            f"{main.binding.total} events hold the region in place: more data about them shrink the region."
+        )
     if main.region is None or main.contradiction is not None:
         return f"{main.label} sets use every event by itself; there is no region that an event could bind."
     return f"The {main.region} region is made of all observations together; no single event binds." + (

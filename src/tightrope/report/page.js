@@ -104,7 +104,8 @@
     const ends = () => {
       const all = facts.guarantee === null ? finite() : [...finite(), facts.guarantee];
       const low = Math.min(...all), high = Math.max(...all), room = (high - low || Math.abs(high) || 1) * 0.08;
-      return [low - room, high + room];
+      const probability = facts.quantity === "probability"; // no axis goes beyond what one can be
+      return [probability ? Math.max(low - room, 0) : low - room, probability ? Math.min(high + room, 1) : high + room];
     };
     const across = (v) => L + (v - curve.grid[0]) / (curve.grid.at(-1) - curve.grid[0]) * (W - L - R);
     const up = (v, [low, high]) => T + (high - v) / (high - low) * (H - T - B);
@@ -125,7 +126,7 @@
         gain = Math.abs(more) < 1e-6 ? " Both are worth the same there."
           : more > 0 ? ` The robust policy has ${much} ${kind}.` : ` The given policy would be better there, by ${much}.`;
       }
-      says.textContent = `${curve.name} = ${digits(x)}, ${inside} its certified interval: ${facts.quantity} of ${parts.join(", of ")}.${gain}`;
+      says.textContent = `${curve.name} = ${digits(x)}, ${inside} its ${facts.band}: ${facts.quantity} of ${parts.join(", of ")}.${gain}`;
       slider.setAttribute("aria-valuetext", says.textContent);
       map.querySelector(".marks").replaceChildren(
         make("line", { class: "now", x1: across(x), x2: across(x), y1: T, y2: H - B, stroke: "var(--ink)", "stroke-width": 1.2 }), ...marks);
@@ -142,7 +143,7 @@
         parts.push(make("text", { class: "tick", x: across(x), y: bottom + 22, "text-anchor": k ? k < 4 ? "middle" : "end" : "start" }, String(Number(x.toPrecision(3)))));
       }
       parts.push(make("text", { class: "label", x: (L + W - R) / 2, y: H - 10, "text-anchor": "middle" }, `${curve.name} (${facts.quantity} above it)`));
-      const key = [entry(`certified interval of ${curve.name}`, make("rect", { x: 1, y: 1, width: 18, height: 12, fill: "var(--rectangular)", "fill-opacity": 0.3 }))];
+      const key = [entry(`${facts.band} of ${curve.name}`, make("rect", { x: 1, y: 1, width: 18, height: 12, fill: "var(--rectangular)", "fill-opacity": 0.3 }))];
       if (facts.guarantee !== null) {
         const y = up(facts.guarantee, span);
         parts.push(make("line", { x1: L, x2: W - R, y1: y, y2: y, stroke: "var(--truth)", "stroke-width": 1.2, "stroke-dasharray": "2 3" }));

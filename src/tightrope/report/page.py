@@ -318,13 +318,14 @@ def _digest(text: str) -> str:
 
 def _facts(run: ResultDocument) -> list[tuple[str, str]]:
     model = run.model
-    return [
-        (f"{model.states:,}", "states"),
-        (f"{model.transitions:,}", "transitions"),
-        (f"{len(model.parameters)}", "unknown parameters"),
-        (f"{run.expressions.total:,}", "unknown expressions"),
-        (f"{run.data.steps:,}", "observed steps"),
-    ]
+    sizes = {
+        "state": model.states,
+        "transition": model.transitions,
+        "unknown parameter": len(model.parameters),
+        "unknown expression": run.expressions.total,
+        "observed step": run.data.steps,
+    }
+    return [(f"{size:,}", name if size == 1 else f"{name}s") for name, size in sizes.items()]
 
 
 def _script_data(facts: object) -> str:
@@ -338,11 +339,13 @@ def _policy_data(policies: PolicyMap) -> dict[str, str]:
 
 def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
     """The values of the slider, and the words around them."""
-    bound = run.main.guarantee
+    bound, proved = run.main.guarantee, run.main.judged.word is Word.PROVED
+    band = "certified interval" if proved else "interval (not guaranteed)"
     facts = {
         "quantity": quantity(run),
         "maximises": run.maximises,
-        "guarantee": bound if math.isfinite(bound) and run.main.judged.word is Word.PROVED else None,
+        "guarantee": bound if math.isfinite(bound) and proved else None,
+        "band": band,
         "curves": [
             {
                 "name": curve.name,
@@ -355,7 +358,7 @@ def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
         ],
     }
     held = ", ".join(f"{name} = {number(value)}" for name, value in (what_if.at or {}).items())
-    return {"data": _script_data(facts), "tables": what_if.tables(), "held": held}
+    return {"data": _script_data(facts), "tables": what_if.tables(), "held": held, "band": band}
 
 
 def _controller(run: ResultDocument) -> tuple[list[list[Any]], int] | None:

@@ -13,6 +13,7 @@ Bounds in sentences are rounded to the safe side, so that the sentence itself is
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -27,7 +28,7 @@ from tightrope.prism.parse.property_syntax import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
 from tightrope.report.style import at_least, at_most, interval_text, number
-from tightrope.verdict import Kept, Word
+from tightrope.verdict import Assumed, Kept, Word
 
 GIVEN = "given the data, whatever the unknown parameters are"
 
@@ -267,14 +268,17 @@ def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
     steps = facts.data.rows
     if steps and facts.difference.upper > facts.difference.lower:
         lines.append(("Data for half the width", _more_data(steps, "rows", "tightrope plan --improve")))
-    if facts.assumptions:
-        frail = min(facts.assumptions, key=lambda one: _FRAIL[one.kept])
-        lines.append(("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."))
-    lines.append(("When to look again", LOOK_AGAIN))
-    return lines
+    return lines + _warnings(facts.assumptions)
 
 
-LOOK_AGAIN = "When the data have doubled, or when tightrope watch raises an alarm, whichever comes first."
+def _warnings(assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
+    """Which assumption is the frailest, and when to look again."""
+    again = "When the data have doubled, or when tightrope watch raises an alarm, whichever comes first."
+    lines = [("When to look again", again)]
+    if not assumptions:
+        return lines
+    frail = min(assumptions, key=lambda one: _FRAIL[one.kept])
+    return [("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."), *lines]
 
 
 def _more_data(steps: int, unit: str, command: str) -> str:
@@ -299,7 +303,7 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     proved = main.judged.word is Word.PROVED and math.isfinite(main.guarantee)
     if proved:
-        do = f"Use the {_whose(main)}. Its {what} is at {side} {bound}."
+        do = f"Use the {_whose(main)}. Its {what}{_about(run.question)} is at {side} {bound}."
     elif main.judged.word is Word.CONTRADICTED:
         do = "Change nothing on the strength of this report: the data contradict the model. Mend the model."
     else:
@@ -322,11 +326,7 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
     steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
     if steps and width > 1e-3 * abs(main.robust_policy.upper):
         lines.append(("Data for half the width", _more_data(steps, "steps", "tightrope plan")))
-    if main.assumptions:
-        frail = min(main.assumptions, key=lambda one: _FRAIL[one.kept])
-        lines.append(("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."))
-    lines.append(("When to look again", LOOK_AGAIN))
-    return lines
+    return lines + _warnings(main.assumptions)
 
 
 _KEPT = {

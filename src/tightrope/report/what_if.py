@@ -2,12 +2,13 @@
 
 One parameter moves as far as the domain lets it; the others stay in the middle of what the data leave of
 them (pulled towards the centre of the domain where constraints leave that point out). At each point the model
-is an ordinary one, and every policy is solved there as elsewhere. Such a value is exact up to the precision
-of the solve and is no guarantee: nobody knows the parameters. What the data say is the interval of the
-parameter, which the page marks.
+is an ordinary one, and every policy is solved there as elsewhere. Such a value is the middle of verified
+bounds that are as close as `PRECISION`; where the solver does not come so close there is none. It is no
+guarantee: nobody knows the parameters. What the data say is the interval of the parameter, which the page
+marks.
 
 A grid has points over the whole domain and over that interval, so that a narrow interval is seen, too. Work
-is bounded by counts, never by seconds.
+is bounded by counts, never by seconds: a large model has fewer parameters shown.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.errors import TightropeError
-from tightrope.io.results import Interval
+from tightrope.io.interval import Interval
 from tightrope.model.parameters import Parameters, domain_vertices
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -30,15 +31,17 @@ from tightrope.solver.solve import solve
 
 MOST_TRANSITIONS = 200_000
 MOST_PARAMETERS = 12
+MOST_WORK = 20_000_000
+"""Transitions of all models that are solved, together."""
 OVER_DOMAIN, OVER_INTERVAL = 9, 7
-PRECISION = 1e-5
+PRECISION, MOST_ITERATIONS = 1e-5, 20_000
 Values = list[float | str | None]
 
 
 @dataclass(frozen=True)
 class ValueCurve:
     """A parameter: its interval, the grid, and the values of each policy there ("inf" where one is
-    infinite, None where the question has no answer)."""
+    infinite, None where there is no answer)."""
 
     name: str
     interval: Interval
@@ -106,26 +109,31 @@ def what_if(problem: Problem, policies: Mapping[str, Policy], known: Mapping[str
     if centre is None:
         return WhatIf(remark="left out: no point inside the domain is at hand to hold the others at")
     curves = []
-    for i, name in enumerate(model.parameters.names[:MOST_PARAMETERS]):
+    per_parameter = model.transitions * (OVER_DOMAIN + OVER_INTERVAL) * max(len(policies), 1)
+    most = max(min(MOST_PARAMETERS, MOST_WORK // per_parameter), 1)
+    for i, name in enumerate(model.parameters.names[:most]):
         low, high = _reach(model.parameters, centre, i)
         if low >= high:
             continue
         ends = known[name]
-        over = [float(low), *np.linspace(float(low), float(high), OVER_DOMAIN), float(high)]
-        grid = np.unique(
-            np.clip([*over, *np.linspace(ends.lower, ends.upper, OVER_INTERVAL)], over[0], over[-1])
-        )
+        over = np.linspace(float(low), float(high), OVER_DOMAIN)
+        inside = np.clip(np.linspace(ends.lower, ends.upper, OVER_INTERVAL), over[0], over[-1])
+        grid = np.union1d(over, inside)
         columns: dict[str, Values] = {policy: [] for policy in policies}
         for x in grid:
             moved = min(max(Fraction(float(x)), low), high)
             values = _values(problem, model, policies, (*centre[:i], moved, *centre[i + 1 :]))
             for policy, value in values.items():
                 columns[policy].append(value)
-        curves.append(ValueCurve(name, ends, [float(x) for x in grid], columns))
+        if any(isinstance(value, float) for column in columns.values() for value in column):
+            curves.append(ValueCurve(name, ends, [float(x) for x in grid], columns))
+    if not curves:
+        return WhatIf(remark="left out: no parameter can move alone, or no value is finite where it moves")
     curves.sort(key=lambda curve: -curve.effect)
     at = {name: float(x) for name, x in zip(model.parameters.names, centre, strict=True)}
-    hidden = len(model.parameters.names) - MOST_PARAMETERS
-    return WhatIf(tuple(curves), at, f"{hidden} more parameters are not shown." if hidden > 0 else "")
+    hidden = len(model.parameters.names) - most
+    verb = "parameter is" if hidden == 1 else "parameters are"
+    return WhatIf(tuple(curves), at, f"{hidden} more {verb} not shown." if hidden > 0 else "")
 
 
 def _values(
@@ -138,12 +146,15 @@ def _values(
     values: dict[str, float | str | None] = {}
     for name, policy in policies.items():
         try:
-            solution = solve(there, problem.objective, policy=policy, precision=PRECISION)
+            solution = solve(
+                there, problem.objective, policy=policy, precision=PRECISION, iterations=MOST_ITERATIONS
+            )
         except TightropeError:  # at an end of the domain the question may have no meaning
             values[name] = None
             continue
         low, high = float(solution.lower[there.initial]), float(solution.upper[there.initial])
-        values[name] = 0.5 * (low + high) if math.isfinite(high) else "inf"
+        close = solution.is_certified or high - low <= PRECISION * max(abs(low), abs(high))
+        values[name] = None if not close else 0.5 * (low + high) if math.isfinite(high) else "inf"
     return values
 
 

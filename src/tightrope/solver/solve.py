@@ -243,6 +243,7 @@ def _check_options(
     if assume_support is not None:
         check_number("assume_support", assume_support, 0, 1)
     if threads is not None:
+        check_type("threads", threads, int, "a whole number")
         check_number("threads", threads, 0)
     check_type("device", device, str, "the name of a device")
     if device not in DEVICES:

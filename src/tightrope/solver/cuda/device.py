@@ -271,7 +271,8 @@ def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     command += ["-I", str(SOURCE.parent)]
     shim = SOURCE.with_name("shim.h").read_bytes()
     digest = hashlib.sha256(SOURCE.read_bytes() + shim + text.encode() + " ".join(command).encode())
-    folder = Path(tempfile.gettempdir()) / f"tightrope-cuda-emulated-{os.getuid()}"
+    user = os.getuid() if hasattr(os, "getuid") else "own"
+    folder = Path(tempfile.gettempdir()) / f"tightrope-cuda-emulated-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
     library = folder / f"{digest.hexdigest()[:24]}.so"
     if not library.exists():

@@ -1,0 +1,73 @@
+"""Intervals, as results hold them and files write them."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from tightrope.errors import InputError, check_type, in_words
+from tightrope.io.coding import Real
+from tightrope.numerics.text import interval_text
+
+
+class _TwoEnds(msgspec.StructMeta):
+    """Intervals are made of two numbers. Users give them in order; inside the package ends that crossed are
+    how two statements show that they contradict each other."""
+
+    @in_words
+    def __call__(cls, lower: Any, upper: Any) -> Any:
+        caller = sys._getframe(2).f_globals.get("__name__", "")  # frame 1 is that of `in_words`
+        if caller.startswith("tightrope"):
+            return super().__call__(lower, upper)
+        for name, end in (("lower", lower), ("upper", upper)):
+            if isinstance(end, bool) or not isinstance(end, numbers.Real) or math.isnan(end):
+                raise InputError(f"`{name}` is {end!r}, not a number")
+        if lower > upper:
+            raise InputError(
+                f"the lower end of the interval, {lower}, is above the upper one, {upper}",
+                hint="give the smaller number first",
+            )
+        return super().__call__(lower, upper)
+
+
+class Interval(msgspec.Struct, frozen=True, metaclass=_TwoEnds):
+    """lower ≤ value ≤ upper, with the confidence that is stated beside it.
+
+    >>> 0.5 in Interval(0.25, 0.75), Interval(0.25, 0.75).width
+    (True, 0.5)
+    """
+
+    lower: Real
+    upper: Real
+
+    @property
+    def width(self) -> float:
+        """How much is left open; 0 for a single value, ∞ included."""
+        return self.upper - self.lower if self.upper != self.lower else 0.0
+
+    def __str__(self) -> str:
+        return interval_text(self.lower, self.upper)
+
+    def __iter__(self) -> Iterator[float]:
+        """`lower, upper = interval`."""
+        return iter((self.lower, self.upper))
+
+    def __contains__(self, value: float) -> bool:
+        check_type("value", value, numbers.Real, "a number")
+        return self.lower <= value <= self.upper
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.lower, self.upper)
+
+    def to_json(self) -> dict[str, float]:
+        return {"lower": self.lower, "upper": self.upper}
+
+
+def _again(lower: float, upper: float) -> Interval:
+    """The interval that was pickled."""
+    return Interval(lower, upper)

@@ -214,17 +214,17 @@ class LearnRequest(SubjectOptions):
 def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.
 
-    With probability at least 1 - delta the policy's true value lies in its interval. What is not given is
-    decided from the model and from how the data were sampled and came, not from outcomes; every default is
-    explained. Where neither region nor sets are chosen, sets are refined while it pays (--effort). With
-    --sets all, every kind of sets is solved and compared. With --sets coupled, nature picks one parameter
-    vector for the whole run, as the true system does: never a wider interval than over rectangular sets.
+    With probability at least 1 - delta the policy's true value lies in its interval. What you do not choose
+    is decided from the model and from how the data were collected, not from outcomes, and every default is
+    explained. If you choose neither region nor sets, sets are refined while it pays (--effort). --sets all
+    solves and compares every kind of sets. With --sets coupled, nature picks one parameter vector for the
+    whole run, as the true system does; the interval is never wider than over rectangular sets.
 
-    Where the log shows the value itself (always where no state has a choice; of --policy, where the log was
-    collected by it), what episodes returned is bounded, too, and the answer is what both allow. Where they
-    exclude each other, the model is contradicted.
+    The log may show the value directly: always if no state has a choice, and for --policy if that policy
+    collected the log. Then what the episodes returned is bounded, too, and the answer is what both allow. If
+    they exclude each other, the model is contradicted.
 
-    Whether the data fit the model is tested apart, at its own level ("model fit"). After a change that
+    A separate test, at its own level, says whether the data fit the model ("model fit"). After a change that
     'watch' has found, --since leaves out what came before it.
 
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results

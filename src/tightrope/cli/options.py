@@ -402,7 +402,7 @@ Overwrite = Annotated[
 ]
 AcceptNominal = Annotated[
     bool,
-    option("--accept-nominal", "Leave with exit code 0 where the verdict is nominal, too."),
+    option("--accept-nominal", "Exit with code 0 where the verdict is nominal, too."),
 ]
 Json = Annotated[bool, option("--json", "Print one JSON object on stdout, nothing else.")]
 

@@ -421,4 +421,8 @@ def test_pairs_of_points_count_as_what_they_take(n: Arithmetic, size: int, steps
 
 
 def test_nothing_is_counted_without_a_budget() -> None:
+    budget = WorkBudget()
     spend("anything", 10**30)
+    assert budget.steps == 0
+    with budget.counting(), pytest.raises(OverBudget):
+        spend("anything", 10**30)

@@ -356,6 +356,24 @@ def test_fields_of_records_are_part_of_a_kernels_types(
         assert one != other
 
 
+def test_who_needs_what_another_process_compiles_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
+    text: Any = seed_generator
+    one, other = (kernel_cache._KernelFiles(kernel(text.__wrapped__)) for _ in range(2))
+    key = ("float64", ("t", "c", "f"), "code")
+    looks: list[int] = []
+    monkeypatch.setattr(kernel_cache.time, "sleep", lambda seconds: looks.append(1) or one.save(key, "done"))
+    assert one.load(key) is None
+    assert other.load(key) == "done" and len(looks) == 1
+    assert [path.suffix for path in tmp_path.iterdir()] == [".nbc"]
+    monkeypatch.setattr(kernel_cache.time, "sleep", lambda seconds: looks.append(1))
+    late = ("int64", ("t", "c", "f"), "code")
+    assert one.load(late) is None and one.load(late) is None and len(looks) == 1
+    assert other.load(late) is None and len(looks) == 1 + kernel_cache.LOOKS
+
+
 def test_of_old_versions_only_the_newest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
     monkeypatch.setattr(kernel_cache, "VERSIONS", 3)

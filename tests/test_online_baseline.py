@@ -79,10 +79,10 @@ def test_no_policy_of_a_run_is_below_the_baseline_in_truth() -> None:
         assert value is not None
         return value.lower
 
-    seen = []
+    seen, beside = [], worth(uniform)
     for record in OnlineRun(online, source("betting(5)"), 40, real).records():
         lower, upper = (record["above_baseline"][end] for end in ("lower", "upper"))
-        gained = worth(online.policy()) - worth(uniform)
+        gained = worth(online.policy()) - beside
         assert gained >= -1e-9 and lower - 1e-9 <= gained <= upper + 1e-9
         seen.append(gained)
     assert seen[0] == 0.0 and seen[-1] > 1.0

@@ -157,12 +157,15 @@ def test_every_snippet_of_a_page_runs_alone(
 ) -> None:
     """Each in a namespace of its own: nothing is taken for granted but the files that the page shows."""
     monkeypatch.chdir(tmp_path)
+    run = 0
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if block.title is not None:
             Path(block.title).write_text(block.text)
         elif block.language == "python":
             code = compile("\n" * block.line + smaller(block.text), page.name, "exec")
             exec(code, {"__name__": "page"})
+            run += 1
+    assert run > 0
     plt.close("all")
 
 

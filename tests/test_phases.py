@@ -13,6 +13,7 @@ import pytest
 from scipy.special import gammaincc
 
 import tightrope as tr
+from effort import repeats
 from test_rate_doctor import LAM, MACHINE, MU, PARAMETERS, SOON, table
 from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure
@@ -43,16 +44,16 @@ def watched(rng: np.random.Generator, phases: int, rate: float) -> Sojourns:
 
 
 def test_rates_are_covered_and_right_laws_are_not_refuted() -> None:
-    rng, missed, alarms, total, repeats = np.random.default_rng(1), 0, 0, 0.0, 80
-    for _ in range(repeats):
+    rng, missed, alarms, total, runs = np.random.default_rng(1), 0, 0, 0.0, repeats(80)
+    for _ in range(runs):
         seen = watched(rng, 3, 2.0)
         low, high = seen.interval(3, 0.2)
         missed += not low <= 2.0 <= high
         log_e = seen.evidence(3)
         alarms += log_e >= math.log(10.0)
         total += math.exp(log_e)
-    assert missed <= 0.2 * repeats
-    assert alarms <= 0.1 * repeats and total / repeats < 1.2
+    assert missed <= 0.2 * runs
+    assert alarms <= 0.1 * runs and total / runs < 1.2
 
 
 def test_one_phase_is_an_exponential_sojourn_and_the_ends_are_where_the_likelihood_is() -> None:

@@ -141,6 +141,7 @@ def test_regions_are_drawn_pair_by_pair_or_as_boxes(learned: tr.LearningResult) 
     assert found.plot_policy(x="x", y="y", which="optimistic").get_xlabel() == "x (state variable)"
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_report_of_a_result_in_memory(learned: tr.LearningResult, saved: Path, tmp_path: Path) -> None:
     page = learned.report(tmp_path / "report.html").read_text()
     again = tr.load_result(saved).report(tmp_path / "again.html").read_text()

@@ -126,6 +126,7 @@ def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
 def test_the_code_of_a_page_does_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    """`run_page` fails where a cell fails, prints something else than the page shows, or saves no figure."""
     matplotlib.use("Agg")
     if page.stem == "papers":  # all figures of a report, which are drawn and looked at in its own tests
         request.getfixturevalue("empty_pictures")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tightrope.certificate
-from adversary.honest import ALL, REACH, SPREAD, SPREAD_DOMAIN, WALK, Honest
+from adversary.honest import ALL, Honest
 
 ROOT = Path(tightrope.certificate.__file__).parents[2]
 TABLE = Path(__file__).parents[2] / "docs" / "trust.md"
@@ -21,28 +21,6 @@ MOST = {"a": 1550, "the": 2400, "learned:": 2800, "coupled:": 3400, "rates:": 29
 """Lines, by the first word of a kind."""
 
 BUDGET = "tightrope.certificate.budget"
-
-COSTLY = WALK.replace("const double p;", "const double p;\nconst double h;").replace("s<3 : 1;", "s<3 : h;")
-COSTS = Honest(
-    "kinds/costs", "learn", "costly.prism", COSTLY,
-    ("--param", "p=0.1:0.9,h=0:4", "--prop", 'R{"cost"}min=? [ F "done" ]'),
-    ("--delta", "0.05", "--region", "polytope", "--sets", "expression", "--cost-range", "0,4"),
-    ("--param", "p=0.1:0.9,h=0:4", "--prop", 'R{"cost"}min=? [ F "done" ]', "--at", "p=0.55,h=1",
-     "--episodes", "60", "--seed", "1", "--raw", "--states", "variables", "--costs", "two-point:0,4"),
-)  # fmt: skip
-RACE = WALK.replace("const double p;", "const double p;\nconst double q;")
-RACE = RACE.replace("1-p:", "q/(p+q):").replace("-> p:", "-> p/(p+q):")
-QUOTIENTS = Honest(
-    "kinds/quotients", "learn", "race.prism", RACE,
-    ("--param", "p=0.1:0.9,q=0.1:0.9", "--prop", 'Pmax=? [ F "goal" ]'),
-    ("--delta", "0.05", "--region", "polytope", "--sets", "expression"),
-    ("--param", "p=0.1:0.9,q=0.1:0.9", "--at", "p=0.3,q=0.4", "--episodes", "60", "--seed", "1"),
-)  # fmt: skip
-BOTH = Honest(
-    "kinds/slab-coupled", "learn", "spread.prism", SPREAD, (*SPREAD_DOMAIN, *REACH),
-    ("--delta", "0.05", "--region", "slab", "--sets", "coupled"),
-    (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", "--episodes", "600", "--seed", "1"),
-)  # fmt: skip
 
 CHAIN = """ctmc
 const double lam;
@@ -70,12 +48,12 @@ KINDS: dict[str, Honest] = {
     "learned: ellipsoid": ALL["spread/ellipsoid/rectangular"],
     "learned: likelihood": ALL["spread/likelihood/rectangular"],
     "learned: slab": ALL["spread/slab/rectangular"],
-    "learned: polytope, with costs": COSTS,
-    "learned: polytope, of quotients": QUOTIENTS,
+    "learned: polytope, with costs": ALL["newest/costs"],
+    "learned: polytope, of quotients": ALL["walk/polytope/quotients"],
     "learned: a temporal formula, intervals": ALL["remembered/tied"],
     "learned: a temporal formula, likelihood": ALL["remembered/rectangular"],
     "coupled: polytope": ALL["spread/polytope/coupled"],
-    "coupled: slab": BOTH,
+    "coupled: slab": ALL["spread/slab/coupled"],
     "rates: learned, until a time": RATES,
 }
 

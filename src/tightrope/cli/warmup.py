@@ -1,8 +1,8 @@
 """`tightrope warmup`: compile all kernels ahead, on all cores.
 
 It runs small examples of every command, each in its own process. They go through the commands themselves, so
-that every kernel is compiled for the very types of arrays that it meets later. The first one has the kernels
-that all others share but for the second, which runs beside it: the others come after it.
+that every kernel is compiled for the very types of arrays that it meets later. Those that need the same
+kernel wait for the first of them.
 """
 
 from __future__ import annotations
@@ -95,6 +95,13 @@ EXAMPLES: dict[str, Examples] = {
         ("check", "walk.prism", "--prop", 'R{"cost"}maxmin=? [ C<=5 ]'),
         ("verify", "c"),
     ),
+    "plans": (
+        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
+        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
+        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
+        ("sample", CAPPED, "--episodes", "50", "-o", "capped.parquet"),
+        ("plan", CAPPED, "--data", "capped.parquet", "--budget", "100"),
+    ),
     "rectangular sets and certificates": (
         ("sample", JOINT, "--episodes", "200", "-o", "data.parquet"),
         ("learn", JOINT, "--data", "data.parquet", "--certificate", "c", "--sets", "rectangular"),
@@ -115,13 +122,6 @@ EXAMPLES: dict[str, Examples] = {
             "--time-limit",
             "60",
         ),
-    ),
-    "plans": (
-        ("sample", ACYCLIC, "--episodes", "200", "-o", "data.parquet"),
-        ("plan", ACYCLIC, "--data", "data.parquet", "--gap", "5%"),
-        ("sample", ACYCLIC, "--generative", "2", "-o", "draws.parquet"),
-        ("sample", CAPPED, "--episodes", "50", "-o", "capped.parquet"),
-        ("plan", CAPPED, "--data", "capped.parquet", "--budget", "100"),
     ),
     "formulas": (
         ("check", "walk.prism", "--prop", 'Pmaxmin=? [ G F "goal" ]'),
@@ -148,19 +148,16 @@ EXAMPLES: dict[str, Examples] = {
         ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),
     ),
 }
-"""Neighbours have few kernels in common: what two processes compile at the same time is compiled twice."""
+"""Neighbours have few kernels in common, and what takes long comes first."""
 
 
 def warm_up(jobs: int | None = None) -> Iterator[tuple[str, int, int, int]]:
     """Run all examples; after each its name, how many are done, how many there are, and kernels compiled."""
-    names = list(EXAMPLES)
-    workers = jobs or cores()
-    with ProcessPoolExecutor(min(workers, len(names)), mp_context=get_context("spawn")) as pool:
-        first, beside = (pool.submit(run_example, name) for name in names[:2])
-        yield names[0], 1, len(names), first.result()
-        waiting = {beside: names[1]} | {pool.submit(run_example, name): name for name in names[2:]}
-        for done, future in enumerate(as_completed(waiting), start=2):
-            yield waiting[future], done, len(names), future.result()
+    workers = jobs or cores() + 1  # some wait
+    with ProcessPoolExecutor(min(workers, len(EXAMPLES)), mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(run_example, name): name for name in EXAMPLES}
+        for done, future in enumerate(as_completed(waiting), start=1):
+            yield waiting[future], done, len(EXAMPLES), future.result()
 
 
 def run_example(name: str) -> int:
@@ -190,7 +187,8 @@ def run_example(name: str) -> int:
 
 def warmup(
     jobs: Annotated[
-        int | None, option("--jobs", "Processes at once; one per core by default.", "N", min=1)
+        int | None,
+        option("--jobs", "Processes at once; one more than cores by default.", "N", min=1),
     ] = None,
     json: Json = False,
 ) -> None:

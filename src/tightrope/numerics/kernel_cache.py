@@ -18,6 +18,8 @@ file holds them, too. numba's own cache numbers its files and keeps an index: tw
 same kernel for different types at the same time give both the same number, and one loads what the other
 wrote.
 
+While a process compiles a kernel, others that need the very same wait for it, at most two minutes.
+
 A wheel holds the kernels under `tightrope/kernels`, compiled for a baseline (`BASELINES`): they run on every
 processor that has its features. They serve the version of Python and numba that they were compiled with; with
 others, on older processors and in a clone kernels are compiled when they are first called.
@@ -30,6 +32,7 @@ import os
 import pickle
 import sys
 import tempfile
+import time
 import warnings
 from contextlib import suppress
 from functools import cache
@@ -44,13 +47,16 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps
 
-from tightrope.numerics.machine import is_private
+from tightrope.numerics.machine import is_private, lock
 
 CLOSED = 0o700
 
 PACKAGE = Path(__file__).resolve().parents[1]
 VERSIONS = 48
 """Files of one kernel, for all types and of all versions, that stay when another is written: the newest."""
+
+LOOKS, PAUSE = 1200, 0.1
+"""How often and how many seconds apart a process looks whether another one has compiled what it needs."""
 
 SHIPPED = PACKAGE / "kernels"
 """Kernels that came with the installation; nothing is ever written there."""
@@ -200,12 +206,13 @@ class _KernelFiles:
         self._shipped = shipped if shipped.is_dir() else None
         self._kernel = kernel.function.__name__
         self._digest = kernel_digest(kernel)
+        self._marks: dict[str, int] = {}
 
     def load(self, key: Any) -> Any:
         sig, target, code = key
         baseline = _find_baseline(target) if self._shipped else None
         shipped = self._read(self._shipped, (sig, baseline, code)) if baseline else None
-        return shipped or self._read(self._folder, key)
+        return shipped or self._read(self._folder, key) or self._wait(key)
 
     def save(self, key: Any, data: Any) -> None:
         """Under another name first: readers see a whole file or none."""
@@ -219,6 +226,29 @@ class _KernelFiles:
         except OSError:
             return _nowhere()
         self._drop_old(self._folder)
+        if mark := self._marks.pop(self._name(key), None):
+            with suppress(OSError):
+                os.unlink(self._folder / f"{self._name(key)}.lock")
+            os.close(mark)
+
+    def _wait(self, key: Any) -> Any:
+        """What another process is compiling now; None where this one shall, and others wait for it."""
+        name = self._name(key)
+        if self._folder is None or name in self._marks:
+            return None
+        with suppress(OSError):  # no such locks here
+            self._folder.mkdir(parents=True, exist_ok=True)
+            mark = self._marks[name] = os.open(self._folder / f"{name}.lock", os.O_WRONLY | os.O_CREAT, 0o600)
+            for _ in range(LOOKS):
+                try:
+                    lock(mark, wait=False)
+                    break
+                except BlockingIOError:
+                    time.sleep(PAUSE)
+            if data := self._read(self._folder, key):
+                os.close(self._marks.pop(name))
+                return data
+        return None
 
     def _read(self, folder: Path | None, key: Any) -> Any:
         try:

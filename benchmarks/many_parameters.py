@@ -2,25 +2,29 @@
 
     python benchmarks/many_parameters.py               chains of 81 and 109 free parameters, a table, coverage
     python benchmarks/many_parameters.py --smoke       small ones, seconds
-    python benchmarks/many_parameters.py --part table  one part: chains, shared, table, sets, coverage
-                                                       or priors
+    python benchmarks/many_parameters.py --part table  one part: chains, shared, along, table, sets,
+                                                       coverage or priors
 
 *Chains*: 25 and 34 free rows of three to five successors, 15,000 events of episodes; the width of the
 probability of reaching a goal, over that of Clopper and Pearson's interval of the episodes' outcomes, with
 the seconds of processor to load and to answer. *Shared*: the same of 24 parameters that the rows of 40 states
 share, each expression of two of them, and of a policy that is given beside a log of uniform choices; what the
-model gives alone, and what the normal approximation at the truth would give (no sure method does). *Table*: a
-random model of 700 states with 25 actions and eight successors each, every transition unknown, a million
-events of a uniform policy; the interval of the policy that is optimal at the truth, beside that of single
-transitions (Clopper and Pearson, a union bound) and that of importance weights with bets, each with all of δ.
-*Sets*: where the policy is not given, the guarantee of the
-robust policy of a smaller table over intervals of single transitions, beside sets that hold a choice's whole
-distribution (prototypes in plain floating point: Kullback–Leibler with a Dirichlet mixture, which holds at
-all times, and Weissman's ℓ1 ball), and beside a policy that the first half of the log chose and the second
-half vouches for. *Coverage*: at δ = 0.1 how often intervals of episodes
-that are put together from steps miss, where the log was collected by another policy and stopped when that
-looked well. *Priors*: how often likelihood regions with a prior far from the truth miss it, stopped when
-that looks well, and how wide intervals are with good priors and bad ones.
+model gives alone, and what the normal approximation at the truth would give (no sure method does). *Along*:
+of the latter model with ten and a hundred times the events, and a policy that was planned to be bet on, the
+width along the value beside that of the sets and of outcomes; and how often the statements behind it miss at
+δ = 0.1 on a small model of 13 parameters, with and without a plan. *Table*: a random model of 700 states with
+25 actions and eight successors each, every transition unknown, a million events of a uniform policy; the
+interval of the policy that is optimal at the truth, beside that of single transitions (Clopper and Pearson, a
+union bound) and that of importance weights with bets, each with all of δ. *Sets*: where the policy is not
+given, the guarantee of the robust policy of a smaller table over intervals of single transitions, beside sets
+that hold a choice's whole distribution (prototypes in plain floating point: Kullback–Leibler with a Dirichlet
+mixture, which holds at all times, Weissman's ℓ1 ball, and the empirical Bernstein bound of Maurer and Pontil
+on the next value, which holds only of values that were fixed before the data, and so of no policy that these
+chose), and beside a policy that the first half of the log chose and the second half vouches for. *Coverage*:
+at δ = 0.1 how often intervals of episodes that are put together from steps miss, where the log was collected
+by another policy and stopped when that looked well. *Priors*: how often likelihood regions with a prior far
+from the truth miss it, stopped when that looks well, and how wide intervals are with good priors and bad
+ones.
 
 Leaves with status 1 where a chain is wider than 1.3 times its outcomes, the table's interval wider than half
 of that of transitions or than that of weights, where sets of choices close more than a quarter of the
@@ -34,6 +38,7 @@ import argparse
 import resource
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -42,6 +47,12 @@ from scipy.special import gammaln
 
 import tightrope as tr
 from default_widths import normal_widths
+from tightrope.coupled.ball import range_over_ball
+from tightrope.coupled.chain import chain_of
+from tightrope.data.design import SamplingKind
+from tightrope.learning.along_value import AlongValue
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.pipeline import Pipeline, Serves
 from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import PathRules
 from tightrope.statistics.coordinates import Coordinates
@@ -112,16 +123,20 @@ def chains(smoke: bool) -> bool:
     return good
 
 
-def shared_model(actions: int) -> tuple[tr.ParametricMDP, dict[str, Fraction]]:
-    """24 parameters; each row leads to the goal, to the end and on, by sums of two parameters."""
-    random, states = np.random.default_rng(24), 40 // actions
-    truth = {f"p{i}": Fraction(int(random.integers(50, 500)), 1000) for i in range(24)}
+def shared_model(
+    actions: int, size: int = 24, rows_in_all: int = 40, scale: int = 1
+) -> tuple[tr.ParametricMDP, dict[str, Fraction]]:
+    """24 parameters; each row leads to the goal, to the end and on, by sums of two parameters, in so many
+    times as many steps for a smaller scale."""
+    random, states = np.random.default_rng(24), rows_in_all // actions
+    truth = {f"p{i}": Fraction(int(random.integers(50, 500)), 1000) for i in range(size)}
     parameters = tr.Parameters.box(**dict.fromkeys(truth, ("0.02", "0.6")))
     p, rows = parameters.symbols(), []
     for s in range(states):
         for action in range(actions):
-            i, j, k = random.choice(24, size=3, replace=False)
-            goal, end, onward = (p[i] + p[k]) / 20, (p[j] + p[k]) / 30, (s + 1 + 3 * action) % states
+            i, j, k = random.choice(size, size=3, replace=False)
+            goal, end = scale * (p[i] + p[k]) / 20, scale * (p[j] + p[k]) / 30
+            onward = (s + 1 + 3 * action) % states
             rows.append((s, f"a{action}", {states: goal, states + 1: end, onward: 1 - goal - end}))
     rows += [(states, "", {states: 1}), (states + 1, "", {states + 1: 1})]
     initial = dict.fromkeys(range(states), f"1/{states}")
@@ -160,6 +175,78 @@ def shared(smoke: bool) -> bool:
         wide = actions == 1 and own.width > 1.3 * outcomes  # no fixed number of episodes is put together
         good &= not wide and (smoke or seconds <= 10.0)
     return good
+
+
+def along(smoke: bool) -> bool:
+    """Confidence that is spent along the value of a policy of which it was planned."""
+    good = True
+    for times in () if smoke else (1, 10, 100):
+        model, values = shared_model(2)
+        problem, truth = model.problem(QUESTION), model.instantiate(**values)
+        simulator = tr.Simulator(truth, model_hash=model.hash())
+        length = simulator.episodes(300, seed=1).steps / 300
+        counts = simulator.episodes(round(15_000 * times / length), seed=2)
+        first = tr.Policy(
+            model, [float(model.structure.action_name(c) != "a1") for c in range(model.choices)]
+        )
+        counts = replace(counts, design=replace(counts.design, bet_on=(first.digest,)))
+        limit = normal_widths(problem, counts, first, DELTA, list(values.values()))[0]
+        begin, asked = time.process_time(), {"delta": DELTA, "policy": first}
+        own = tr.learn(problem, counts, **asked)
+        seconds = time.process_time() - begin
+        alone = tr.learn(problem, counts, outcomes="none", **asked)
+        sets = tr.learn(problem, counts, outcomes="none", region="polytope", **asked)
+        best = float(tr.solve(truth.problem(QUESTION)).lower[model.initial])
+        widths = [one.value.interval.width / limit for one in (own, alone, sets)]
+        print(
+            f"{len(values)} shared parameters, {counts.steps:,} events: {seconds:.1f} s; widths over the "
+            f"normal limit: default {widths[0]:.2f}, outcomes {own.outcomes.interval.width / limit:.2f}, "
+            f"the model alone {widths[1]:.2f}, its sets {widths[2]:.2f}; guarantees without a policy, best "
+            f"value {best:.3f}: {alone.guarantee:.3f}, sets {sets.guarantee:.3f}"
+        )
+        good &= widths[1] <= 1.05 * widths[2] and (times < 100 or widths[0] <= 2.0)
+    return along_coverage(6 if smoke else 2000) and good
+
+
+def along_coverage(replications: int) -> bool:
+    """Misses of the likelihood, the bets and the ranges of values at δ = 0.1, δ being theirs together."""
+    model, values = shared_model(1, 13, 8, 5)
+    problem, truth = model.problem(QUESTION), model.instantiate(**values)
+    value = float(tr.solve(truth.problem(QUESTION)).lower[model.initial])
+    simulator = tr.Simulator(truth, model_hash=model.hash(), threads=1)
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    functions = coordinates.functions(model.expressions)
+    x = np.array([float(one) for one in values.values()])
+    f = functions.constant + functions.linear @ x
+    misses, ranges = dict.fromkeys(("ball", "bets", "ranges"), 0), 0
+    options = LearnOptions(outcomes="none")
+    for seed in range(replications):
+        counts = simulator.episodes(400, seed=1000 + seed)
+        if seed % 2:
+            counts = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None))
+        chain = Pipeline.start(problem, counts, 2 * COVERAGE_DELTA, options=options, serves=Serves.REFINED)
+        seen = AlongValue.of(chain, chain.prepare(chain.decide(options), sets_only=True))
+        assert seen.ball is not None and seen.slab is not None
+        place = np.linalg.solve(seen.ball.axes, x - seen.ball.centre)
+        outside = np.any(f < seen.ball.low - 1e-12) or np.any(f > seen.ball.high + 1e-12)
+        misses["ball"] += bool(outside or np.linalg.norm(place) > seen.ball.radius * (1.0 + 1e-9))
+        rich = False
+        for side in seen.slab.sides:
+            wealth = [one.log_wealth(chain.outcomes, f) for one in seen.slab.wagers[side]]
+            weight = np.log([one.weight for one in seen.slab.every])
+            rich |= bool(np.logaddexp.reduce(weight + wealth) >= seen.slab.price[side])
+        misses["bets"] += rich
+        if seed % 10 < 2:
+            made = chain_of(model, problem.objective, tr.Policy.uniform(model))
+            ends = range_over_ball(made, seen.functions, seen.ball, seen.slab, chain.outcomes)
+            if ends is not None:
+                ranges += 1
+                misses["ranges"] += not ends[0] <= value <= ends[1]
+    print(
+        f"along the value, δ = {COVERAGE_DELTA}: of {replications} replications the ball missed "
+        f"{misses['ball']}, the bets {misses['bets']}, and of {ranges} ranges {misses['ranges']} missed"
+    )
+    return misses["ball"] + misses["bets"] <= COVERAGE_DELTA * replications and not misses["ranges"]
 
 
 def table_model(states: int, actions: int, width: int, seed: int) -> tr.ParametricMDP:
@@ -309,7 +396,15 @@ def balls(seen: np.ndarray) -> dict[str, Any]:
         value = np.where(unseen, moved * least + (1.0 - moved) * (p * x).sum(axis=1), value)
         return np.where(number == 0.0, least, value)
 
-    return {"KL": kl, "ℓ1": l1}
+    def bernstein(x: np.ndarray) -> np.ndarray:
+        level, middle = np.log(2.0 * choices / DELTA), (share * x).sum(axis=1)
+        spread = number * ((share * x**2).sum(axis=1) - middle**2).clip(0.0) / np.maximum(number - 1.0, 1.0)
+        off = np.sqrt(2.0 * spread * level / np.maximum(number, 1.0)) + 7.0 * level / (
+            3.0 * np.maximum(number - 1.0, 1.0)
+        )
+        return np.maximum(middle - off, x.min(axis=1))
+
+    return {"KL": kl, "ℓ1": l1, "Bernstein (of fixed values)": bernstein}
 
 
 def coverage(replications: int) -> bool:
@@ -396,12 +491,15 @@ def priors(replications: int) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--part", choices=("chains", "shared", "table", "sets", "coverage", "priors"))
+    parser.add_argument(
+        "--part", choices=("chains", "shared", "along", "table", "sets", "coverage", "priors")
+    )
     arguments = parser.parse_args()
     smoke = arguments.smoke
     parts = {
         "chains": lambda: chains(smoke),
         "shared": lambda: shared(smoke),
+        "along": lambda: along(smoke),
         "table": lambda: table(smoke),
         "sets": lambda: sets(smoke),
         "coverage": lambda: coverage(12 if smoke else 2000),

@@ -40,6 +40,9 @@ MOST_VERTEX_DIMENSIONS = 7
 MOST_LIKELIHOOD_PARAMETERS = 12
 """Up to here a likelihood over all parameters together is within reach."""
 
+MOST_WORK_ALONG = 2**26
+"""Of expressions times squared parameters: up to here values are bounded along themselves."""
+
 SEEDED, SEEDING = "likelihood", ("learn", "learn_all", "online")
 """The region whose predictions a prior seeds, and who takes one."""
 
@@ -338,11 +341,22 @@ class Decisions:
     reasons: tuple[str, ...]
     refines: bool = False
     """Whether the sets are refined while it pays."""
+    along: bool = False
+    """Whether half of δ is for a likelihood and bets along values (`tightrope.learning.along_value`)."""
 
     @property
     def has_intervals(self) -> bool:
         """Whether the sets are made of intervals of events, among other things."""
         return self.follows_from_intervals or (self.region is not None and self.region.has_intervals)
+
+    @property
+    def couples(self) -> bool:
+        return self.sets is SetsKind.COUPLED
+
+    @property
+    def splits(self) -> bool:
+        """Whether the intervals of events have a part of δ alone."""
+        return self.along or (self.region is not None and self.region.has_intervals)
 
     @property
     def follows_from_intervals(self) -> bool:
@@ -369,6 +383,7 @@ def decide(
     options: LearnOptions,
     no_bets: str | None = "nothing is named to bet on",
     refines: bool = False,
+    plain: bool = True,
 ) -> Decisions:
     """Fill in what `options` leaves open.
 
@@ -378,7 +393,7 @@ def decide(
 
     `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`). Where the
     chain `refines` and neither region nor sets are chosen, the region may be a joint one, and the sets are
-    refined.
+    refined. `plain`: the model is not a product, in which values may also be bounded along themselves.
     """
     reasons: list[str] = []
     check_priors(options.prior, model.parameters)
@@ -421,8 +436,32 @@ def decide(
         if region is None or region.is_of_intervals:
             reasons.append(reason)
     is_open = options.sets is None and (options.region is None or options.region.has_intervals)
-    refines = refines and is_open and sets is SetsKind.RECTANGULAR and options.effort is not Effort.QUICK
-    return Decisions(region, sets, interval, tuple(reasons), refines and region is not None)
+    open_ended = refines and is_open and options.effort is not Effort.QUICK and region is not None
+    along = open_ended and plain and _goes_along(model, counts, sets, region, options)
+    if along:
+        reasons.append("beside the sets, at half of δ, a likelihood and bets along values of policies")
+    refines = open_ended and sets is SetsKind.RECTANGULAR
+    return Decisions(region, sets, interval, tuple(reasons), refines, along)
+
+
+def _goes_along(
+    model: ParametricMDP,
+    counts: Counts,
+    sets: SetsKind,
+    region: RegionKind | None,
+    options: LearnOptions,
+) -> bool:
+    """Whether values are also bounded along themselves: where parameters are too many for a region of all of
+    them together, and rows share them."""
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    free = len(coordinates.free)
+    work = len(model.expressions.nonconstant) * free**2
+    many = free > MOST_LIKELIHOOD_PARAMETERS and work <= MOST_WORK_ALONG
+    stated = options.misfit or options.intersect or options.prior or options.cost_model is not None
+    ordered = counts.batches is not None and counts.design.order.holds
+    of_intervals = region is not None and region.is_of_intervals
+    shaped = sets is SetsKind.EXPRESSION and of_intervals and not coordinates.is_lifted
+    return many and not stated and ordered and shaped and not unlinked_rows(model)
 
 
 OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)

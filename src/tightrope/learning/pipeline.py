@@ -495,7 +495,8 @@ class Pipeline:
         if self.counts is None:
             return decide_over_domain(options)
         joint = self._refines and self.evaluation is None
-        decisions = decide(self.model, self.counts, options, self._no_bets(options), joint)
+        plain = self.problem.lift is None
+        decisions = decide(self.model, self.counts, options, self._no_bets(options), joint, plain)
         if self.problem.lift is not None:
             from tightrope.learning import products
 
@@ -556,11 +557,11 @@ class Pipeline:
 
     def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
         """The intervals of the events, by the method that was decided on, at their share of δ."""
-        delta, region = self.of_probabilities, decisions.region
-        if region is not None and region.has_intervals:
+        delta = self.of_probabilities
+        if decisions.splits:
             from tightrope.regions.joint import split
 
-            delta = split(delta, self.outcomes, self.options.budget)[0]
+            delta = split(delta, self.outcomes, self.options.budget, decisions.along)[0]
         return self._time(
             "statistics",
             (decisions.interval, delta),
@@ -697,11 +698,11 @@ class Pipeline:
 
     def couple(self, solved: SolvedPolicies, decisions: Decisions, fit: Fit | None = None) -> SolvedPolicies:
         """The same over one parameter vector for the whole run, where coupled sets were decided on."""
-        if decisions.sets is not SetsKind.COUPLED or solved.prepared.contradiction is not None:
+        if solved.prepared.contradiction is not None or not (decisions.along or decisions.couples):
             return solved
-        from tightrope.learning.coupling import couple_all
+        from tightrope.learning import along_value, coupling
 
-        return couple_all(self, solved, fit)
+        return along_value.narrow(self, solved) if decisions.along else coupling.couple_all(self, solved, fit)
 
 
 class Shape:

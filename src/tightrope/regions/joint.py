@@ -31,10 +31,13 @@ from tightrope.statistics.estimates import Budget, EventIntervals, Events, event
 from tightrope.statistics.outcomes import Outcomes
 
 
-def split(delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED) -> tuple[float, float]:
-    """(δ of the intervals of events, δ of the likelihood or the slab), from the model alone."""
+def split(
+    delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED, along: bool = False
+) -> tuple[float, float]:
+    """(δ of the intervals of events, δ of the likelihood or the slab), from the model alone; halves where
+    they are not met in a region (`along` values: `tightrope.learning.along_value`)."""
     free = len(Coordinates.of(outcomes.model.expressions, outcomes.model.parameters).free)
-    share = likelihood_share(len(Events.tie(outcomes, budget)), free)
+    share = 0.5 if along else likelihood_share(len(Events.tie(outcomes, budget)), free)
     return down((1.0 - share) * delta * (1.0 - 1e-15)), down(share * delta)
 
 
@@ -56,7 +59,7 @@ def joint_region(task: RegionTask) -> Polytope:
         region = slab_region(
             *about, task.gradient, options.excess, task.outcomes, task.predictions, narrow=meet
         )
-    return replace(region, kind=JOINT, ledger=_ledger(task.delta, intervals.ledger, region.ledger))
+    return replace(region, kind=JOINT, ledger=join_ledgers(task.delta, intervals.ledger, region.ledger))
 
 
 def _with_events(region: Polytope, intervals: EventIntervals) -> Polytope:
@@ -88,7 +91,7 @@ def _with_events(region: Polytope, intervals: EventIntervals) -> Polytope:
     )
 
 
-def _ledger(delta: float, events: ConfidenceBudget, rest: ConfidenceBudget) -> ConfidenceBudget:
+def join_ledgers(delta: float, events: ConfidenceBudget, rest: ConfidenceBudget) -> ConfidenceBudget:
     """One statement of two parts, under what both assume."""
     notes = (
         f"δ is split: {events.delta:.3g} for {events.events} events ({events.method}), "

@@ -264,20 +264,6 @@ def test_what_cannot_be_certified_says_why(model: Any, log: Any, tmp_path: Path)
     assert not list(tmp_path.glob("*.cert"))
 
 
-@pytest.mark.parametrize("region", ["likelihood", "slab", "ellipsoid"])
-def test_quotients_over_other_regions_have_no_certificate_and_say_why(region: str, tmp_path: Path) -> None:
-    """p/(p+q): what is proved of them is proved over tied intervals and the polytope that these make."""
-    parameters = tr.Parameters.box(p=(0.1, 0.9), q=(0.1, 0.9))
-    p, q = parameters.symbols()
-    rows = [(0, "go", {1: p / (p + q), 2: q / (p + q)}), (1, "", {1: 1}), (2, "", {2: 1})]
-    model = tr.build_from_rows(rows, parameters, labels={"goal": [1]})
-    problem = model.problem('Pmax=? [ F "goal" ]')
-    log = [[(0, "go", 1)]] * 30 + [[(0, "go", 2)]] * 30
-    with pytest.raises(tr.InputError) as refused:
-        tr.certify(tr.learn(problem, log, delta=0.05, region=region), tmp_path / "a.cert")
-    assert "quotients" in str(refused.value) and refused.value.hint
-
-
 def test_a_target_at_once_counts_though_it_is_not_allowed(tmp_path: Path) -> None:
     """From time 0 on is at any time; a step later, the initial state may not be left by what is allowed."""
     file, proof = tmp_path / "two.prism", tmp_path / "proof"

@@ -186,6 +186,16 @@ WRONG = [
     (["walk.prism", "--const", "n=3", "--param", "p=0:2"], "not within [0, 1]", "narrow the domain"),
     (["walk.prism", "--const", "n=3", "--domain", "p*q<=1"], "a product of parameters cannot be used", ""),
     (["walk.prism", "--const", "n=3", "--domain", "p+q<=-1"], "the domain is empty", "loosen"),
+    (
+        ["walk.prism", "--const", "n=3", "--param", "p=0.1:0.2", "--domain", "2*p>=1"],
+        "--param, or else the model, says 1/10 to 1/5, and --domain at least 1/2",
+        "in common",
+    ),
+    (
+        ["bench:betting(5)", "--param", "p=0.1:0.2", "--domain", "p>=0.5"],
+        "--param, or else the model, says 1/10 to 1/5, and --domain at least 1/2",
+        "in common",
+    ),
     (["walk.prism", "--const", "n=3", "--domain", "p ? q"], "unexpected character '?'", ""),
     (["coin.pm", "--param", "p=0:1"], "'p' is not a parameter of the model", "none"),
     (["walk.prism", "coin.pm"], "unexpected extra argument", "tightrope info --help"),

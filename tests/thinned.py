@@ -110,6 +110,7 @@ THINNED = {
 
 BENCHMARKS = (
     "test_build_speed.py::test_coverage_of_quotients",
+    "test_agreement.py::test_the_battery_finds_no_contradiction",
     "test_certificate_battery.py::test_four_combinations_on_a_small_instance",
     "test_coupled_benchmark.py::test_small_instances_are_measured",
     "test_doctor.py::test_intervals_of_chosen_models_hold",

@@ -299,6 +299,7 @@ ATTACKS = [
     Attack("coupled-simplices-beyond", COUPLED, both(tight(), lambda f: _edit(f, "simplex", lambda a: a + 500)), "rows that are not there"),
     Attack("coupled-cells-empty", COUPLED, both(tight(), lambda f: _emptied(f, 1.0)), "a cell without points is empty if its rows contradict each other"),
     Attack("coupled-cells-empty-huge", COUPLED, both(tight(), lambda f: _emptied(f, 1e308)), "multipliers that overflow"),
+    Attack("coupled-cells-empty-rows", COUPLED, both(tight(), lambda f: (_emptied(f, 1.0), _without_rows(f))), "no rows: only a box that contradicts itself is empty then"),
     Attack("coupled-cells-empty-nan", COUPLED, both(tight(), lambda f: _emptied(f, np.nan)), "NaN violates no inequality"),
     Attack("coupled-split-zero", COUPLED, both(tight(), lambda f: _edit(f, "split_direction", np.zeros_like)), "0·x ≤ value leaves one side empty"),
     Attack("coupled-split-moved", COUPLED, both(tight(), lambda f: _edit(f, "split_value", lambda a: a + 5.0)), "all of the region on one side"),
@@ -435,6 +436,14 @@ def _emptied(forgery: Forgery, weight: float) -> None:
         for name in ("point", "simplex"):
             forgery[f"{path}.{name}"] = forgery[f"{path}.{name}"][:0]
         forgery[f"{path}.multiplier"] = np.full_like(forgery[f"{path}.multiplier"], weight)
+
+
+def _without_rows(forgery: Forgery) -> None:
+    for number in range(_proofs(forgery)):
+        path = f"learned.coupled.{number}"
+        forgery[f"{path}.row_start"] = forgery[f"{path}.row_start"] * 0
+        for name in ("row", "multiplier"):
+            forgery[f"{path}.{name}"] = forgery[f"{path}.{name}"][:0]
 
 
 def _fewer_states(forgery: Forgery, kept: int = -1) -> None:

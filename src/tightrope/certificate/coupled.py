@@ -219,8 +219,11 @@ class Cells:
         return self.space.with_products(lower, upper)
 
     def is_empty(self, proof: int) -> bool:
-        """Whether Σ multiplier·row contradicts the box: an upper bound of 0 over the cell is negative."""
+        """Whether Σ multiplier·row contradicts the box: an upper bound of 0 over the cell is negative.
+        Without any row the box has to contradict itself."""
         rows = self.rows(int(self.hints.node[proof]), self.hints.rows_of(proof))
+        if rows.matrix.shape[0] == 2 * rows.size:
+            return bool((rows.lower > rows.upper).any())
         own = slice(2 * rows.size, None)
         span = slice(int(self.hints.row_start[proof]), int(self.hints.row_start[proof + 1]))
         weights = RATIONAL.array(self.hints.multiplier[span])[None, :]

@@ -20,11 +20,12 @@ from tightrope.certificate.problem import Certificate
 
 @dataclass(frozen=True, eq=False)
 class CertificateFile:
-    """A certificate as it is written."""
+    """A certificate as it is written; `notes` say in words what it rests on that the answer does not."""
 
     certificate: Certificate
     content: bytes
     digest: str
+    notes: tuple[str, ...] = ()
 
     def save(self, path: str | Path) -> str:
         """Write the file, and return its digest."""

@@ -17,12 +17,14 @@ from typing import Any, Unpack
 from tightrope import __version__
 from tightrope.atomic import path_of
 from tightrope.certificate.problem import Certificate
-from tightrope.certify.certificate_file import as_file
+from tightrope.certify.agreement import Shown, answered_file, shown_value
+from tightrope.certify.certificate_file import CertificateFile, as_file
 from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.observed import controller_certificate
 from tightrope.certify.problem import asked_of, provable, to_problem
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
+from tightrope.certify.region import goes_by_intervals
 from tightrope.certify.solved import composed_certificate, refuse_steps, to_certificate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
@@ -31,9 +33,12 @@ from tightrope.io.results import Interval
 from tightrope.learning.averages import LearnedAverage
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
-from tightrope.learning.rates import RateResult
+from tightrope.learning.rates import JOINT_METHOD, RateResult
 from tightrope.learning.result import LearningResult
-from tightrope.model.continuous import CTMC, ParametricCTMC
+from tightrope.logic.model_checking import check_query
+from tightrope.logic.product_problem import ProductLift
+from tightrope.logic.timed import bound_over_rates
+from tightrope.model.continuous import CTMC, ParametricCTMC, over_box
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
 from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -45,6 +50,15 @@ from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import SolveWords, solve
 from tightrope.verdict import Word
+
+BY_RATES = (
+    "the certificate rests on an interval for every rate, not on the likelihood of all rates together: it "
+    "may prove less than the answer says"
+)
+BY_INTERVALS = (
+    "probabilities of this model are quotients: the certificate rests on an interval for every event, at "
+    "every choice anew, and may prove less than the answer says"
+)
 
 
 def certify(
@@ -67,6 +81,7 @@ def certify(
       synchronised intervals are their joint bounds, wider than `solve` takes them.
     * `ltl_translator`: the command of another program, whose automata of LTL are taken.
     * A file that is no certificate of ours is refused, unless `overwrite` is set.
+    * What is proved is compared with the answer; a contradiction between the two is an internal error.
 
     >>> import os, tempfile
     >>> import tightrope as tr
@@ -110,10 +125,11 @@ def certify(
             about = {"model_hash": subject.model.hash(), "property": subject.question}
         else:
             about = {"model_hash": subject.problem.base.hash(), "property": subject.problem.text, **chosen}
-        return _save(learned_certificate(subject, about=about), claimed)
+        return _save(learned_file(subject, about=about), claimed)
     if isinstance(subject, Comparison):
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
-        return _save(certificate_of_difference(subject), claimed)
+        proof = certificate_of_difference(subject)
+        return _save(answered_file(proof, shown_difference(subject)), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
     if isinstance(problem.model, POMDP):
@@ -125,7 +141,9 @@ def certify(
         point = _point(problem.model.model, at) or ()
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         seconds = words.get("seconds", math.inf)
-        return _save(controller_certificate(problem, point, precision, seconds, policy), claimed)
+        return _save(
+            answered_file(*controller_certificate(problem, point, precision, seconds, policy)), claimed
+        )
     if isinstance(problem.model, ParametricCTMC | CTMC):
         if policy is not None or ltl_translator is not None or words:
             raise InputError(
@@ -136,9 +154,9 @@ def certify(
             where = None if at is None else problem.model.parameters.point(at)
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         about = {"model_hash": problem.model.hash(), "property": problem.text}
-        return _save(
-            rate_certificate(rate_problem(problem.model, problem.query, where), about, precision), claimed
-        )
+        statement = rate_problem(problem.model, problem.query, where)
+        shown = _answer_over_time(problem.model, problem.query, where, SolveOptions(precision))
+        return _save(answered_file(rate_certificate(statement, about, precision), shown), claimed)
     model = require_discrete(problem.model)
     theta = _point(model, at)
     claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
@@ -152,10 +170,10 @@ def certify(
             translator=ltl_translator,
         )
         given = as_policy(model, policy)
-        proof = _composed(model, problem.query, theta, effort, words.get("assume_support"), given)
+        file = _composed(model, problem.query, theta, effort, words.get("assume_support"), given)
     else:
-        proof = _solved(problem, theta, policy, precision, words)
-    return _save(proof, claimed)
+        file = _solved(problem, theta, policy, precision, words)
+    return _save(file, claimed)
 
 
 def learned_certificate(
@@ -172,6 +190,39 @@ def learned_certificate(
     return certificate_of(result, counts, about)
 
 
+def learned_file(
+    result: LearningResult | LearnedAverage | RateResult,
+    counts: Counts | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> CertificateFile:
+    """The same as it is written, if it agrees with the result."""
+    return answered_file(learned_certificate(result, counts, about), shown_result(result))
+
+
+def shown_result(result: LearningResult | LearnedAverage | RateResult) -> Shown:
+    """What a result says of each policy."""
+    if isinstance(result, RateResult):
+        joint = result.ledger.method == JOINT_METHOD
+        return Shown({"value": result.interval}, joint, (BY_RATES,) if joint else ())
+    refuted = result.verdict.word is Word.CONTRADICTED
+    if isinstance(result, LearnedAverage):
+        return Shown({"robust policy" if result.given is None else "given policy": result.interval}, refuted)
+    robust, lift = result.robust.interval, result.problem.lift
+    if isinstance(lift, ProductLift) and lift.temporal is not None:
+        best = result.optimistic_value
+        robust = Interval(-math.inf, best) if result.problem.maximises else Interval(best, math.inf)
+    given = {} if result.value is None else {"given policy": result.value.interval}
+    other = goes_by_intervals(result.model, result.decisions.sets, result.decisions.region)
+    apart = refuted or (other and result.counts is not None)
+    return Shown({"robust policy": robust, **given}, apart, (BY_INTERVALS,) if other else ())
+
+
+def shown_difference(comparison: Comparison) -> Shown:
+    """What is said of the best policy. The answer's difference to what was done is one of bets on the
+    difference, the certificate's one of two parts."""
+    return Shown({"difference": comparison.interval}, comparison.baseline is None)
+
+
 def certificate_of_difference(comparison: Comparison) -> Certificate:
     """The certificate of the best policy of a comparison: its value, the baseline's, and the difference. That
     to what was done is of the two apart: what the policy is worth over the region, and what episodes
@@ -181,9 +232,8 @@ def certificate_of_difference(comparison: Comparison) -> Certificate:
     return certificate_of(result, comparison.counts, about, comparison.best.value, done)
 
 
-def _save(proof: Certificate, claimed: OutputFile) -> dict[str, Interval]:
+def _save(file: CertificateFile, claimed: OutputFile) -> dict[str, Interval]:
     """Write the file; the interval of every claim."""
-    file = as_file(proof)
     claimed.check()
     file.save(claimed.path)
     return {name: Interval(low, high) for name, (low, high) in file.values.items()}
@@ -202,9 +252,23 @@ def _about(model: Model, text: str, theta: Sequence[Fraction] | None) -> dict[st
     return {"tightrope": __version__, "model_hash": model.hash(), "property": text, "at": at}
 
 
+def _answer_over_time(
+    model: ParametricCTMC | CTMC, query: Query, theta: tuple[Fraction, ...] | None, effort: SolveOptions
+) -> Shown:
+    """What is said of a chain in continuous time at a point, or of all points of the box of its domain."""
+    if theta is None:
+        assert isinstance(model, ParametricCTMC)
+        box = over_box(model, model.parameters.lower, model.parameters.upper)
+        over = bound_over_rates(box, query, effort)
+        return shown_value((over.lower, over.upper))
+    known = model.instantiate(theta) if isinstance(model, ParametricCTMC) else model
+    answer = check_query(query, known, effort, everywhere=False)
+    return shown_value(answer.bounds, answer.truth, query)
+
+
 def _solved(
     problem: Problem, theta: tuple[Fraction, ...] | None, policy: Any, precision: float, words: dict[str, Any]
-) -> Certificate:
+) -> CertificateFile:
     """Of one objective of the solver's."""
     model, support = require_discrete(problem.model), words.get("assume_support")
     given = as_policy(model, policy)
@@ -217,7 +281,8 @@ def _solved(
     solution = solve(solved, policy=given, precision=precision, **words)
     assumed = support if isinstance(model, IntervalMDP) else None
     statement = to_problem(model, problem.objective, theta=theta, assumed_support=assumed)
-    return to_certificate(statement, solution, given, _about(model, problem.text, theta))
+    proof = to_certificate(statement, solution, given, _about(model, problem.text, theta))
+    return answered_file(proof, shown_value(solution.bounds))
 
 
 def _composed(
@@ -227,8 +292,8 @@ def _composed(
     effort: SolveOptions,
     support: float | None,
     policy: Policy | None,
-) -> Certificate:
-    """Of a long-run average or a temporal formula."""
+) -> CertificateFile:
+    """Of a long-run average or a temporal formula: it is answered, too, unless by a policy that draws."""
     check_number("precision", effort.precision, 0, 1)
     question = asked_of(query, effort.translator)
     if question.reading is not None:
@@ -236,4 +301,10 @@ def _composed(
     if isinstance(model, IntervalMDP) and model.factored is not None:
         warnings.warn(JOINT_BOUNDS, ReadingWarning, stacklevel=3)
     about = _about(model, query.text, theta)
-    return composed_certificate(model, question, theta, effort, support, about, policy)
+    proof = composed_certificate(model, question, theta, effort, support, about, policy)
+    if policy is not None and not policy.is_deterministic:
+        return as_file(proof)
+    known: Any = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
+    known = known.without_factors if isinstance(known, IntervalMDP) else known  # what it is about
+    answer = check_query(query, known, effort, support, everywhere=False, policy=policy)
+    return answered_file(proof, shown_value(answer.bounds, answer.truth, query))

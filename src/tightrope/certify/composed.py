@@ -30,7 +30,7 @@ from tightrope.certify.learned import (
     words_of,
 )
 from tightrope.certify.problem import Asked, asked_of
-from tightrope.certify.region import prune, with_region
+from tightrope.certify.region import prune, region_for, with_region
 from tightrope.certify.solved import (
     Solve,
     average_claim,
@@ -50,6 +50,7 @@ from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
@@ -122,12 +123,11 @@ def _learn_sets(result: LearningResult | LearnedAverage, counts: Counts | None) 
         )
     kind = decisions.sets
     kind = SetsKind.EXPRESSION if kind in (SetsKind.COUPLED, SetsKind.RECTANGULAR) else kind
-    options = replace(result.options, sets=kind)
+    options, base = replace(result.options, sets=kind), result.problem.base
+    assert isinstance(base, ParametricMDP)
     if counts is not None:
-        options = replace(options.without_outcomes, region=decisions.region)
-    chain = Pipeline.start(
-        Problem(result.problem.base, _nowhere(result)), counts, result.sets.ledger.delta, options=options
-    )
+        options = replace(options.without_outcomes, region=region_for(base, decisions.region))
+    chain = Pipeline.start(Problem(base, _nowhere(result)), counts, result.sets.ledger.delta, options=options)
     return chain.result(options)
 
 

@@ -44,6 +44,7 @@ from tightrope.certify.problem import Asked, asked_of, to_problem
 from tightrope.certify.region import (
     EventMap,
     Wanted,
+    goes_by_intervals,
     open_ends,
     prove_choices,
     prove_ellipsoid,
@@ -51,6 +52,7 @@ from tightrope.certify.region import (
     prove_slab,
     prune,
     refuse_uncertified,
+    region_for,
     row_names,
     with_region,
 )
@@ -84,6 +86,7 @@ from tightrope.problem import Problem, require_discrete
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
+from tightrope.regions.registry import region_kind
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.statistics.bets import PARTS
 from tightrope.statistics.confidence_budget import Assumption
@@ -154,6 +157,8 @@ def _certificate_of(
             "certificates are about policies without memory, and a controller is given",
             hint="leave the certificate or the controller out",
         )
+    if goes_by_intervals(result.model, result.decisions.sets, result.decisions.region):
+        result = _by_intervals(result, counts, difference)
     region = result.region if result.contradiction is None else None
     _refuse_open(result, counts)
     if result.value is not None:
@@ -203,10 +208,36 @@ def _certificate_of(
     return draft
 
 
+def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledValue | None) -> LearningResult:
+    """The same policies over an interval for every event at the same confidence, and the polytope of these.
+
+    Whatever the policies were chosen by, the intervals hold for all of them at once.
+    """
+    if difference is not None:
+        raise InputError(
+            "probabilities of this model are quotients, and certificates do not hold their coupled values, "
+            "which differences are",
+            hint="leave the certificate out, or certify what `learn` says of either policy",
+        )
+    options = result.options.without_outcomes
+    region = None if result.counts is None else region_kind("polytope")
+    options = replace(options, sets=SetsKind.EXPRESSION, region=region, prior=())
+    chain = Pipeline.start(
+        result.problem, None if region is None else counts, result.sets.ledger.delta, options=options
+    )
+    over = chain.result(options)
+    robust, value = (
+        None if one is None else _evaluate_again(result, "", replace(one, coupled=None), over.sets)
+        for one in (result.robust, result.value)
+    )
+    assert robust is not None
+    return replace(over, robust=robust, value=value, outcomes=result.outcomes, given=result.given)
+
+
 def _refuse_open(result: LearningResult, counts: Counts) -> None:
     """Refuse what certificates do not hold, and data for which no confidence holds."""
     region = result.region if result.contradiction is None else None
-    refuse_uncertified(result.model, result.sets.kind, None if region is None else region.kind)
+    refuse_uncertified(result.model, None if region is None else region.kind)
     if region is not None and result.ledger.assumption is Assumption.NONE:
         raise CannotCertify(f"nothing is guaranteed, so there is nothing to certify: {result.ledger.method}")
     reward = result.objective.reward
@@ -409,7 +440,8 @@ def learn_again(result: LearningResult, counts: Counts) -> tuple[LearningResult,
         )
     question = asked_of(problem.lift.temporal)
     made = _certified_product(problem, problem.lift, question)
-    options = replace(result.options.without_outcomes, sets=decisions.sets, region=decisions.region)
+    region = region_for(result.model, decisions.region)
+    options = replace(result.options.without_outcomes, sets=decisions.sets, region=region)
     if decisions.sets is SetsKind.COUPLED:
         options = replace(options, sets=SetsKind.RECTANGULAR)
     learner = Pipeline.start(made, counts, result.sets.ledger.delta, options=options)

@@ -40,6 +40,7 @@ from tightrope.beliefs.question import Question, question_of
 from tightrope.beliefs.robust import over_intervals
 from tightrope.beliefs.solve import closeness, evaluate, solve_partial
 from tightrope.certificate.problem import Certificate, CertifiedProblem
+from tightrope.certify.agreement import Shown, shown_value
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
 from tightrope.data.counts import Counts
@@ -69,22 +70,26 @@ class BesideBeliefs:
 
 def controller_certificate(
     problem: Problem, theta: Sequence[Fraction], precision: float, seconds: float, policy: Any = None
-) -> Certificate:
+) -> tuple[Certificate, Shown]:
     """Solve a question about a partially observable model, at a point, and prove both ends; of a given
-    controller, and of the one chosen within intervals, its own value."""
+    controller, and of the one chosen within intervals, its own value. Beside it the answer."""
     pomdp, objective, close = problem.model, problem.objective, closeness(precision)
     assert isinstance(pomdp, POMDP)
     about = certified_words(pomdp, problem.text)
     if policy is not None:
         controller = controller_of(pomdp, policy)
     elif isinstance(pomdp.model, IntervalMDP):
-        controller = over_intervals(pomdp, objective, close, seconds).controller
+        chosen = over_intervals(pomdp, objective, close, seconds)
+        proof = certificate_of_chain(pomdp, objective, chosen.controller, theta, precision, about)
+        return proof, shown_value((chosen.interval.lower, chosen.interval.upper))
     else:
         solved = solve_partial(pomdp, objective, point=theta, precision=close, seconds=seconds)
         if solved.graph is None:
             raise InputError(f"{problem.text} is decided where a play begins: there is nothing to certify")
-        return certificate_of_controller(solved.graph, solved.controller, about)
-    return certificate_of_chain(pomdp, objective, controller, theta, precision, about)
+        return certificate_of_controller(solved.graph, solved.controller, about), shown_value(solved.bounds)
+    own = evaluate(pomdp, objective, controller, theta, precision)
+    proof = certificate_of_chain(pomdp, objective, controller, theta, precision, about)
+    return proof, shown_value(own.bounds)
 
 
 def certificate_of_chain(

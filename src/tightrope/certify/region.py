@@ -76,6 +76,7 @@ from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.halfspaces import Origin
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals
 
@@ -267,10 +268,11 @@ def prove_slab(
     link: Learned, draft: Certificate, region: Polytope, events: EventMap | None
 ) -> tuple[Certificate, Learned]:
     """The draft with all stages, and the links that know them."""
-    assert draft.learned is not None and region.slab is not None and region.cut_points is not None
+    assert draft.learned is not None and region.slab is not None
     coordinates, slab, statements = region.coordinates, region.slab, link.statements
+    points = np.zeros((0, coordinates.size)) if region.cut_points is None else region.cut_points
     sides = max(len(slab.sides), 1)
-    cuts = range(len(region.cut_points))  # also those that rows of the slab have made idle since
+    cuts = range(len(points))  # also those that rows of the slab have made idle since
     common: list[Name] = [*domain_names(coordinates), *((int(Kind.CUT), i, 0) for i in cuts)]
     for origin, event in slab.events:
         assert events is not None
@@ -282,7 +284,7 @@ def prove_slab(
     for number in range(len(slab.rows) // sides):
         earlier: list[Name] = [(int(Kind.SLAB), s, place) for s in range(number) for place in range(sides)]
         names = [*common, *earlier, *envelope_names(coordinates)]
-        proof = name_rows(link, coordinates, names, region.cut_points)
+        proof = name_rows(link, coordinates, names, points)
         if coordinates.is_lifted:
             proof = shrink_box(link, proof, region.tightening.rounds)
         rows = write_rows(link, proof)
@@ -531,11 +533,9 @@ def with_expression_rows(
     return replace(proof, row=np.concatenate([proof.row, cuts]).astype(np.int64))
 
 
-def refuse_uncertified(
-    model: ParametricMDP, sets: SetsKind | None = None, region: RegionKind | None = None
-) -> None:
-    """What certificates do not hold: regions that the checker does not know, and some kinds of sets and
-    regions where probabilities are quotients. None stands for what is not decided yet.
+def refuse_uncertified(model: ParametricMDP, region: RegionKind | None = None) -> None:
+    """What certificates do not hold: regions that the checker does not know, and denominators that it does
+    not prove to be positive. None stands for a region that is not decided yet.
     """
     if region is not None and region.certificate is None:
         raise InputError(
@@ -545,17 +545,6 @@ def refuse_uncertified(
     table = model.expressions
     if not table.denominators:
         return
-    if sets is SetsKind.COUPLED:
-        raise InputError(
-            "probabilities of this model are quotients, and certificates do not hold their coupled values",
-            hint='leave the certificate out, or use `sets="rectangular"`',
-        )
-    if region is not None and not region.certifies_quotients:
-        raise InputError(
-            "probabilities of this model are quotients, and certificates hold these over tied intervals and "
-            f"the polytope made of them, not over the region {region.value}",
-            hint='use `region="polytope"`, or leave the certificate out',
-        )
     for k, g in enumerate(to_polynomials(denominators(table))):
         try:
             least, most = polynomial_range(g, model.parameters.lower, model.parameters.upper, True)
@@ -568,6 +557,18 @@ def refuse_uncertified(
                 "of the parameters",
                 hint="narrow the box with `params`, or leave the certificate out",
             )
+
+
+def goes_by_intervals(model: ParametricMDP, sets: SetsKind | None, region: RegionKind | None) -> bool:
+    """Whether a certificate is over the polytope of single intervals although the result is over another
+    region, or couples values: where probabilities are quotients, the checker has no other proof."""
+    other = region is not None and not region.certifies_quotients
+    return bool(model.expressions.denominators) and (other or sets is SetsKind.COUPLED)
+
+
+def region_for(model: ParametricMDP, region: RegionKind | None) -> RegionKind | None:
+    """The region that a certificate is over."""
+    return region_kind("polytope") if goes_by_intervals(model, None, region) else region
 
 
 def direct(link: Learned, ends: list[tuple[int, int]], wanted: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -138,7 +138,8 @@ def verify(
         if loaded.problem.domain is not None and loaded.problem.domain.lower:
             model, data = without_numbers(model, data)
         own = _own(model, property, at, data, policy, ltl_translator)
-    own = replace(own, misfit=misfit, baseline=baseline)
+    usual = baseline if observed else _as_policy(own.model, baseline)
+    own = replace(own, misfit=misfit, baseline=usual)
     bound, trouble = compare(loaded, own)
     if trouble is not None:
         raise CannotCertify(trouble)
@@ -271,7 +272,14 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
         theta = own.parameters.point({} if at is None else at)
     elif at is not None:
         raise InputError("`at` goes with parametric models, and this one has no parameters")
-    return Own(own, objective, theta, counts, policy, limit)
+    return Own(own, objective, theta, counts, _as_policy(own, policy), limit)
+
+
+def _as_policy(model: Any, given: Any) -> Policy | None:
+    """A policy as it is, of whatever structure; anything else as one of the model, or refused in words."""
+    from tightrope.model.policy import Policy, as_policy
+
+    return given if isinstance(given, Policy) else as_policy(model, given)
 
 
 def _own_controller(

@@ -365,19 +365,21 @@ def _certify(
     about: Mapping[str, object],
 ) -> None:
     """Write the certificate, about the model as it was given."""
-    from tightrope.certify.certificate_file import save_certificate
+    from tightrope.certify.agreement import answered_file, shown_value
     from tightrope.certify.problem import asked_of, to_problem
     from tightrope.certify.solved import composed_certificate, to_certificate
     from tightrope.model.continuous import ParametricCTMC
 
+    result, query = answer.result, answer.query
     if isinstance(loaded.model, ParametricCTMC):
         from tightrope.certify.rates import rate_certificate, rate_problem
 
         proof = rate_certificate(rate_problem(loaded.model, answer.query, point), about, how.precision)
+        file = answered_file(proof, shown_value(result.bounds, result.truth, query))
         target.check()
-        save_certificate(proof, target.path)
+        file.save(target.path)
         return
-    model, result, query = require_discrete(loaded.model), answer.result, answer.query
+    model = require_discrete(loaded.model)
     theta = point if isinstance(model, ParametricMDP) else None
     if isinstance(result, Solution):
         support = how.assume_support if isinstance(model, IntervalMDP) else None
@@ -390,8 +392,13 @@ def _certify(
         if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
             low, high = text_below(claim.lower), text_above(claim.upper)
             warn(f"the certificate proves [{low}, {high}], a little less than the answer says")
+    shown = shown_value(result.bounds, result.truth, query)
+    if not isinstance(result, Solution) and isinstance(model, IntervalMDP) and model.factored is not None:
+        assert query.directions is not None
+        shown = shown.beyond(query.directions[1])
+    file = answered_file(proof, shown)
     target.check()
-    save_certificate(proof, target.path)
+    file.save(target.path)
 
 
 def _answer(
@@ -503,8 +510,7 @@ def check_domain(
 ) -> None:
     """Bounds on a policy's value at every instantiation in the domain: compute, print, write."""
     from tightrope.ambiguity.sets import SetsKind
-    from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.certify import learned_certificate
+    from tightrope.certify.certify import learned_file
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.result_display import list_coupled_facts
     from tightrope.learning.options import LearnOptions
@@ -520,7 +526,7 @@ def check_domain(
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise _no_domain(loaded)
     if files.certificate is not None:
-        refuse_uncertified(model, None if is_other or problem.lift is not None else kind)
+        refuse_uncertified(model)
     words = {
         "sets": kind,
         "precision": request.precision,
@@ -542,7 +548,9 @@ def check_domain(
         if files.certificate is not None:
             progress("the certificate")
             about = {**about_model(loaded, problem.query, parse_constants(request.const)), "policy": whose}
-            proof = as_file(learned_certificate(result, about=about))
+            proof = learned_file(result, about=about)
+            for note in proof.notes:
+                warn(note)
             proved = Interval(*next(iter(proof.values.values())))
     verdict, synthesis = result.verdict, result.synthesis
     coupled = describe_coupled_value(result.robust.coupled, model.parameters.names)
@@ -591,8 +599,7 @@ def _check_other_domain(
     files: CheckFiles,
 ) -> None:
     """The same of a property that is no single objective: over the hull of the sets."""
-    from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.certify import learned_certificate
+    from tightrope.certify.certify import learned_file
     from tightrope.learning.averages import LearnedAverage
     from tightrope.learning.solve import solve_over_domain
 
@@ -603,7 +610,7 @@ def _check_other_domain(
         if files.certificate is not None:
             progress("the certificate")
             about = about_model(loaded, problem.query, parse_constants(request.const))
-            proof = as_file(learned_certificate(result, about=about))
+            proof = learned_file(result, about=about)
     interval, verdict, is_average = result.interval, result.verdict, isinstance(result, LearnedAverage)
     nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
     answer = DomainAnswer(
@@ -697,14 +704,15 @@ def check_rate_domain(
         result = bound_over_rates(chain, query, request.solve_options())
         proof = None
         if files.certificate is not None:
-            from tightrope.certify.certificate_file import as_file
+            from tightrope.certify.agreement import answered_file, shown_value
             from tightrope.certify.rates import rate_certificate, rate_problem
 
             progress("the certificate")
             _refuse_uncertified(loaded, query, None)
             about = about_model(loaded, query, parse_constants(request.const))
-            proof = as_file(
-                rate_certificate(rate_problem(loaded.model, query, None), about, request.precision)
+            proof = answered_file(
+                rate_certificate(rate_problem(loaded.model, query, None), about, request.precision),
+                shown_value((result.lower, result.upper)),
             )
     verdict = Worth.of(limit="; ".join(result.missed) or None)
     nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))

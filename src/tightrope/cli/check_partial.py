@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
 
-from tightrope.ambiguity.sets import SetsKind
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
@@ -70,7 +69,7 @@ def check_partial(
     if robust and certificate is not None and isinstance(pomdp.model, ParametricMDP):
         from tightrope.certify.region import refuse_uncertified
 
-        refuse_uncertified(pomdp.model, SetsKind.COUPLED)
+        refuse_uncertified(pomdp.model)
     given = None if request.policy is None else controller_of(pomdp, request.policy)
     close = closeness(request.precision)
     answers = []
@@ -165,23 +164,25 @@ def _certify(
     precision: float,
 ) -> None:
     """Write what proves the answer: over a domain and of one controller about its chain, else both ends."""
-    from tightrope.certify.certificate_file import save_certificate
-    from tightrope.certify.certify import learned_certificate
+    from tightrope.certify.agreement import answered_file, shown_value
+    from tightrope.certify.certify import learned_file
     from tightrope.certify.observed import certificate_of_chain, certificate_of_controller, certified_words
 
     about = certified_words(pomdp, query.text)
     chosen = solved.controller if given is None and isinstance(solved, RobustController) else given
     result = solved.result if isinstance(solved, RobustController) else solved
     if isinstance(result, LearningResult):
-        proof = learned_certificate(result, about=about)
+        file = learned_file(result, about=about)
     elif chosen is not None:
         proof = certificate_of_chain(pomdp, query.objective, chosen, point, precision, about)
+        file = answered_file(proof, shown_value((solved.interval.lower, solved.interval.upper)))
     elif solved.graph is None:
         raise InputError(f"{query.text} is decided where a play begins: there is nothing to certify")
     else:
         proof = certificate_of_controller(solved.graph, solved.controller, about)
+        file = answered_file(proof, shown_value(solved.bounds))
     target.check()
-    save_certificate(proof, target.path)
+    file.save(target.path)
 
 
 def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:

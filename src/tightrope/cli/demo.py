@@ -36,8 +36,7 @@ def demo(
     """
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.benchmarks.suite import load, parse_bench, question
-    from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.learned import certificate_of
+    from tightrope.certify.certify import learned_file
     from tightrope.cli.result_display import print_comparison
     from tightrope.data.design import find_decided_states
     from tightrope.data.simulator import Simulator
@@ -90,7 +89,7 @@ def demo(
         progress("the certificate")
         certificate = output / "rover.cert"
         about_it = {"model": MODEL, "model_hash": model.hash(), "property": request.text}
-        proof = as_file(certificate_of(tightest, counts, about_it))
+        proof = learned_file(tightest, counts, about_it)
         content.certificate = CertificateFacts(proof.digest, str(certificate))
     report = output / "report.html"
     results_file = results_at / RESULT

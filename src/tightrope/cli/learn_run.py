@@ -330,7 +330,10 @@ def run_one(request: LearnRequest) -> None:
             progress("breakdown")
             found = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
             results[-1] = replace(results[-1], breakdown=found)
-        proof = _proof(results[0], reading.counts, subject, progress) if request.certificate else None
+        proof = None
+        if request.certificate is not None:
+            about = subject.source, subject.model.hash(), subject.query.text
+            proof = _proof(results[0], reading.counts, progress, *about)
     _warn_about(results, reading)
     _print(request, results, subject, true_value, proof, reading)
     content = None
@@ -415,22 +418,19 @@ def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts 
 
     model = subject.model
     if isinstance(model, ParametricMDP):
-        sets, region = options.sets, options.region
-        if counts is not None:
-            decided = decide(model, counts, options)
-            sets, region = decided.sets, decided.region
-        refuse_uncertified(model, sets, region)
+        refuse_uncertified(model, options.region if counts is None else decide(model, counts, options).region)
 
 
 def _proof(
-    result: LearningResult, counts: Counts, subject: Subject, progress: PhaseProgress
+    result: Any, counts: Counts | None, progress: PhaseProgress, source: str, model_hash: str, text: str
 ) -> CertificateFile:
-    from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.certify import learned_certificate
+    from tightrope.certify.certify import learned_file
 
     progress("the certificate")
-    about = {"model": subject.source, "model_hash": subject.model.hash(), "property": subject.query.text}
-    return as_file(learned_certificate(result, counts, about))
+    proof = learned_file(result, counts, {"model": source, "model_hash": model_hash, "property": text})
+    for words in proof.notes:
+        warn(words)
+    return proof
 
 
 def _print(
@@ -453,7 +453,7 @@ def _print(
                 proof.digest,
                 str(request.certificate),
                 policies,
-                _not_covered(subject, request.policy) or UNSET,
+                [*_not_covered(subject, request.policy), *proof.notes] or UNSET,
             )
         print_json(answer)
         sys.stdout.flush()
@@ -636,7 +636,8 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         given = None if timed or request.policy is None else _one_policy(request, loaded, problem)
         result, proof = learn_about(problem, data, delta=request.delta, policy=given, **words), None
         if request.certificate is not None:
-            proof = _value_proof(loaded, problem, result, None if timed else data.counts, progress)
+            about = loaded.source, problem.model.hash(), problem.text
+            proof = _proof(result, None if timed else data.counts, progress, *about)
     answer: AnswerDocument | RateAnswer = (
         rate_answer(loaded, result) if timed else answer_document(loaded, result)
     )
@@ -644,7 +645,8 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         answer.data = about_log(request.log, files, data)
     if proof is not None:
         policies = {name: Interval(*ends) for name, ends in proof.values.items()}
-        answer.certificate = ProvedFacts(proof.digest, str(request.certificate), policies)
+        notes = [*proof.notes] or UNSET
+        answer.certificate = ProvedFacts(proof.digest, str(request.certificate), policies, notes)
     if request.json:
         print_json(answer)
     else:
@@ -690,21 +692,6 @@ def _beside(request: LearnRequest, directory: OutputDirectory | None) -> OutputF
     if wanted is None or (directory is not None and Path(os.path.realpath(wanted.parent)) == directory.path):
         return None
     return claim_file(wanted, CERTIFICATE, request.overwrite)
-
-
-def _value_proof(
-    loaded: LoadedModel | TimedModel,
-    problem: Problem,
-    result: Any,
-    counts: Counts | None,
-    progress: PhaseProgress,
-) -> CertificateFile:
-    from tightrope.certify.certificate_file import as_file
-    from tightrope.certify.certify import learned_certificate
-
-    progress("the certificate")
-    about = {"model": loaded.source, "model_hash": problem.model.hash(), "property": problem.text}
-    return as_file(learned_certificate(result, counts, about))
 
 
 def write_answer(

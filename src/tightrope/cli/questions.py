@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import typer
+
 from tightrope.cli.options import Json
 from tightrope.cli.output import print_json, print_table
-from tightrope.prism.properties.capabilities import capability_rows
+from tightrope.prism.properties.capabilities import capability_rows, counted
 
 
 def questions(json: Json = False) -> None:
@@ -17,7 +19,8 @@ def questions(json: Json = False) -> None:
     """
     rows = capability_rows()
     if json:
-        print_json({"questions": rows})
+        shares = {name: {"work": work, "of": size} for name, (work, size) in counted().items()}
+        print_json({"questions": rows, "cells": shares})
         return
     for row in rows:
         name, example = row["property"], row["example"]
@@ -25,3 +28,8 @@ def questions(json: Json = False) -> None:
         refused = ", ".join(task for task, text in cells if text == "–") or "nothing"
         columns = ", ".join(task for task, text in cells if text == "yes")
         print_table(name, ("", ""), [("example", example), ("goes with", columns), ("not with", refused)])
+    (work, size), (most, whole) = counted().values()
+    typer.echo(
+        f"{work} of {size} cells work ({work / size:.1%}), a column for every command; with all options "
+        f"{most} of {whole} ({most / whole:.1%})"
+    )

@@ -606,6 +606,14 @@ def parse_domain(
                 row = tuple(coefficients.get(name, Fraction(0)) for name in names)
                 constraints.append(LinearConstraint(row, bound, equality))
         reader.separator()
+    for name, low, high in zip(names, base.lower, base.upper, strict=True):
+        if (name in lower) != (name in upper) and lower.get(name, low) > upper.get(name, high):
+            end = f"at least {lower[name]}" if name in lower else f"at most {upper[name]}"
+            raise InputError(
+                f"nothing is left of the range of '{name}': `params`, or else the model, says {low} to "
+                f"{high}, and {option} {end}",
+                hint="let both have a point in common",
+            )
     return Parameters(
         tuple(names),
         tuple(lower.get(name, low) for name, low in zip(names, base.lower, strict=True)),

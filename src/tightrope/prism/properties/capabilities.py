@@ -284,6 +284,20 @@ def capability_rows() -> list[dict[str, str]]:
     return rows
 
 
+def count_cells(*left_out: Task) -> tuple[int, int]:
+    """How many cells of the tasks work, without those of some of them, and how many there are."""
+    cells = [row[task.value] for row in capability_rows() for task in Task if task not in left_out]
+    return cells.count("yes"), len(cells)
+
+
+def counted() -> dict[str, tuple[int, int]]:
+    """The share of cells that work: of one column for every command, and of those of all options."""
+    return {
+        "commands": count_cells(Task.POLICY, Task.POLICY_OUT, Task.LEARN_CERTIFICATE),
+        "all": count_cells(),
+    }
+
+
 def capability_table() -> str:
     """The table as Markdown, for the page on properties."""
     rows = capability_rows()

@@ -1,0 +1,96 @@
+"""No certificate is written that contradicts the answer beside it.
+
+Both are proved intervals of the same quantity, by code that has little in common, so the quantity lies in
+both and they meet. Nothing more follows: each may be the wider one, at either end. Where they do not meet one
+of them is wrong. That is no limit and no wrong input, but a mistake of ours: nothing is written, and the
+error asks for a report.
+
+* What is only true or false says where its value lies: on one side of the threshold.
+* A certificate of a temporal formula that was learned is about the most robust policy of its own product,
+  which may be another policy than the answer's. What it certifies to be reached is compared with what no
+  policy exceeds.
+* The certificate of a temporal formula or an average about synchronised intervals is about the products of
+  their bounds, which allow nature more than an answer factor by factor does: one side is compared.
+* Two statements about the same data that are not the same statement, as a likelihood region of rates and an
+  interval for every rate, each fail with probability δ, and both where the model is wrong. If they exclude
+  each other, that is a finding about the data: nothing is certified, in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tightrope.certificate.problem import Certificate
+from tightrope.certify.certificate_file import CertificateFile, as_file
+from tightrope.errors import CannotCertify
+from tightrope.io.results import Interval
+from tightrope.model.objective import Direction
+from tightrope.prism.properties.query import Query
+
+ANYTHING = Interval(-math.inf, math.inf)
+
+
+class Disagreement(Exception):
+    """A certificate and the answer beside it exclude each other: one of them is wrong."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The answer: an interval for each claim that it speaks of. `apart`: it rests on other statements about
+    the data than the certificate does, so that data alone can make the two exclude each other. `notes` are
+    words about that."""
+
+    intervals: Mapping[str, Interval]
+    apart: bool = False
+    notes: tuple[str, ...] = ()
+
+    def beyond(self, nature: Direction) -> Shown:
+        """Where the certificate allows nature more, its value may lie further where nature wants it."""
+        if nature is Direction.MIN:
+            ends = {name: Interval(-math.inf, one.upper) for name, one in self.intervals.items()}
+        else:
+            ends = {name: Interval(one.lower, math.inf) for name, one in self.intervals.items()}
+        return replace(self, intervals=ends)
+
+
+def shown_value(
+    bounds: tuple[float, float] | None, truth: str | None = None, query: Query | None = None
+) -> Shown:
+    """The answer to one question, of the best policy or of a given one: `bounds`, and on which side of its
+    threshold the value of a query lies that is `truth`."""
+    low, high = ANYTHING if bounds is None else bounds
+    if truth in ("true", "false") and query is not None and query.threshold is not None:
+        threshold = float(query.threshold)
+        if (query.comparison in (">", ">=")) == (truth == "true"):
+            low = max(low, math.nextafter(threshold, -math.inf))
+        else:
+            high = min(high, math.nextafter(threshold, math.inf))
+    return Shown(dict.fromkeys(("value", "given policy"), Interval(low, high)))
+
+
+def answered_file(certificate: Certificate, shown: Shown) -> CertificateFile:
+    """The certificate as it is written, if it agrees with the answer."""
+    require_agreement(certificate, shown)
+    return replace(as_file(certificate), notes=shown.notes)
+
+
+def require_agreement(certificate: Certificate, shown: Shown) -> None:
+    """Raise where a claim and the answer exclude each other, and where no claim is answered at all."""
+    if not any(claim.name in shown.intervals for claim in certificate.claims):
+        raise Disagreement(
+            f"the certificate claims {', '.join(one.name for one in certificate.claims)}, and the answer is "
+            f"about {', '.join(shown.intervals)}"
+        )
+    for claim in certificate.claims:
+        answer, proved = shown.intervals.get(claim.name, ANYTHING), Interval(claim.lower, claim.upper)
+        if proved.lower <= answer.upper and answer.lower <= proved.upper:
+            continue
+        both = f"the certificate proves a {claim.name} in {proved}, and the answer is {answer}"
+        if shown.apart:
+            raise CannotCertify(
+                f"no certificate is written: {both}. They rest on different statements about the data, which "
+                "hold together in a right model nearly always: the model is likely wrong"
+            )
+        raise Disagreement(f"{both}. One of them is wrong: no certificate is written, trust neither")

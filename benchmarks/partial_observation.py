@@ -56,7 +56,7 @@ QUESTIONS: tuple[tuple[str, dict[str, int], str, float, tuple[float, float] | No
     ("refuel.prism", {"N": 6}, 'Pmax=? [ F "goal" ]', 10, None),
     ("refuel.prism", {"N": 8}, 'Pmax=? [ F "goal" ]', 10, None),
     ("channels.prism", {}, 'R{"lost"}min=? [ C<=20 ]', 10, None),
-    ("network.prism", {"K": 20, "SLOTS": 8}, 'R{"lost"}min=? [ F "over" ]', 10, None),
+    ("network.prism", {"K": 20, "SLOTS": 8}, 'R{"lost"}min=? [ F "over" ]', 7, None),
     ("priorities.prism", {"K": 20, "SLOTS": 8}, 'R{"worth"}max=? [ F "over" ]', 9, None),
     ("drone.prism", {"N": 4, "R": 1}, 'Pmax=? [ F "there" ]', 25, None),
 )

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import tightrope as tr
 from benchmark_script import run_benchmark
 from effort import repeats
 from tightrope.beliefs.graph import BeliefGraph
 from tightrope.beliefs.question import question_of
-from tightrope.beliefs.solve import solve_partial
+from tightrope.beliefs.solve import mixtures, solve_partial
 from tightrope.cli.app import run
 from tightrope.monitoring.promise import Promise, PromiseWatch
 
@@ -207,8 +208,32 @@ def test_split_beliefs_are_mixtures_of_what_they_are_split_into():
                 mixture[state] += Fraction(mass, move.total) * Fraction(weight, sum(own))
         assert mixture == {s: Fraction(w, sum(weights)) for s, w in zip(states, weights, strict=True)}
         assert sum(move.weight) == move.total and move.success == 0 and move.reward == 0
+    number, (points, told) = next((n, own) for n, own in graph.into.items() if len(own[0]) > 1)
+    for wrong in ((points, told[:-1]), (points, (told[0],) * len(told)), (points[:1] * len(points), told)):
+        with pytest.raises(ValueError, match="belief is"):
+            graph.split(number, *wrong)
     again = BeliefGraph.repeated(graph.question, graph.recipe())
     assert again.belief == graph.belief and again.moves == graph.moves and again.kind == graph.kind
+    _, states, weights = graph.belief[number]
+    _, inside, own = graph.belief[points[0]]
+    whole = dict(zip(states, weights, strict=True))
+    ratio = {s: Fraction(whole[s], w) for s, w in zip(inside, own, strict=True)}
+    most = max(ratio, key=ratio.get)
+    assert ratio[most] > min(ratio.values())
+    with pytest.raises(ValueError, match="no mixture"):
+        again.split(number, points[:1], [most])  # less than nothing would be left of another state
+
+
+def test_mixtures_are_the_cheapest_ones():
+    rng = np.random.default_rng(4)
+    points, beliefs = (rng.dirichlet(np.ones(4), size) for size in (9, 40))
+    corner, worth = rng.random(4), rng.random(9)
+    found, basis = mixtures(beliefs, points, corner, worth)
+    column, price = np.concatenate([np.eye(4), points]), np.concatenate([corner, worth])
+    for belief, value, own in zip(beliefs, found, basis, strict=True):
+        best = linprog(price, A_eq=column.T, b_eq=belief)
+        share = np.linalg.solve(column[own].T, belief)
+        assert abs(value - best.fun) < 1e-9 and share.min() > -1e-9 and abs(share @ price[own] - value) < 1e-9
 
 
 def test_a_target_that_every_controller_misses_is_infinitely_far():

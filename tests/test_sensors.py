@@ -7,12 +7,14 @@ import re
 import time
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.beliefs import robust
 from tightrope.beliefs.solve import evaluate, solve_partial
 from tightrope.cli.app import run
 from tightrope.data.labelled import with_sensor
@@ -211,8 +213,60 @@ def test_a_controller_is_learned_from_labelled_readings(taxi, tmp_path, capsys):
     ]
     assert run(tie) == 0
     assert "of your model, property, data and policy" in capsys.readouterr().out
+    # The controller at work: simulated with the sensor as it was counted, and watched.
+    log = tmp_path / "log.csv"
+    simulated = ["sample", str(taxi), *about, "--policy", str(out / "robust-controller.json"), "-o", str(log)]
+    assert run([*simulated, "--episodes", "300", "--raw", "--states", "variables", "--seed", "1"]) == 0
+    rows = [line.split(",") for line in log.read_text().splitlines()[2:]]
+    seen = [row[7] for row in rows if row[5] == '"sensing"' and row[2] == "2"]
+    assert abs(seen.count("2") / len(seen) - 3900 / 4000) < 0.03  # 2 is the number of "middle"
+    capsys.readouterr()
+    watching = ["watch", str(taxi), "--observations", str(table), "--data", str(log), "--result", str(out)]
+    assert run([*watching, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert said["verdict"] == "proved" and said["returns"]["episodes"] == 300 and said["events"] == len(rows)
+    assert said["returns"]["left_policy"] == said["returns"]["cut_off"] == 0
+    # What bounds the robust optimum is proved at a point of the region.
+    result = tr.load_result(out)
+    assert result.robust_optimum == answer["robust_optimum"] < answer["guarantee"]
     table.write_text(LABELS.replace("3900", "3901"))
     assert run(tie) == 1 and "other data" in capsys.readouterr().err
+
+
+def test_the_bound_on_the_robust_optimum_is_proved_at_a_point(taxi, tmp_path, capsys):
+    table, proof, written = (str(tmp_path / name) for name in ("labels.csv", "point.cert", "controller.json"))
+    Path(table).write_text(LABELS)
+    text = 'Pmin=? [ F<=2 "off" ]'
+    pomdp, reading = with_sensor(tr.load(taxi), table)
+    result = tr.learn(tr.Problem(pomdp, text), reading.counts, delta=0.01)
+    assert result.robust_point is not None and result.robust_optimum is not None
+    at = ",".join(f"{name}={value}" for name, value in result.robust_point.items())
+    about = ["--prop", text, "--observations", table, "--at", at]
+    assert run(["check", str(taxi), *about, "--certificate", proof, "--policy-out", written, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["lower"] <= answer["upper"] and abs(answer["lower"] - result.robust_optimum) < 1e-3
+    assert run(["verify", proof, "--model", str(taxi), *about, "--policy", written]) == 0
+    capsys.readouterr()
+    other = [*about[:-1], at.replace("=", "=1/2*", 1)]
+    assert run(["verify", proof, "--model", str(taxi), *other, "--policy", written]) == 1
+    assert result.region.contains([Fraction(value) for value in result.robust_point.values()])
+
+
+def test_a_sensor_of_which_nothing_was_counted_is_not_simulated(taxi, tmp_path, capsys):
+    table = tmp_path / "labels.csv"
+    table.write_text("\n".join(line for line in LABELS.splitlines() if not line.startswith("3,")))
+    words = [
+        "sample",
+        str(taxi),
+        "--observations",
+        str(table),
+        "--episodes",
+        "3",
+        "-o",
+        str(tmp_path / "d.csv"),
+    ]
+    assert run(words) == 2
+    assert "the table has no reading of the sensor at place=3" in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_is_learned_covers_the_true_value(taxi):
@@ -392,6 +446,21 @@ def test_robust_controllers_against_brute_force(seed):
     point = points[int(rng.integers(len(points)))]
     there = solve_partial(pomdp, problem.objective, point=point, precision=1e-3)
     assert sign * (there.lower if sign > 0 else there.upper) <= sign * result.true_optimum + 1e-6
+
+
+def test_with_a_nature_that_helps_the_near_end_is_what_is_attained_for_certain(monkeypatch):
+    """Bounds of the controller's value are apart where a solver stops early: the far one is not attained."""
+    pomdp, _, _ = doubtful_sensor(1, "intervals")
+    problem = tr.Problem(pomdp, 'Pmaxmax=? [ F<=3 "won" ]')
+    truth = tr.solve(problem).bounds[0]
+
+    def apart(*given, **limits):
+        low, high = evaluate(*given, **limits).bounds
+        return SimpleNamespace(bounds=(low - 0.05, high + 0.05))
+
+    monkeypatch.setattr(robust, "evaluate", apart)
+    low, high = tr.solve(problem).bounds
+    assert truth - 0.051 <= low <= truth <= high
 
 
 def test_the_choice_is_no_worse_than_a_rule_whatever_the_clock_says(tmp_path, monkeypatch):

@@ -152,6 +152,12 @@ class Problem(Record):
         """The model that data and policies speak of."""
         return self.model if self.lift is None else self.lift.base
 
+    def optima_in(self, region: Any) -> dict[tuple[Fraction, ...], float]:
+        """What no controller exceeds at points that were looked at and lie in the region for certain."""
+        if region is None or self.lift is None or not region.kind.has_facets:
+            return {}
+        return {point: bound for point, bound in self.lift.optima.items() if region.contains(point)}
+
     @property
     def is_of_controller(self) -> bool:
         """Whether the model is the chain of a controller, which may have been chosen by looking at the data:

@@ -8,8 +8,8 @@ beliefs that are only near each other are never merged, and no probability is lo
 conditioning says: under an action it goes to the belief behind each observation. One that is *cut* is told
 the state it was in after it has acted: under action k it goes, with weight b(s), to the beliefs that k
 leads to from s alone (the fast informed bound). One that is *split* does not act: it is a mixture of other
-beliefs with the same look, and is told which of them it is (sawtooth interpolation). Only beliefs that act
-are split into.
+beliefs with the same look, and is told which of them it is. Only beliefs that act are split into. The weights
+of a mixture are integers over one total.
 
 *Theorem.* For a controller that maximises, the optimum of the outer model is at least that of every
 controller; for one that minimises it is at most that.
@@ -84,8 +84,8 @@ class BeliefGraph:
     """The beliefs of every look."""
     history: list[str] = field(default_factory=list)
     """What has added beliefs, in its order: whoever repeats it has the same beliefs with the same numbers."""
-    into: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """What split beliefs were split into, before states."""
+    into: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    """What split beliefs were split into, and the states that are none of their parts."""
 
     @staticmethod
     def of(question: Question) -> BeliefGraph:
@@ -98,6 +98,14 @@ class BeliefGraph:
 
     def __len__(self) -> int:
         return len(self.belief)
+
+    def is_told(self, number: int) -> bool:
+        """Whether a belief is told what it does not know."""
+        return self.kind[number] != EXPANDED and len(self.belief[number][1]) > 1
+
+    def is_forced(self, number: int) -> bool:
+        """Whether a belief has one action only."""
+        return self.question.actions_of(self.belief[number][0]) == 1
 
     def add(self, belief: Belief) -> int:
         """The number of a belief; a new one is cut."""
@@ -188,38 +196,42 @@ class BeliefGraph:
             moves.append(Move(tuple(mass), tuple(mass.values()), success, total, self._reward(rows, weights)))
         self._set(number, CUT, tuple(moves))
 
-    def split(self, number: int, points: Sequence[int]) -> None:
-        """Let a belief be told which of `points` it is, or which state.
-
-        As much of each point as goes, in their order. What is left of the belief after a part of it never
-        becomes negative, and all weights are integers.
+    def split(self, number: int, points: Sequence[int], without: Sequence[int]) -> None:
+        """Let a belief be told which of `points` it is, or which state; never one of `without`, as many as
+        there are points. The weights solve a system of integers; mixtures in which one is negative, or in
+        which too much of a state is taken, are refused.
         """
         seen, states, weights = self.belief[number]
         if self.kind[number] == EXPANDED or any(self.kind[n] != EXPANDED for n in points):
             raise ValueError("only beliefs that are not expanded are split, and into expanded ones")
-        rest = {state: Fraction(weight) for state, weight in zip(states, weights, strict=True)}
-        parts: dict[int, Fraction] = {}
-        for point in points:
-            look, inside, own = self.belief[point]
-            if look != seen:
-                raise ValueError("a belief is split into beliefs of its own look")
-            most = min(rest.get(s, Fraction(0)) / w for s, w in zip(inside, own, strict=True))
-            if most > 0:
-                parts[point] = parts.get(point, Fraction(0)) + most * sum(own)
-                for s, w in zip(inside, own, strict=True):
-                    rest[s] -= most * w
-        for state, left in rest.items():
-            if left:
-                known = self.corner(state)
-                parts[known] = parts.get(known, Fraction(0)) + left
-        bottom = math.lcm(*(part.denominator for part in parts.values()))
-        masses = tuple(int(part * bottom) for part in parts.values())
-        self._set(number, SPLIT, (Move(tuple(parts), masses, 0, bottom * sum(weights), Fraction(0)),))
-        self.into[number] = tuple(points)
+        if any(self.belief[point][0] != seen for point in points) or len(set(points)) < len(points):
+            raise ValueError("a belief is split into different beliefs of its own look")
+        whole = dict(zip(states, weights, strict=True))
+        inside = [dict(zip(*self.belief[point][1:], strict=True)) for point in points]
+        shares, total = _solved(
+            [[own.get(s, 0) for own in inside] for s in without], [whole.get(s, 0) for s in without]
+        )
+        rest = {
+            s: total * whole.get(s, 0) - sum(k * own.get(s, 0) for k, own in zip(shares, inside, strict=True))
+            for s in dict.fromkeys([*states, *(s for own in inside for s in own)])
+        }
+        if min(shares) < 0 or min(rest.values()) < 0 or total <= 0:
+            raise ValueError("a belief is no mixture of these")
+        parts = {n: k * sum(own.values()) for n, k, own in zip(points, shares, inside, strict=True) if k}
+        parts |= {self.corner(s): left for s, left in rest.items() if left}
+        common = math.gcd(total * sum(weights), *parts.values())
+        masses = tuple(part // common for part in parts.values())
+        self._set(
+            number, SPLIT, (Move(tuple(parts), masses, 0, total * sum(weights) // common, Fraction(0)),)
+        )
+        self.into[number] = (tuple(points), tuple(without))
 
     def recipe(self) -> str:
         """How this graph was made, in a line: what `repeated` reads."""
-        splits = [f"s{n}:{','.join(map(str, points))}" for n, points in sorted(self.into.items())]
+        splits = [
+            f"s{n}:{','.join(map(str, points))}:{','.join(map(str, without))}"
+            for n, (points, without) in sorted(self.into.items())
+        ]
         return " ".join([*self.history, *splits])
 
     @staticmethod
@@ -227,13 +239,14 @@ class BeliefGraph:
         """The graph of a recipe. Whatever the recipe says, the theorem holds for what comes out."""
         graph = BeliefGraph.of(question)
         for word in recipe.split()[1:]:
-            number, _, points = word[1:].partition(":")
+            number, *more = word[1:].split(":")
             if word[0] == "e":
                 graph.expand(int(number))
             elif word[0] == "k":
                 graph.corner(int(number))
             else:
-                graph.split(int(number), [int(point) for point in points.split(",") if point])
+                points, without = ([int(each) for each in text.split(",")] for text in more)
+                graph.split(int(number), points, without)
         return graph
 
     def _set(self, number: int, kind: str, moves: tuple[Move, ...]) -> None:
@@ -308,3 +321,21 @@ def safely_rounded(value: Fraction, upward: bool) -> float:
     if (Fraction(nearest) < value) == upward and Fraction(nearest) != value:
         return math.nextafter(nearest, math.inf if upward else -math.inf)
     return nearest
+
+
+def _solved(rows: list[list[int]], right: list[int]) -> tuple[list[int], int]:
+    """Integers over a common positive denominator that solve a square system (elimination in integers)."""
+    size, last = len(right), 1
+    table = [[*row, own] for row, own in zip(rows, right, strict=True)]
+    for k in range(size):
+        pivot = next((i for i in range(k, size) if table[i][k]), None)
+        if pivot is None or len(rows[k]) != size:
+            raise ValueError("a belief is no mixture of these")
+        table[k], table[pivot] = table[pivot], table[k]
+        for i in range(size):
+            if i != k:
+                ahead, factor = table[k][k], table[i][k]
+                table[i] = [(ahead * a - factor * b) // last for a, b in zip(table[i], table[k], strict=True)]
+        last = table[k][k]
+    sign = 1 if last > 0 else -1
+    return [sign * table[k][size] for k in range(size)], sign * last

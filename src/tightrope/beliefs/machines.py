@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +32,9 @@ SEARCH_LEAK = 1e-3
 EACH = 1000
 """What solving a system costs beside its transitions, in transitions."""
 
-SWEEPS = 20
+DENSE = 10_000
+"""Matrices from one look to another with more entries are sparse ones."""
+
 
 SURE = 1 - 1e-5
 """A target that is reached less surely is missed."""
@@ -202,39 +203,6 @@ def improve(rows: Rows, policy: IndexArray, work: Work, rounds: int = 30) -> tup
     return policy, rows.evaluate(policy)[0]
 
 
-def improve_backwards(
-    rows: Rows, policy: IndexArray, rank: Sequence[int], work: Work
-) -> tuple[IndexArray, FloatArray]:
-    """Where no look comes again: the best action on every look, from the end of the play on, given how often
-    its states are visited and what follows. No step makes a controller worse; sweeps while they pay."""
-    sign = 1.0 if rows.question.maximises else -1.0
-    rank_of_state = np.asarray(rank)[rows.look]
-    levels = [np.flatnonzero(rank_of_state == level) for level in range(max(rank), -1, -1)]
-    actions, width = np.diff(rows.start), int(rows.offered.max())
-    value, visits = rows.evaluate(policy)
-    for _ in range(SWEEPS):
-        policy, before = policy.copy(), value[rows.question.first]
-        for states in levels:
-            count = actions[states]
-            at = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-            row = np.repeat(rows.start[states], count) + at
-            worth = sign * (rows.gain[row] + rows.matrix[row] @ value)
-            looks, own = np.unique(rows.look[states], return_inverse=True)
-            table = np.zeros((len(looks), width))
-            np.add.at(table, (np.repeat(own, count), at), np.repeat(visits[states] + 1e-12, count) * worth)
-            table[np.arange(width) >= rows.offered[looks][:, None]] = -np.inf
-            old, best = policy[looks], np.argmax(table, axis=1)
-            each = np.arange(len(looks))
-            policy[looks] = np.where(table[each, best] > table[each, old] + 1e-15, best, old)
-            value[states] = sign * worth[np.cumsum(count) - count + policy[rows.look[states]]]
-        value, visits = rows.evaluate(policy)
-        work.add(len(levels) * EACH + rows.matrix.nnz)
-        gained = sign * (value[rows.question.first] - before)
-        if work.is_over or not gained > 1e-6 * abs(before):
-            break
-    return policy, value
-
-
 def first_of_best(worth: NDArray[np.floating[Any]], start: OffsetArray) -> OffsetArray:
     """The first of the largest entries of every part, by its place."""
     most = np.repeat(np.maximum.reduceat(worth, start[:-1]), np.diff(start))
@@ -258,11 +226,8 @@ class Machines:
     by_look: list[list[int]] = field(default_factory=list)
     """The nodes of every look that are worth trying."""
     tables: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)
-    behind: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    steps: dict[tuple[int, int], tuple[FloatArray, list[tuple[int, int, int, float]]]] = field(
-        default_factory=dict
-    )
-    """What an action does on a look: gains, and (row, look behind, place there, probability)."""
+    seen: list[int] = field(default_factory=list)
+    steps: dict[tuple[int, int], tuple[FloatArray, dict[int, Any]]] = field(default_factory=dict)
 
     @staticmethod
     def of(rows: Rows) -> Machines:
@@ -271,7 +236,9 @@ class Machines:
         place = np.zeros(rows.states, np.int32)
         for own in members:
             place[own] = np.arange(len(own))
-        return Machines(rows, members=members, place=place, by_look=[[] for _ in range(looks)])
+        return Machines(
+            rows, members=members, place=place, seen=rows.look.tolist(), by_look=[[] for _ in range(looks)]
+        )
 
     def add_controller(self, rows: Rows, policy: IndexArray, value: FloatArray) -> None:
         """A node per look and node; the first such controller is what nodes fall back on."""
@@ -306,29 +273,59 @@ class Machines:
         value = worth[np.arange(len(worth)), at]
         return np.where(value > FAR / 1e3, np.inf, value), np.array(nodes, np.int64)[at]
 
-    def back_up(self, look: int, action: int, following: dict[int, int]) -> int:
-        """A new node that goes on with old ones."""
+    def improve(self, look: int, weights: FloatArray) -> tuple[FloatArray, OffsetArray]:
+        """A new node for each of some beliefs where one that goes on with old nodes is better: as `best`."""
+        sign = 1.0 if self.rows.question.maximises else -1.0
+        value, node = self.best(look, weights)
+        plans = []
+        for action in range(int(self.rows.offered[look])):
+            gain, behind = self._step(look, action)
+            worth, links = weights @ gain, []
+            for seen, matrix in behind.items():
+                own, following = self.best(seen, weights @ matrix)
+                worth = worth + own
+                links.append(following)
+            plans.append((sign * worth, links))
+        table = np.array([worth for worth, _ in plans])
+        chosen = np.argmax(table, axis=0)
+        most = table[chosen, np.arange(len(weights))]
+        made = set()
+        for n in np.flatnonzero(most > sign * value + 1e-9 * np.maximum(1.0, np.abs(most))).tolist():
+            action = int(chosen[n])
+            behind = self._step(look, action)[1]
+            after = tuple(int(following[n]) for following in plans[action][1])
+            if (action, after) not in made:
+                made.add((action, after))
+                worth = self._step(look, action)[0].copy()
+                for matrix, next_node in zip(behind.values(), after, strict=True):
+                    worth += matrix @ np.minimum(self.value[next_node], FAR)
+                worth = np.where(worth > FAR / 1e3, np.inf, worth)
+                self._add(action, look, dict(zip(behind, after, strict=True)), worth)
+        return self.best(look, weights) if made else (value, node)
+
+    def _step(self, look: int, action: int) -> tuple[FloatArray, dict[int, Any]]:
+        """What an action earns at once in the states of a look, and its matrix to each look behind."""
         key = (look, action)
         if key not in self.steps:
             chosen = self.rows.start[self.members[look]] + action
-            part = self.rows.matrix[chosen].tocoo()
-            seen = self.rows.look[part.col].tolist()
-            places = self.place[part.col].tolist()
-            listed = list(zip(part.row.tolist(), seen, places, part.data.tolist(), strict=True))
-            self.steps[key] = self.rows.gain[chosen], listed
-        gain, listed = self.steps[key]
-        value = gain.copy()
-        for at, seen, place, chance in listed:
-            value[at] += chance * self.value[following.get(seen, seen)][place]
-        return self._add(action, look, following, value)
+            part = self.rows.matrix
+            entries: dict[int, list[tuple[float, int, int]]] = {}
+            for at, row in enumerate(chosen.tolist()):
+                span = slice(part.indptr[row], part.indptr[row + 1])
+                for state, chance in zip(part.indices[span].tolist(), part.data[span].tolist(), strict=True):
+                    entries.setdefault(self.seen[state], []).append((chance, at, int(self.place[state])))
+            behind = {}
+            for seen, own in entries.items():
+                data, row, column = zip(*own, strict=True)
+                shape = len(chosen), len(self.members[seen])
+                matrix = csr_array((data, (row, column)), shape=shape)
+                behind[seen] = matrix if shape[0] * shape[1] > DENSE else matrix.toarray()
+            self.steps[key] = self.rows.gain[chosen], behind
+        return self.steps[key]
 
     def looks_behind(self, look: int, action: int) -> list[int]:
         """What can be seen next."""
-        key = (look, action)
-        if key not in self.behind:
-            part = self.rows.matrix[self.rows.start[self.members[look]] + action]
-            self.behind[key] = np.unique(self.rows.look[part.indices]).tolist()
-        return self.behind[key]
+        return sorted(self._step(look, action)[1])
 
     def keep(self, look: int, nodes: set[int]) -> None:
         """Try only these nodes from now on, and the first one."""

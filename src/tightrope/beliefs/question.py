@@ -26,7 +26,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
-from tightrope.model.structure import ParametricReward
+from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray
 
 MOST_STATES = 200_000
@@ -113,7 +113,7 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
         )
     hopeless = np.zeros(states, np.bool_)
     if kind in (ObjectiveKind.UNTIL, ObjectiveKind.NEXT):
-        hopeless = _hopeless(model_at(model, point), target, allowed)
+        hopeless = _hopeless(own, np.array([value > 0 for value in chance]), target, allowed)
     keep = Fraction(1) if objective.discount is None else Fraction(objective.discount)
 
     def outcome(state: int, step: int) -> bool | None:
@@ -236,12 +236,11 @@ def _rewards(objective: Objective, choices: int, owner: IndexArray) -> list[Frac
     return total
 
 
-def _hopeless(model: MDP, target: BoolArray, allowed: BoolArray) -> BoolArray:
-    """States from which no policy reaches a target through allowed states."""
-    own = model.structure
+def _hopeless(own: Structure, possible: BoolArray, target: BoolArray, allowed: BoolArray) -> BoolArray:
+    """States from which no policy reaches a target through allowed states, by possible transitions."""
     reaches = target.copy()
     source = own.choice_state[own.transition_choice]
-    possible = (model.probability > 0) & allowed[source]
+    possible = possible & allowed[source]
     while True:
         more = np.zeros(own.states, np.bool_)
         more[source[possible & reaches[own.successor]]] = True

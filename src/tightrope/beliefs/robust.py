@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -67,20 +67,23 @@ Value = Callable[[Controller, Point], float]
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustController(Record):
     """A controller and what it is worth at every point of what is possible, `interval`; `guarantee` is its
-    near end. No controller guarantees more than `robust_optimum`, and none does better than `true_optimum` at
-    the true point, whatever it is. `result` is the evaluation; `cut` says that a clock ended the search.
+    near end, and `helped` what it attains for certain when nature helps. No controller guarantees more than
+    `robust_optimum`, and none does better than `true_optimum` at the true point, whatever it is. `result` is
+    the evaluation; `cut` says that a clock ended the search.
     """
 
     controller: Controller
     objective: Objective
     interval: Interval
     guarantee: float
+    helped: float
     robust_optimum: float
     true_optimum: float
     points: tuple[Point, ...]
     cut: bool
     result: Any = field(repr=False)
     truth: str | None = None
+    solved: Mapping[Point, PartialSolution] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -88,10 +91,18 @@ class RobustController(Record):
         of all. The controller attains the near end."""
         helped = self.objective.nature is self.objective.agent
         if self.objective.maximises:
-            return (
-                (self.interval.upper, self.true_optimum) if helped else (self.guarantee, self.robust_optimum)
-            )
-        return (self.true_optimum, self.interval.lower) if helped else (self.robust_optimum, self.guarantee)
+            return (self.helped, self.true_optimum) if helped else (self.guarantee, self.robust_optimum)
+        return (self.true_optimum, self.helped) if helped else (self.robust_optimum, self.guarantee)
+
+    @property
+    def where(self) -> Point | None:
+        """The point of the bound on the robust optimum; None where that is the one on the true optimum."""
+        if self.robust_optimum == self.true_optimum:
+            return None
+        ends = {
+            point: one.upper if self.objective.maximises else one.lower for point, one in self.solved.items()
+        }
+        return next((point for point, end in ends.items() if end == self.robust_optimum), None)
 
     def _title_(self) -> str:
         return f"RobustController: {interval_text(*self.interval)}"
@@ -172,7 +183,9 @@ def over_domain(
 
     rivals = weigh(pomdp, objective, corners, worst, precision=precision, seconds=seconds / (1 + ROUNDS))
     result = result_of(rivals.chosen)
-    return _robust(objective, rivals, result.interval, result.optimistic_value, result)
+    there = [evaluate(pomdp, objective, rivals.chosen, point).bounds for point in rivals.solved]
+    helped = max(low for low, _ in there) if objective.maximises else min(high for _, high in there)
+    return _robust(objective, rivals, result.interval, helped, result.optimistic_value, result)
 
 
 def over_intervals(pomdp: POMDP, objective: Objective, precision: float, seconds: float) -> RobustController:
@@ -215,7 +228,8 @@ def over_intervals(pomdp: POMDP, objective: Objective, precision: float, seconds
     low = min(one.bounds[0] for one in ends)
     high = max(one.bounds[1] for one in ends)
     best = solve(plain, kind, precision=1e-6).bounds[1 if objective.maximises else 0]
-    return _robust(objective, rivals, Interval(low, high), best, ends[0])
+    helped = ends[1].bounds[0 if objective.maximises else 1]
+    return _robust(objective, rivals, Interval(low, high), helped, best, ends[0])
 
 
 def _finite(values: FloatArray) -> FloatArray:
@@ -223,19 +237,29 @@ def _finite(values: FloatArray) -> FloatArray:
 
 
 def _robust(
-    objective: Objective, rivals: Rivals, interval: Interval, best: float, result: Any
+    objective: Objective, rivals: Rivals, interval: Interval, helped: float, best: float, result: Any
 ) -> RobustController:
-    """The controller with its bounds; `best` is what a policy that sees all reaches when nature helps."""
+    """The controller with its bounds; `best` is what a policy that sees all reaches when nature helps. A
+    bound that rounding has put before what is attained is moved there: that is away from the optimum."""
     ends = rivals.solved.values()
     if objective.maximises:
-        near, true = interval.lower, max(best, interval.lower)
-        robust = min(true, *(one.upper for one in ends))
+        near, true = interval.lower, max(best, interval.lower, helped)
+        robust = max(near, min(true, *(one.upper for one in ends)))
     else:
-        near, true = interval.upper, min(best, interval.upper)
-        robust = max(true, *(one.lower for one in ends))
-    points = tuple(rivals.solved)
+        near, true = interval.upper, min(best, interval.upper, helped)
+        robust = min(near, max(true, *(one.lower for one in ends)))
     return RobustController(
-        rivals.chosen, objective, interval, near, robust, true, points, rivals.cut, result
+        rivals.chosen,
+        objective,
+        interval,
+        near,
+        helped,
+        robust,
+        true,
+        tuple(rivals.solved),
+        rivals.cut,
+        result,
+        solved=rivals.solved,
     )
 
 

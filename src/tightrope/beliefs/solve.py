@@ -2,12 +2,12 @@
 
 From one side the value of a concrete controller, evaluated on the model with verified bounds; from the
 other the outer model's (`graph`), solved with verified bounds. In between a search decides which beliefs
-are expanded: those that the outer model's optimal policies visit most often, times how far apart both sides
-are there. Others are split where that is worth less than to cut them. Controllers are improved on the
-expanded beliefs: their loops are closed and solved, or, where no look comes again, one sweep from the end
-on does it. Before that, controllers without memory and with a few nodes are improved, always. All of this
-is in plain float64, and nothing of the search enters a bound. Counts of work end it, no clock unless one is
-given.
+are expanded: those that the outer model's optimal policies visit most often, times what it is worth there to
+be told (`BeliefOptimum.visits`). Others are split where that is worth less than to cut them. Controllers are
+improved on the expanded beliefs: their loops are closed and solved, or, where no look comes again, one sweep
+over all beliefs from the end on does it. Before that, controllers without memory and with a few nodes are
+improved, always. All of this is in plain float64, and nothing of the search enters a bound. Counts of work
+end it, no clock unless one is given.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -23,7 +24,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
-from tightrope.beliefs.graph import BEFORE, EXPANDED, SUCCESS, BeliefGraph, Move
+from tightrope.beliefs.graph import BEFORE, CUT, EXPANDED, SUCCESS, BeliefGraph
 from tightrope.beliefs.machines import (
     FAR,
     LEAK,
@@ -33,7 +34,6 @@ from tightrope.beliefs.machines import (
     Work,
     first_of_best,
     improve,
-    improve_backwards,
 )
 from tightrope.beliefs.question import Question, is_interval, model_at, question_of
 from tightrope.errors import check_number
@@ -52,13 +52,13 @@ WORK = 500_000
 """The transitions of the outer model, summed over rounds, until the search ends: a minute or so."""
 
 STARTS = 4
-"""So many controllers of each kind are improved, each from a random one."""
+"""So many controllers of each kind are improved, each from a random one; one where nodes are found anyway."""
 
 LATE = "the time limit was reached; the bounds are verified but wider"
 USUAL = 1e-4
 FIRST_BATCH = 32
 GROWTH = 0.5
-"""So large a part of all beliefs is expanded in a round, at least `FIRST_BATCH`."""
+"""So large a part of all beliefs is expanded in a round, at most."""
 
 BEGIN = 1_000_000
 """The work that goes to each kind of such controllers, in transitions."""
@@ -66,8 +66,14 @@ BEGIN = 1_000_000
 LARGE = 20_000
 """States, times nodes, beyond which such controllers have no nodes."""
 
-PARTS = 4
-"""A belief is split into so many expanded ones at most, and states."""
+PIVOTS = 12
+"""So many steps of the simplex method look for a mixture."""
+
+REST = 1e-3
+"""The part of a belief's distance that counts beside what being told is worth there."""
+
+NEARLY_ALL = 0.95
+"""A round expands beliefs that make up so much of the distance, at least `FIRST_BATCH` of them."""
 
 MOST_NODES = 64
 """So many nodes of a look are kept beside those that are best somewhere."""
@@ -264,7 +270,7 @@ class Search:
         for rows in kinds:
             work = Work(BEGIN)
             best: tuple[float, IndexArray, FloatArray] | None = None
-            for _ in range(STARTS):
+            for _ in range(1 if self._shows_time else STARTS):
                 policy = (self._random.random(len(rows.offered)) * rows.offered).astype(np.int32)
                 policy, value = improve(rows, policy, work)
                 own = self.sign * float(value[self.question.first])
@@ -276,10 +282,6 @@ class Search:
             improved.append((*best, rows))
         self.simple = [(own, self._small(rows, policy)) for own, policy, _, rows in improved]
         improved.sort(key=lambda one: -one[0])
-        if self._rank is not None:
-            without = next(policy for _, policy, _, rows in improved if rows.nodes == 1)
-            policy, value = improve_backwards(self.rows, without[plain.group], self._rank, Work(BEGIN))
-            improved.insert(0, (self.sign * float(value[self.question.first]), policy, value, self.rows))
         for _, policy, value, rows in improved:
             self.machines.add_controller(rows, policy, value)
         look = self.question.look[self.question.first]
@@ -348,7 +350,7 @@ class Search:
         """Rounds until both sides are as close as was asked; what stopped it."""
         while True:
             outer = self._optimistic()
-            best = self._attain(*self._pessimistic())
+            best = self._attain()
             self._interpolate(outer)
             outer = self._optimistic()
             far = outer.value[0]
@@ -363,7 +365,7 @@ class Search:
             before = self.attained
             if self._expand(outer, best):
                 continue
-            self._attain(*self._pessimistic())
+            self._attain()
             if not self.sign * (self.attained - before) > 1e-9 * max(1.0, abs(self.attained)):
                 return "certified"
 
@@ -389,58 +391,60 @@ class Search:
         return best, node
 
     def _expand(self, outer: BeliefOptimum, best: FloatArray) -> bool:
+        """Expand those beliefs in which being told is worth most, and what has one action behind them."""
         graph = self.graph
-        gap = self.sign * (outer.value[: len(best)] - best)
-        score = outer.visits(self.sign)[: len(best)] * np.where(np.isfinite(gap), gap, 1e6)
-        open_ = [
-            n
-            for n in range(len(best))
-            if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1 and score[n] > 0
+        more = [
+            self.machines.best(graph.belief[n][0], self.mass(n)[None])[0]
+            for n in range(len(best), len(graph))
         ]
+        best = np.minimum(np.concatenate([best, *more]), FAR)
+        gap = self.sign * (outer.value - best)
+        visits, excess = outer.visits(self.sign, best)
+        score = visits * np.minimum(np.maximum(excess, 0.0) + REST * gap, 1e6)
+        open_ = [n for n in range(len(best)) if score[n] > 0 and graph.is_told(n)]
         order = sorted(open_, key=lambda n: -score[n])
+        sums = np.cumsum(score[order])
         part = len(best) // (4 if self._shows_time else 16)
-        for n in order[: max(FIRST_BATCH, int(GROWTH * self.expanded), part)]:
+        most = min(int((sums < NEARLY_ALL * sums[-1:]).sum()), max(int(GROWTH * self.expanded), part))
+        for n in order[: max(FIRST_BATCH, most)]:
+            took = int(outer.policy[n]) if graph.kind[n] == CUT else 0
             graph.expand(n)
-            self.expanded += 1
-            if self.expanded % 64 == 0 and self.work.is_late:
+            forced = [b for b in graph.moves[n][took].successor if graph.is_told(b) and graph.is_forced(b)]
+            for behind in forced:
+                graph.expand(behind)
+            self.expanded += 1 + len(forced)
+            if self.work.is_late:
                 break
         return bool(open_)
 
     def _interpolate(self, outer: BeliefOptimum) -> None:
-        """Split beliefs that are worth less as a mixture of expanded ones (sawtooth, several times over)."""
+        """Split beliefs that are worth less as a mixture of expanded ones and states."""
         graph, limit = self.graph, self.sign * outer.value
         corner = self.sign * self._corners(outer)
         for look, numbers in enumerate(graph.by_look):
             points = [n for n in numbers if graph.kind[n] == EXPANDED and len(graph.belief[n][1]) > 1]
-            open_ = [n for n in numbers if graph.kind[n] != EXPANDED and len(graph.belief[n][1]) > 1]
+            open_ = [n for n in numbers if graph.is_told(n)]
             if not points or not open_:
                 continue
             mass, place = self.masses(look), {n: k for k, n in enumerate(numbers)}
-            known = corner[self.machines.members[look]]
+            members = self.machines.members[look]
+            known = corner[members]
             inside = mass[[place[n] for n in points]]
             depth = limit[points] - inside @ known
             useful = np.flatnonzero(depth < -1e-9 * np.maximum(1.0, np.abs(limit[points])))
             if not len(useful):
                 continue
-            rest = mass[[place[n] for n in open_]]
-            worth = rest @ known
-            chosen: list[list[int]] = [[] for _ in open_]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                for _ in range(PARTS):
-                    most = _fitting(rest, inside[useful])
-                    gain = most * depth[useful]
-                    at = np.argmin(gain, axis=1)
-                    won = gain[np.arange(len(at)), at]
-                    if not (won < -1e-12).any():
-                        break
-                    worth += np.minimum(won, 0.0)
-                    for row in np.flatnonzero(won < -1e-12):
-                        chosen[row].append(points[useful[at[row]]])
-                        rest[row] -= most[row, at[row]] * inside[useful[at[row]]]
-                    rest = np.maximum(rest, 0.0)
-            for n, value, into in zip(open_, worth, chosen, strict=True):
-                if into and value < limit[n] - 1e-9 * max(1.0, abs(limit[n])):
-                    graph.split(n, into)
+            worth, basis = mixtures(
+                mass[[place[n] for n in open_]], inside[useful], known, limit[points][useful]
+            )
+            size = len(members)
+            for n, value, own in zip(open_, worth, basis, strict=True):
+                if value < limit[n] - 1e-9 * max(1.0, abs(limit[n])):
+                    into = [points[useful[k - size]] for k in own if k >= size]
+                    inner = set(own.tolist())
+                    without = [m for k, m in enumerate(members.tolist()) if k not in inner]
+                    with suppress(ValueError):  # by rounding it is no mixture of these: it stays as it is
+                        graph.split(n, into, without)
 
     def _corners(self, outer: BeliefOptimum) -> FloatArray:
         """What every state is worth where it is known, in the outer model."""
@@ -457,52 +461,28 @@ class Search:
         best: FloatArray = self.sign * np.maximum.reduceat(worth, flat.start[:-1])
         return best
 
-    def _attain(self, best: FloatArray, node: OffsetArray) -> FloatArray:
+    def _attain(self) -> FloatArray:
         """Better nodes; what the best one is worth in every belief."""
         if self._rank is not None:
-            return self._sweep(best)
-        self._close_loops(best, node)
+            return self._sweep()
+        self._close_loops(*self._pessimistic())
         return self._pessimistic()[0]
 
-    def _sweep(self, best: FloatArray) -> FloatArray:
-        """Where no look comes again: a node for every expanded belief, from the end of the play on, that
-        acts as is best given the nodes behind; and for known states that the outer model's policies visit.
-        What the best node is worth in every belief."""
+    def _sweep(self) -> FloatArray:
+        """Where no look comes again: for every belief a node that acts as is best given the nodes behind,
+        from the end of the play on. What the best node is worth in every belief."""
         graph, machines, rank = self.graph, self.machines, self._rank
         assert rank is not None
-        outer = self._outer
-        gap = self.sign * (outer.value - best[: len(outer.value)])
-        open_ = (outer.visits(self.sign) > 0) & (gap > 1e-9 * np.maximum(1.0, np.abs(outer.value)))
-        value, node = np.zeros(len(graph)), np.zeros(len(graph), np.int64)
+        value = np.zeros(len(graph))
         for look in sorted(range(len(rank)), key=lambda look: -rank[look]):
             numbers = graph.by_look[look]
-            if not numbers:
-                continue
-            mass, count = self.masses(look), len(machines.by_look[look])
-            value[numbers], node[numbers] = machines.best(look, mass)
-            for n in numbers:
-                known = n < len(open_) and open_[n] and len(graph.belief[n][1]) == 1
-                if graph.kind[n] != EXPANDED and not known:
-                    continue
-                worths = [self._worth(move, value) for move in graph.moves[n]]
-                k = worths.index(max(worths))
-                if worths[k] > self.sign * value[n] + 1e-9 * max(1.0, abs(worths[k])):
-                    behind = graph.moves[n][k].successor
-                    links = {graph.belief[b][0]: int(node[b]) for b in behind}
-                    new = machines.back_up(look, k, links)
-                    if n == 0:
-                        self._note(float(machines.value[new][machines.place[self.question.first]]), new)
-            if len(machines.by_look[look]) > count:
-                value[numbers], node[numbers] = machines.best(look, mass)
+            if numbers:
+                value[numbers], node = machines.improve(look, self.masses(look))
+                if numbers[0] == 0:
+                    self._note(float(value[0]), int(node[0]))
                 if len(machines.by_look[look]) > MOST_NODES:
-                    machines.keep(look, set(node[numbers].tolist()))
+                    machines.keep(look, set(node.tolist()))
         return value
-
-    def _worth(self, move: Move, value: FloatArray) -> float:
-        """What an action is worth where beliefs behind it have these values; more is better."""
-        worth = float(move.reward) if self.question.earns else move.success / move.total
-        weights = zip(move.successor, move.weight, strict=True)
-        return float(self.sign * (worth + sum(weight * value[b] for b, weight in weights) / move.total))
 
     def _close_loops(self, best: FloatArray, node: OffsetArray) -> None:
         """Solve what is expanded, with the best known controller elsewhere; the policy becomes nodes."""
@@ -603,14 +583,33 @@ def _listed(
     return np.array(towards, np.int64), np.array([weight / total for weight in weights])
 
 
-def _fitting(rest: FloatArray, points: FloatArray) -> FloatArray:
-    """How much of every point fits into what is left of every belief."""
-    most = np.full((len(rest), len(points)), np.inf)
-    for state in range(points.shape[1]):
-        own = points[:, state]
-        inside = own > 0
-        most[:, inside] = np.minimum(most[:, inside], rest[:, state, None] / own[None, inside])
-    return most
+def mixtures(
+    beliefs: FloatArray, points: FloatArray, corner: FloatArray, worth: FloatArray
+) -> tuple[FloatArray, OffsetArray]:
+    """What every belief is worth as the cheapest mixture of states (worth `corner`) and points, and which
+    these are, states first: the simplex method for all beliefs at once, from the mixture of states on."""
+    count, size = beliefs.shape
+    column, price = np.concatenate([np.eye(size), points]), np.concatenate([corner, worth])
+    outside = (beliefs == 0).astype(np.float64) @ (column > 0).T > 0
+    basis, share = np.tile(np.arange(size), (count, 1)), beliefs.copy()
+    inverse, own = np.tile(np.eye(size), (count, 1, 1)), np.arange(count)
+    for _ in range(PIVOTS):
+        cost = price - np.einsum("ij,ijk->ik", price[basis[own]], inverse[own]) @ column.T
+        cost[outside[own]] = 0.0
+        enter = np.argmin(cost, axis=1)
+        better = cost[np.arange(len(own)), enter] < -1e-10
+        own, enter, each = own[better], enter[better], np.arange(better.sum())
+        if not len(own):
+            break
+        step = np.einsum("ijk,ik->ij", inverse[own], column[enter])
+        ratio = np.where(step > 1e-12, share[own] / np.maximum(step, 1e-12), np.inf)
+        leave = np.argmin(ratio, axis=1)
+        row = inverse[own, leave] / step[each, leave][:, None]
+        step[each, leave] -= 1.0
+        inverse[own] -= step[:, :, None] * row[:, None, :]
+        share[own] = np.maximum(share[own] - step * ratio[each, leave][:, None], 0.0)
+        basis[own, leave] = enter
+    return (share * price[basis]).sum(axis=1), basis
 
 
 @dataclass(frozen=True, eq=False)
@@ -621,8 +620,10 @@ class BeliefOptimum:
     policy: OffsetArray
     value: FloatArray
 
-    def visits(self, sign: float) -> FloatArray:
-        """About how often each belief is met, where all choices that are as good as the best are taken."""
+    def visits(self, sign: float, best: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """About how often each belief is met, where all choices that are as good as the best are taken; and
+        how much more it is worth to go on there as the outer model does, with `best` behind, than `best` is.
+        One times the other, summed over all beliefs, is the distance of both sides at the first."""
         flat = self.flat
         worth = sign * (flat.gain + flat.matrix @ self.value)
         most = np.maximum.reduceat(worth, flat.start[:-1])
@@ -634,7 +635,7 @@ class BeliefOptimum:
         begin = np.zeros(len(most))
         begin[0] = 1.0
         visits: FloatArray = np.maximum(system.solve(begin, trans="T"), 0.0)
-        return visits
+        return visits, sign * (mixed @ (flat.gain + flat.matrix @ best) - best)
 
 
 @dataclass(frozen=True, eq=False)

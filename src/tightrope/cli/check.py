@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 
@@ -102,6 +102,7 @@ class CheckRequest(ModelOptions):
 
     prop: Props = None
     at: options.At = None
+    observations: options.Joined = None
     discount: options.Discount = None
     terminal_reward: options.TerminalReward = None
     policy: Annotated[Path | None, option("--policy", "Evaluate this policy.", "FILE")] = None
@@ -213,11 +214,14 @@ def check(request: CheckRequest) -> None:
     else:
         judge = None if boundary is None else _part_solver(request, properties, constants, workspace)
         loaded = load_model(request.model, const, param, domain, boundary, untimed, True, judge)
+    if request.observations is not None:
+        from tightrope.cli.sources import seen_through
+
+        loaded = replace(cast(Any, loaded), model=seen_through(cast(Any, loaded), request.observations)[1])
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if isinstance(loaded.model, POMDP):
         from tightrope.cli.check_partial import check_partial
 
-        stop_interpreting()
         check_partial(request, loaded, queries, files.policy, files.certificate)
         return
     if not timed:

@@ -76,6 +76,8 @@ def check_partial(
     for query in queries:
         if query.is_plain and query.reading is not None:
             warn(query.reading.warning)
+        if pomdp.pace > 1:
+            query = query.with_objective(pomdp.paced(query.objective), pomdp.structure)
         begin = time.perf_counter()
         with phase_progress() as progress:
             progress("solve")
@@ -136,11 +138,14 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
     """What the bounds are about."""
     if isinstance(solved, RobustController):
         better = "above" if solved.objective.maximises else "below"
+        names = () if solved.where is None else solved.controller.pomdp.parameter_names
+        at = ",".join(f"{name}={value}" for name, value in zip(names, solved.where or (), strict=False))
         return [
             f"the controller, of {solved.controller.nodes:,} nodes, guarantees {solved.guarantee:.6g}: its "
             f"value lies in {interval_text(*solved.interval)}, whatever the true model is",
             f"robust optimum: no controller guarantees anything {better} {solved.robust_optimum:.6g}, the "
-            f"best at {len(solved.points)} single points",
+            f"best at {len(solved.points)} single points"
+            + (f" (check --at {at} --certificate FILE proves it)" if at else ""),
             f"true optimum: no controller has a value {better} {solved.true_optimum:.6g} in the true model, "
             "whatever it is",
         ]

@@ -212,6 +212,15 @@ Observations = Annotated[
         "FILE",
     ),
 ]
+Joined = Annotated[
+    str | None,
+    option(
+        "--observations",
+        "Labelled readings of a sensor, as 'learn' takes them; the model becomes one that a controller sees "
+        "through it.",
+        "FILE",
+    ),
+]
 States = Annotated[
     StatesOption | None,
     option(

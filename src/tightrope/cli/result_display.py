@@ -51,6 +51,9 @@ def print_result(
     else:
         robust = bound_text(result.robust_optimum, not result.objective.maximises, SHOWN_DIGITS)
         facts.append(("robust optimum", f"{robust}: over the region no controller guarantees more"))
+        if result.robust_point is not None:
+            at = ",".join(f"{name}={value}" for name, value in result.robust_point.items())
+            facts.append(("found at", f"{at} (check --at … --certificate FILE proves it)"))
         facts.append(("true optimum", f"{_optimistic(result)}: at the true parameters none does better"))
     facts += _how(result)
     facts += [("seconds", _seconds(result)), ("memory", memory_text())]

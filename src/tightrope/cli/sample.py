@@ -16,7 +16,14 @@ import msgspec
 from tightrope.cli import options
 from tightrope.cli.options import ModelOptions, option, parse_constants, refuse_options, takes
 from tightrope.cli.output import group, print_facts, print_json, warn
-from tightrope.cli.sources import LoadedModel, PropertyTexts, load_model, load_timed, read_properties
+from tightrope.cli.sources import (
+    LoadedModel,
+    PropertyTexts,
+    load_model,
+    load_timed,
+    read_properties,
+    seen_through,
+)
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
 from tightrope.loading import is_continuous
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from tightrope.data.collection import MixedEpisodes, PlannedDraws, SteeredSimulator
     from tightrope.data.costs import CostSource
     from tightrope.data.counts import Counts
+    from tightrope.data.reading import Reading
     from tightrope.data.simulator import Simulator
     from tightrope.model.mdp import MDP
     from tightrope.model.policy import Policy
@@ -63,6 +71,7 @@ class SampleRequest(ModelOptions):
     episodes: Annotated[int | None, option("--episodes", "Number of trajectories.", "N", min=1)] = None
     seed: Annotated[int, option("--seed", "Same seed, same data.", "S", min=0)] = 0
     at: options.At = None
+    observations: options.Joined = None
     prop: options.Prop = None
     policy: Annotated[
         str,
@@ -137,7 +146,7 @@ class SampleRequest(ModelOptions):
     json: options.Json = False
 
 
-NOT_TIMED = "prop bet_on raw generative draws states env convert_obs actions append"
+NOT_TIMED = "observations prop bet_on raw generative draws states env convert_obs actions append"
 """Options that do not go with chains in continuous time."""
 
 
@@ -195,8 +204,7 @@ def sample(request: SampleRequest) -> None:
     loaded = load_model(
         request.model, properties.model_constants(constants), request.param, request.domain, observed=True
     )
-    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
-    loaded = loaded if pomdp is None else replace(loaded, model=pomdp.model)
+    loaded, pomdp, readings = seen_through(loaded, request.observations)
     mixture = None if request.policy == UNIFORM else _read_mixture(request.policy, loaded)
     if mixture is not None and (request.raw or request.env is not None or request.episodes is None):
         raise InputError(
@@ -230,7 +238,8 @@ def sample(request: SampleRequest) -> None:
             output, counts, loaded.model.structure, states=written, extra={**extra, "env": request.env}
         )
     else:
-        simulator, point = simulator_at(loaded, setting, request.at)
+        at = None if pomdp is None or readings is None else _counted_point(pomdp, readings, request.at)
+        simulator, point = simulator_at(loaded, setting, at or request.at)
         extra["at"] = point
         walker: Simulator | SteeredSimulator | MixedEpisodes = simulator
         if mixture is not None:
@@ -266,6 +275,15 @@ def sample(request: SampleRequest) -> None:
         else:
             write_counts(output, counts, structure, states=written, extra=extra)
     _report(request.model, output, counts, time.perf_counter() - begin, setting, request.json)
+
+
+def _counted_point(pomdp: POMDP, readings: Reading, at: str | None) -> str:
+    """Where --at says for the plant, and a sensor that reports as often as in the table."""
+    from tightrope.data.labelled import counted
+
+    return ",".join(
+        [*([at] if at else []), *(f"{n}={share}" for n, share in counted(pomdp, readings).items())]
+    )
 
 
 def _refuse_memory(setting: WalkSetting, append: Path | None, env: str | None) -> None:
@@ -425,7 +443,7 @@ def setting_of(
     questions = request.queries(loaded, constants)
     if len(questions) != 1:
         raise InputError(f"one property decides when an episode ends, not {len(questions)}")
-    objective = questions[0].objective
+    objective = questions[0].objective if pomdp is None else pomdp.paced(questions[0].objective)
     steps = deciding_steps(objective)
     if steps is not None:
         limit = max(1, min(limit, steps))

@@ -446,14 +446,7 @@ def load_subject(
     properties = read_properties([] if request.prop is None else [request.prop])
     const = properties.model_constants(constants)
     loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
-    pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
-    readings = None
-    if labelled is not None:
-        from tightrope.data.labelled import with_sensor
-
-        pomdp, readings = with_sensor(loaded.model, labelled)
-    if pomdp is not None:
-        loaded = replace(loaded, model=pomdp.model)
+    loaded, pomdp, readings = seen_through(loaded, labelled)
     if (
         untied
         and isinstance(loaded.model, ParametricMDP | MDP)
@@ -491,6 +484,20 @@ def load_subject(
     require_parameters(loaded)
     assert isinstance(loaded.model, ParametricMDP)
     return Subject(request.model, loaded, loaded.model, query, product, pomdp, readings)
+
+
+def seen_through(
+    loaded: LoadedModel, labelled: str | None
+) -> tuple[LoadedModel, POMDP | None, Reading | None]:
+    """The model behind observations, these where a controller sees them only, and what `labelled`, the file
+    of a sensor that is joined with the model, says of its readings."""
+    pomdp: POMDP | None = loaded.model if isinstance(loaded.model, POMDP) else None
+    readings = None
+    if labelled is not None:
+        from tightrope.data.labelled import with_sensor
+
+        pomdp, readings = with_sensor(loaded.model, labelled)
+    return loaded if pomdp is None else replace(loaded, model=pomdp.model), pomdp, readings
 
 
 def require_parameters(loaded: LoadedModel | TimedModel) -> None:

@@ -385,7 +385,7 @@ def _load(
     """The model, the objective where a property is given or a benchmark has one, and its threshold; what a
     sensor read that is joined with the model."""
     from tightrope.certify.problem import asked_of
-    from tightrope.cli.sources import load_embedded, load_model, read_properties
+    from tightrope.cli.sources import load_embedded, load_model, read_properties, seen_through
     from tightrope.loading import ModelRequest
 
     constants = parse_constants(wanted.const)
@@ -399,11 +399,9 @@ def _load(
         loaded = load_model(model_name, given, wanted.param, wanted.domain, observed=True)
     readings = None
     if wanted.observations is not None:
-        from tightrope.data.labelled import with_sensor
-
         if wanted.data is not None:
             raise InputError("--observations stands in place of --data")
-        pomdp, readings = with_sensor(loaded.model, wanted.observations)
+        loaded, pomdp, readings = seen_through(loaded, wanted.observations)
         loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
     if wanted.prop is None and loaded.benchmark is None:
         return loaded, None, None, readings

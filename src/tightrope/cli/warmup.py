@@ -70,6 +70,18 @@ label "across" = where=1;
 1,0,bridge,1,1,22
 1,0,bridge,2,0,8
 """,
+    "dark.prism": """pomdp
+observables seen endobservables
+module line
+  x : [0..5] init 0; seen : [0..2] init 0;
+  [] seen=0 -> 1/3 : (x'=1)&(seen'=1) + 1/3 : (x'=2)&(seen'=1) + 1/3 : (x'=4)&(seen'=1);
+  [up] seen=1 -> 0.8 : (x'=min(x+1,5))&(seen'=x>=4?2:1) + 0.2 : true;
+  [down] seen=1 -> 0.9 : (x'=max(x-1,0)) + 0.1 : (x'=3);
+  [stay] seen=2 -> true;
+endmodule
+rewards "steps" seen=1 : 1; endrewards
+label "goal" = seen=2;
+""",
     "rates.prism": """ctmc
 module machine
   s : [0..2] init 0;
@@ -79,7 +91,7 @@ endmodule
 label "goal" = s=2;
 """,
 }
-"""Models with cycles under intervals, deep and narrow ones, with data in columns, in continuous time."""
+"""Models with cycles under intervals, deep and narrow, with data in columns, seen in part, with rates."""
 
 Examples = tuple[tuple[str, ...], ...]
 EXAMPLES: dict[str, Examples] = {
@@ -141,6 +153,12 @@ EXAMPLES: dict[str, Examples] = {
             "-o",
             "out",
         ),
+    ),
+    "partial observation": (
+        ("check", "dark.prism", "--prop", 'R{"steps"}min=? [ F "goal" ]', "--certificate", "c"),
+        ("check", "dark.prism", "--prop", 'Pmax=? [ F<=4 "goal" ]', "--certificate", "d"),
+        ("check", "dark.prism", "--prop", 'Pmin=? [ F "goal" ]'),
+        ("verify", "c"),
     ),
     "continuous time": (("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]'),),
     "online": (

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -143,6 +143,7 @@ class WatchRequest(ModelOptions):
             "FILE",
         ),
     ] = None
+    observations: options.Joined = None
     strict: Annotated[
         bool, option("--strict", "A transition that the model excludes is an error, no alarm.")
     ] = False
@@ -169,9 +170,8 @@ def watch(request: WatchRequest) -> None:
 
     Example: tightrope watch model.prism --data runs/ --follow --every 10000 --checkpoint watch.npz
     """
-    from tightrope.cli.sources import LogRequest, load_model
+    from tightrope.cli.sources import LogRequest, load_model, seen_through
     from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.model.pomdp import POMDP
     from tightrope.monitoring.examination import SHARES
     from tightrope.monitoring.following import Following, load_monitor
     from tightrope.monitoring.monitor import Monitor
@@ -186,9 +186,7 @@ def watch(request: WatchRequest) -> None:
     places, options = log_request.places, log_request.options
     options.check()
     loaded = load_model(request.model, request.const, request.param, request.domain, observed=True)
-    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
-    if pomdp is not None:
-        loaded = replace(loaded, model=pomdp.model)
+    loaded, pomdp, _ = seen_through(loaded, request.observations)
     model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(
@@ -589,8 +587,9 @@ def read_promise(
             )
     maximises = document.maximises
     bound = span.lower if maximises else span.upper
-    question = _question(request, loaded, result)
-    promise = Promise(question.objective, policy, bound, maximises, name)
+    objective = _question(request, loaded, result).objective
+    objective = objective if pomdp is None else pomdp.paced(objective)
+    promise = Promise(objective, policy, bound, maximises, name)
     side = "at least" if maximises else "at most"
     verdict = result.verdict
     sure = f"with confidence {1 - document.delta:g}" if verdict.is_proved else verdict.word.name

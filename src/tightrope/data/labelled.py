@@ -18,6 +18,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ COUNT, STATE = "count", "state"
 USUAL = ("observation", "reading", "seen")
 """Names by which the column of readings is known where there are others."""
 
+SENSOR = "sensor at "
 ENDED = "ended"
 """What is seen in states that no action leaves: there is nothing to read any more."""
 
@@ -121,6 +123,37 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     )
     about = notes if missing else ()
     return pomdp, Reading(counts, len(read.rows), {}, None, (words,), about, (read.name,))
+
+
+def counted(pomdp: POMDP, reading: Reading) -> dict[str, Fraction]:
+    """The sensors' parameters where each reports as often as in the table: to simulate with, no bound.
+
+    >>> import tightrope as tr
+    >>> rows = [(0, "l", {1: 1}), (0, "r", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> plant = tr.build_from_rows(rows, labels={"won": [1]})
+    >>> table = [{"state": 0, "seen": "hot", "count": 30}, {"state": 0, "seen": "cold", "count": 10}]
+    >>> [str(share) for share in counted(*with_sensor(plant, table)).values()]
+    ['1/4', '3/4']
+    """
+    model = pomdp.model
+    assert isinstance(model, ParametricMDP)
+    times = np.zeros(len(model.expressions), np.int64)
+    np.add.at(times, model.expression, reading.counts.transition)
+    place = {str(model.expressions.function(e)): e for e in np.unique(model.expression).tolist()}
+    at: dict[str, Fraction] = {}
+    for sensor in model.parameters.free:
+        if not (sensor.name or "").startswith(SENSOR):
+            continue
+        names = [model.parameters.names[k] for k in sensor.coordinates]
+        seen = [int(times[place[str(each)]]) for each in sensor.probabilities]
+        if not sum(seen):
+            raise InputError(
+                f"the table has no reading of the {sensor.name}: there is nothing to draw from",
+                Location(reading.files[0]),
+                "add labelled readings of these states",
+            )
+        at |= {name: Fraction(k, sum(seen)) for name, k in zip(names, seen, strict=False)}
+    return at
 
 
 def _read(table: Any) -> _Table:
@@ -236,7 +269,7 @@ def _ended(own: Structure) -> list[bool]:
 
 
 def _sensor_name(named: Sequence[tuple[str, int]], key: tuple[Any, ...]) -> str:
-    return "sensor at " + ", ".join(f"{name}={value}" for (name, _), value in zip(named, key, strict=True))
+    return SENSOR + ", ".join(f"{name}={value}" for (name, _), value in zip(named, key, strict=True))
 
 
 def _counts(

@@ -447,11 +447,15 @@ class LearningResult(Result):
 
     def _robust_optimum(self, best: float) -> float:
         """The optimum of controllers at points that lie in the region for certain; `best` exceeds it."""
-        region, lift = self.region, self.problem.lift
-        if region is None or lift is None or self.fallback or not region.kind.has_facets:
-            return best
-        optima = [bound for point, bound in lift.optima.items() if region.contains(point)]
-        return min([best, *optima]) if self._maximises else max([best, *optima])
+        bounds = [best, *self.problem.optima_in(None if self.fallback else self.region).values()]
+        return min(bounds) if self._maximises else max(bounds)
+
+    @property
+    def robust_point(self) -> dict[str, str] | None:
+        """The point of the region that bounds `robust_optimum`: `check --at` with a certificate proves it."""
+        optima = self.problem.optima_in(None if self.fallback else self.region)
+        at = next((point for point, bound in optima.items() if bound == self.robust_optimum), None)
+        return at if at is None else dict(zip(self.model.parameters.names, map(str, at), strict=True))
 
     def _clip(self, best: float) -> float:
         """What no policy exceeds, where there is one alone: no more than the other end of its interval."""

@@ -191,6 +191,11 @@ class POMDP(Structured):
                 offered[look] = tuple(own.action_of_choice[which].tolist())
         return tuple(offered)
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Of the model behind; none where it has no parameters."""
+        return self.model.parameters.names if isinstance(self.model, ParametricMDP) else ()
+
     def paced(self, objective: Objective) -> Objective:
         """What is asked in steps of the user's, in steps of the model; the draw of a first state is one."""
         if self.pace == 1:

@@ -60,6 +60,7 @@ from tightrope.io.table.columns import (
     holds_text,
     look,
     mark,
+    read_numbers,
     some_values,
     times_of,
     truth_values,
@@ -309,8 +310,7 @@ def identities(column: Any, problems: ProblemCodes) -> OffsetArray:
         with contextlib.suppress(pa.ArrowInvalid):
             column = pc.cast(column, pa.int64())
     if pa.types.is_integer(column.type) and column.null_count == 0:
-        result: OffsetArray = column.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        return result
+        return read_numbers(column).astype(np.int64, copy=False)
     values, codes = distinct(column)
     numbers = np.array([*(_identity(value) for value in values), 0], dtype=np.int64)
     missing = codes < 0

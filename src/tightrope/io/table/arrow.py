@@ -124,9 +124,12 @@ def in_memory(table: Any, name: str) -> MemoryTable:
 
 def _about(schema: Any, name: str) -> tuple[str, tuple[str, ...], Metadata | None]:
     """The name, the columns and the metadata of a table."""
+    import pyarrow as pa
+
     stored = (schema.metadata or {}).get(KEY.encode())
     metadata = decode(stored.decode(), name) if stored is not None else None
-    return name, tuple(flatten(schema.empty_table()).column_names), metadata
+    nothing = pa.Table.from_batches([], schema)  # `schema.empty_table()` would import pandas
+    return name, tuple(flatten(nothing).column_names), metadata
 
 
 def _reader(raw: Any) -> Any:

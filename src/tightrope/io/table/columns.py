@@ -47,9 +47,9 @@ def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> 
         return _from_text(column, problems)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         filled = column.fill_null(False if pa.types.is_boolean(kind) else 0) if column.null_count else column
-        return _read(filled).astype(np.int64, copy=False)
+        return read_numbers(filled).astype(np.int64, copy=False)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _from_floats(_read(column.cast(pa.float64()).fill_null(0.0)), problems)
+        return _from_floats(read_numbers(column.cast(pa.float64()).fill_null(0.0)), problems)
     raise InputError(
         f"column '{name}' has the type {kind}, but whole numbers are needed there",
         Location(file),
@@ -75,7 +75,8 @@ def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
     if pa.types.is_nested(column.type) and not _is_dictionary(column):
         column = pa.array([None if v is None else str(v) for v in column.to_pylist()], type=pa.string())
     encoded = column if _is_dictionary(column) else column.dictionary_encode()
-    codes = _read(encoded.indices.cast(pa.int64()).fill_null(-1))
+    codes = encoded.indices.cast(pa.int64())
+    codes = read_numbers(codes.fill_null(-1) if codes.null_count else codes)
     return encoded.dictionary.to_pylist(), codes
 
 
@@ -98,7 +99,14 @@ def dense(column: Any) -> Any:
     return column.dictionary_decode() if _is_dictionary(column) else column
 
 
-def _read(column: Any) -> npt.NDArray[Any]:
+def read_numbers(column: Any) -> npt.NDArray[Any]:
+    """Numbers as they lie in memory, where they do: Arrow's own `to_numpy` imports pandas for that."""
+    import pyarrow as pa
+
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if is_number and isinstance(column, pa.Array) and column.null_count == 0 and len(column) > 0:
+        kind = np.dtype(column.type.to_pandas_dtype())
+        return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
     result: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return result
 
@@ -109,7 +117,7 @@ def _from_text(column: Any, problems: ProblemCodes) -> OffsetArray:
 
     try:
         if column.null_count == 0:
-            return _read(pc.cast(column, pa.int64()))
+            return read_numbers(pc.cast(column, pa.int64()))
     except pa.ArrowInvalid:
         pass
     texts, codes = distinct(column)
@@ -299,7 +307,7 @@ def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
             if read is None or read.null_count:
                 del digests[form]
             else:
-                digests[form].update(_read(read.cast("int64")).tobytes())
+                digests[form].update(read_numbers(read.cast("int64")).tobytes())
         if not digests:
             return None
     forms = {digest.digest(): form for form, digest in reversed(digests.items())}

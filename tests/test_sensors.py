@@ -192,6 +192,7 @@ def test_a_controller_is_learned_from_labelled_readings(taxi, tmp_path, capsys):
     assert run(words) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"] == "proved" and 0 < answer["guarantee"] < 0.01
+    assert "what no controller exceeds is not in it" in answer["certificate"]["not_covered"][0]
     assert any(one["name"] == "readings" for one in answer["assumptions"])
     written = json.loads((out / "robust-controller.json").read_text())
     assert {row[1] for row in written["controller"]} <= {

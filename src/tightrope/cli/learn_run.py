@@ -404,7 +404,12 @@ def _results(learner: Pipeline, options: LearnOptions, several: bool) -> list[Le
 
 def _not_covered(subject: Subject, policy: str | None) -> list[str]:
     """What a certificate will not be about, in words, before it is computed."""
-    if subject.product is None or subject.pomdp is not None or policy is not None:
+    if subject.pomdp is not None and policy is None:
+        return [
+            "the certificate will be about the chosen controller: what no controller exceeds is not in "
+            "it (`check --at` at the point of the robust optimum certifies that one)"
+        ]
+    if subject.product is None or policy is not None:
         return []
     return [
         "the certificate will be about the robust policy with the memory of the automaton that the checker "

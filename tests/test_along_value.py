@@ -101,7 +101,7 @@ def test_the_ball_holds_all_that_the_likelihood_leaves() -> None:
     x = LikelihoodMaximiser.of(coordinates, functions).lifted(evidence.estimate)
     size = len(functions)
     box = coordinates.lower, coordinates.upper
-    ball = ball_of(evidence, functions, x, box, np.zeros(size), np.ones(size))
+    ball = ball_of(evidence, functions, x, box, (np.zeros(size), np.ones(size)))
     assert ball is not None
     inverse, random, farthest, met = (
         np.linalg.inv(ball.axes),

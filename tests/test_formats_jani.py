@@ -375,6 +375,10 @@ PROPERTIES: list[tuple[Any, str]] = [
     ),
     ({"op": "Smax", "exp": "over"}, "'Smax' is no property that is read"),
     (
+        {"op": "≥", "left": {"op": "Pmin", "exp": {"op": "F", "exp": "over"}}, "right": 1, "upper": 1},
+        "'upper' is not understood here",
+    ),
+    (
         {"op": "≤", "left": {"op": "Pmin", "exp": {"op": "F", "exp": "over"}}, "right": 1},
         "whether Pmin ≤ 1 is not asked in this way",
     ),

@@ -60,6 +60,8 @@ from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Evidence
 
+Ends = tuple[FloatArray, FloatArray]
+
 _SPARE = 1.0 + 1e-9
 _ROUNDS = 3
 _WEIGHT = 0.02
@@ -87,33 +89,23 @@ class LikelihoodBall:
 
 
 def ball_of(
-    evidence: Evidence,
-    functions: AffineFunctions,
-    x: FloatArray,
-    box: tuple[FloatArray, FloatArray],
-    lower: FloatArray,
-    upper: FloatArray,
+    evidence: Evidence, functions: AffineFunctions, x: FloatArray, box: Ends, bounds: Ends
 ) -> LikelihoodBall | None:
     """The ball of what the evidence leaves of a box of coordinates, near its maximum x, where expressions
     have these bounds; None where there is no evidence, or float64 does not carry the proof."""
     ball = None
     for _ in range(_ROUNDS):
-        again = _ball(evidence, functions, x, box, lower, upper)
+        again = _ball(evidence, functions, x, box, bounds)
         if again is None or (ball is not None and again.radius > ball.radius):
             break
-        ball, lower, upper = again, again.low, again.high
+        ball, bounds = again, (again.low, again.high)
     return ball
 
 
 def _ball(
-    evidence: Evidence,
-    functions: AffineFunctions,
-    x: FloatArray,
-    box: tuple[FloatArray, FloatArray],
-    lower: FloatArray,
-    upper: FloatArray,
+    evidence: Evidence, functions: AffineFunctions, x: FloatArray, box: Ends, bounds: Ends
 ) -> LikelihoodBall | None:
-    met, n = np.flatnonzero(evidence.weight > 0.0), len(x)
+    (lower, upper), met, n = bounds, np.flatnonzero(evidence.weight > 0.0), len(x)
     if not len(met) or not math.isfinite(evidence.threshold):
         return None
     weight, own = evidence.weight[met], functions.take(met)

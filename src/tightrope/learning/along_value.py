@@ -66,11 +66,10 @@ class AlongValue:
             slab = place_bets(outcomes, counts, maximiser, bets, levels)
             guard, notes = levels.guard, (levels.note(), slab.plan.note(), bets.words, *slab.missing)
         evidence = prequential(coordinates, functions, outcomes, counts, guard)
-        lower, upper = expression_bounds(
-            prepared.region, model.expressions, prepared.intervals.expression_bounds()
-        )
+        own_bounds = prepared.intervals.expression_bounds()
+        bounds = expression_bounds(prepared.region, model.expressions, own_bounds)
         box = coordinates.lower, coordinates.upper
-        ball = ball_of(evidence, functions, maximiser.lifted(evidence.estimate), box, lower, upper)
+        ball = ball_of(evidence, functions, maximiser.lifted(evidence.estimate), box, bounds)
         own = prepared.intervals.ledger
         method, assumed = "likelihood and bets along the value", evidence.assumption
         rest = ConfidenceBudget(

@@ -477,6 +477,7 @@ class _Translator:
         if operator == "filter":
             return self._filter(node)
         if operator in _COMPARISONS:
+            node.members(("op", "left", "right"))
             left, right = node.at("left"), node.at("right")
             if self._operator(left) in _QUANTIFIERS and not isinstance(right.value, dict):
                 extreme = "min" if operator in "≥>" else "max"
@@ -491,6 +492,7 @@ class _Translator:
         return str(node.value.get("op", "")) if isinstance(node.value, dict) else ""
 
     def _filter(self, node: JaniNode) -> str:
+        node.members(("op", "fun", "states", "values"))
         fun, states = node.at("fun").text(), node.at("states")
         inner = self.text(node.at("values"))
         if self._operator(states) == "initial" and fun in _SAME_FOR_ONE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import warnings
@@ -14,7 +15,7 @@ import pytest
 import typer
 
 import tightrope
-from tightrope.cli import app, commands
+from tightrope.cli import app, commands, output
 from tightrope.cli.commands import COMMANDS, Command
 from tightrope.errors import CannotCertify, InputError, Location
 
@@ -247,3 +248,25 @@ def test_an_option_given_twice_is_refused(
     assert "0.5<=p<=0.6, 0<=q<=0" in capsys.readouterr().out
     assert app.run(["check", "nowhere.prism", "--const", "n=1", "--const", "k=2"]) == 2
     assert "nowhere.prism" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_tables_in_pipes_are_those_of_rich(
+    numeric: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    draw, plain = random.Random(4), 0
+    for number in range(60):
+        words = ["", "θ ≤ 1", "[0, 1]", "a\nb", "日本", "e\u0301", "x" * 25, "one two three", "−∞"]
+        columns = ["name", "value", "n"][: draw.randint(1, 3)] if numeric else ["", ""]
+        rows = [[draw.choice(words) for _ in columns] for _ in range(draw.randint(0, 4))]
+        title = draw.choice(["", "T", "a title of some more words than fit"])
+        texts = []
+        for imitated in (output.plain_table, lambda *given, **named: None):
+            with monkeypatch.context() as patch:
+                patch.setattr(output, "plain_table", imitated)
+                output.print_table(title, columns, rows, numeric=numeric)
+            texts.append(capsys.readouterr().out)
+        assert texts[0] == texts[1], (number, title, columns, rows)
+        plain += output.plain_table(title, columns, rows, numeric=numeric) is not None
+    assert plain > 3

@@ -12,6 +12,8 @@ from prism_text import shown
 from tightrope.errors import InputError
 from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import parser
+from tightrope.prism.parse.builders import ModelBuilder
+from tightrope.prism.parse.grammar import STARTS, as_text, compute_tables, load_lark
 from tightrope.prism.parse.parser import NotParsedError, parse_expression, parse_model, parse_properties
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
@@ -31,6 +33,7 @@ from tightrope.prism.parse.syntax import (
     Position,
     Type,
 )
+from tightrope.prism.parse.tables import path_of
 
 MODELS = Path(__file__).parent / "models"
 
@@ -285,19 +288,24 @@ def test_errors_show_place_line_and_hint() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.prism")), ids=lambda path: path.stem)
-def test_the_fast_parser_reads_what_lark_reads(path: Path) -> None:
+def test_the_tables_read_what_lark_reads(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     try:
-        expected = parser._parser("model").parse(text)
+        expected = load_lark("model", ModelBuilder()).parse(text)
     except (UnexpectedInput, Complaint):
         with pytest.raises((NotParsedError, Complaint)):
-            parser._fast_parser("model").parse(text)
+            parser._parser("model").parse(text)
         return
-    assert repr(parser._fast_parser("model").parse(text)) == repr(expected)
+    assert repr(parser._parser("model").parse(text)) == repr(expected)
 
 
-def test_the_fast_parser_leaves_wrong_texts_to_lark() -> None:
-    fast = parser._fast_parser("model")
+@pytest.mark.parametrize("start", STARTS)
+def test_the_tables_are_those_of_the_grammar(start: str) -> None:
+    """Else: `make schemas`."""
+    assert path_of(start).read_text("utf-8") == as_text(compute_tables(start))
+
+
+def test_the_tables_leave_wrong_texts_to_lark() -> None:
     for text in ("mdp module m", "mdp module m x : [0..1; endmodule", "mdp § module", "mdp endmodule"):
         with pytest.raises(NotParsedError):
-            fast.parse(text)
+            parser._parser("model").parse(text)

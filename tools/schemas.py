@@ -4,9 +4,9 @@ Schemas are made from the records themselves:
 
     python tools/schemas.py docs/schemas
 
-writes one file per document; a test keeps them current. The number in a name is the major version: within it
-keys are added, never removed or given another meaning. Keys that an answer has in some cases only are left
-out of the others (`UNSET`).
+writes one file per document, and the parser's tables beside their grammar; tests keep both current. The
+number in a name is the major version: within it keys are added, never removed or given another meaning. Keys
+that an answer has in some cases only are left out of the others (`UNSET`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tightrope.io.coding import json_schema
+from tightrope.prism.parse.grammar import write_tables
 
 DOCUMENTS = {
     "result-2": "io.results:ResultDocument",
@@ -75,3 +76,4 @@ def write_schemas(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     write_schemas(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/schemas"))
+    write_tables()

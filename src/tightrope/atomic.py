@@ -17,10 +17,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -60,7 +58,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         yield target
         return
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
+    temporary = target.with_name(f".{target.name[:100]}.{os.urandom(8).hex()}.part")
     try:
         with explain_errors(path):
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -126,6 +124,8 @@ def open_descriptor(path: str | Path) -> int | None:
 @contextmanager
 def _into(descriptor: int, path: str | Path) -> Iterator[Path]:
     """A temporary file whose content goes to an open stream when the block ends."""
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / "content"
         temporary.touch()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -32,6 +31,7 @@ from tightrope.io.results import (
     read_result,
     result_file,
 )
+from tightrope.late import dataclass
 from tightrope.learning.result import LearningResult, Result
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -11,8 +11,9 @@ Every surface (terminal, page, JSON, Python, exit code) shows what is computed h
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tightrope.late import dataclass
 
 
 class Kept(StrEnum):

@@ -30,13 +30,14 @@ small, so the lower bounds of a choice with something unknown are made to leave 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.late import dataclass
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box

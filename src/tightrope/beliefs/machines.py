@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.sparse import csr_array, eye_array, kron
 from scipy.sparse.linalg import splu
 
 from tightrope.beliefs.question import Question
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 FAR = 1e12

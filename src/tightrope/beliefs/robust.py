@@ -26,7 +26,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -37,6 +37,7 @@ from tightrope.beliefs.machines import FAR
 from tightrope.beliefs.solve import LATE, PartialSolution, evaluate, solve_partial
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters

@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -38,6 +38,7 @@ from tightrope.beliefs.machines import (
 from tightrope.beliefs.question import Question, is_interval, model_at, question_of
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import CertificateFile, as_file
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.model.objective import Direction
 from tightrope.prism.properties.query import Query
 

@@ -14,7 +14,7 @@ claimed: a cell whose proof does not go through is left out, and the claim is wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -33,6 +33,7 @@ from tightrope.coupled.cells import Rows as FrameRows
 from tightrope.coupled.result import Cell, CoupledValue
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _SPARE = Fraction(1, 10**12)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -71,6 +71,7 @@ from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
+from tightrope.late import dataclass
 from tightrope.learning.observed import ControllerLift
 from tightrope.learning.options import LearnOptions, learn_costs
 from tightrope.learning.outcomes import ObservedOutcomes

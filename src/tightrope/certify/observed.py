@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -45,6 +45,7 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.late import dataclass
 from tightrope.learning.observed import controlled
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -33,6 +33,7 @@ from tightrope.certify.problem import to_domain, to_graph, to_polynomials
 from tightrope.certify.solved import average_claim, require_proved, to_words, value_hints
 from tightrope.data.exposure import Exposure
 from tightrope.errors import CannotCertify, InputError
+from tightrope.late import dataclass
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.rates import RateResult
 from tightrope.learning.timed_outcomes import observe_times, timed_reach

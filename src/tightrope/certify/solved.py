@@ -17,7 +17,7 @@ certificate never claims more than it proves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -38,6 +38,7 @@ from tightrope.certificate.product import (
 )
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
+from tightrope.late import dataclass
 from tightrope.logic.accepting import towards
 from tightrope.logic.long_run import (
     ComponentQuotient,

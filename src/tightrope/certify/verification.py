@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective,
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.certify.fields_compared import first_difference, name_difference
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
+from tightrope.late import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.verdict import Assumed, Kept, Worth

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +12,7 @@ from msgspec import UNSET, UnsetType, structs
 from tightrope.cli.output import memory_text, print_facts, print_json, print_table, print_verdict
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, WitnessFacts
+from tightrope.late import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text, text_above, text_below

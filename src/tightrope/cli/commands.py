@@ -8,11 +8,11 @@ that is run, so a command may import whatever it needs. To add one: write that f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +29,7 @@ from tightrope.io.comparisons import (
 )
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
+from tightrope.late import dataclass
 from tightrope.numerics.text import bound_text, interval_text
 
 if TYPE_CHECKING:

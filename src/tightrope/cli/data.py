@@ -6,7 +6,6 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +24,7 @@ from tightrope.data.reading_hints import UnknownValue
 from tightrope.io.coding import from_plain
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.io.results import DesignFacts, ReadingFacts
+from tightrope.late import dataclass
 from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log, describe_reading
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta

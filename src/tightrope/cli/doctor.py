@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +33,7 @@ from tightrope.io.results import (
     ObservedFacts,
     power_text,
 )
+from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Assumed, Word

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -19,6 +19,7 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import ReadWords
 from tightrope.errors import InputError
 from tightrope.io.output import DATA, PRISM, claim_file
+from tightrope.late import dataclass
 from tightrope.learning.draft import Tie
 
 

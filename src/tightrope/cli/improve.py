@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tightrope.cli.compare import ComparedOptions, answer
 from tightrope.cli.options import READING, SOLVING, option, takes
+from tightrope.late import dataclass
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject

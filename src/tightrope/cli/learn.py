@@ -5,7 +5,6 @@ The options alone, so that their help needs none of what learning takes: that is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +21,7 @@ from tightrope.cli.options import (
     parse_cost_range,
     takes,
 )
+from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,7 @@ from tightrope.io.results import (
     ResultDocument,
     WidthFacts,
 )
+from tightrope.late import dataclass
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.averages import LearnedAverage

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +47,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import from_plain
 from tightrope.io.output import file_digest
 from tightrope.io.results import read_verdict
+from tightrope.late import dataclass
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Exploration, default_exploration
 from tightrope.learning.online.learner import OnlineLearner

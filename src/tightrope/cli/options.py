@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from typer.models import ArgumentInfo
 
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 
 
 class DeviceName(Enum):

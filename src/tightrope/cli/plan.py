@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +35,7 @@ from tightrope.cli.output import (
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
+from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.verdict import Word

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,7 @@ from tightrope.cli.sources import (
 )
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 

@@ -15,7 +15,7 @@ import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import Enum
 from fractions import Fraction
 from hashlib import sha256
@@ -30,6 +30,7 @@ from tightrope.cli.output import build_progress, print_line, reading_progress, w
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
+from tightrope.late import dataclass
 from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -47,6 +46,7 @@ from tightrope.cli.output import leave, print_json, print_table, warn
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept, Worth
 

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +19,7 @@ from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Anomaly, ModelFit, power_text
+from tightrope.late import dataclass
 from tightrope.numerics.text import bound_text
 from tightrope.verdict import Assumed, Kept, Word, Worth
 

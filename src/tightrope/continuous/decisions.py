@@ -21,7 +21,6 @@ some eighth above the largest exit rate, so that no self-loop is a small differe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ import numpy as np
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.transient import Pair, TimeHorizon
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel, stop_interpreting

@@ -13,11 +13,12 @@ intervals is a pick of nature. Numbers are rounded outward.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import doubles

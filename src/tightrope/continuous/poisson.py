@@ -13,12 +13,12 @@ tails. Nothing else is needed: no normalisation constant, no underflow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.errors import CannotCertify
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor
 

@@ -19,7 +19,7 @@ what is left is of second order, and bounded by the ranges of W and T.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from tightrope.coupled.difference import difference_of
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import CoupledLimits, enclose, functions_of
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

@@ -30,12 +30,13 @@ slack of the coordinates' float image and the rounding of middle and gradient fo
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tightrope.coupled.chain import Affine
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, proves_empty
 from tightrope.numerics.rounding import error_factor, product_error, up

@@ -41,11 +41,12 @@ at most that many roundings, weights are off by 8 units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support

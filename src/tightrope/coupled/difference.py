@@ -20,7 +20,7 @@ least value over it for *all* pairs of policies, chosen from the same data or no
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.coupled.chain import Chain, Phase, chain_of, unrolled_chain
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import DEFAULT_GAP, CoupledLimits, enclose, functions_of, require_region
+from tightrope.late import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

@@ -10,7 +10,7 @@ bit by bit the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 import numpy as np
@@ -19,6 +19,7 @@ from tightrope.coupled.cells import Emptiness, Frame, Split
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
+from tightrope.late import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray

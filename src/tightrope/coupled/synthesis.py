@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ from tightrope.coupled.value import (
     rewards_at,
 )
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy

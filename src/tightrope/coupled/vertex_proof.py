@@ -34,7 +34,6 @@ maximum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +41,7 @@ import numpy as np
 from tightrope.coupled.cells import Frame, affine_at
 from tightrope.coupled.chain import Affine, Chain, visits
 from tightrope.coupled.taylor import ErrorSystem, TaylorModel, expand
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.coordinates import AffineFunctions

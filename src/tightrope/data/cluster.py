@@ -20,7 +20,7 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -28,6 +28,7 @@ from tightrope.data.partial_counts import Partial, Watch, count_part
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.errors import CannotCertify, InputError, check_type
 from tightrope.io.table.data_table import DataTable
+from tightrope.late import dataclass
 
 LOCAL, DASK = "local", "dask"
 ANSWER_SECONDS = 3.0

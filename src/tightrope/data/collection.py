@@ -44,7 +44,7 @@ which is what the design of the sampled file says (`tightrope.data.design`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -68,6 +68,7 @@ from tightrope.data.simulator import (
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import read_document, to_text
 from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -29,7 +29,6 @@ it ends depends on the state alone, so what was seen before remains a run of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
@@ -37,6 +36,7 @@ import msgspec
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray

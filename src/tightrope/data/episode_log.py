@@ -18,7 +18,7 @@ A value beyond the first `MOST_LABELS` of its column counts as missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +36,7 @@ from tightrope.data.rows import TimeKind, plain_text
 from tightrope.data.time_order import Placed, Strands, sorted_rows
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, truth_values
+from tightrope.late import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

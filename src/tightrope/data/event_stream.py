@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from tightrope.data.time_order import Placed, Strands, are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Record
 

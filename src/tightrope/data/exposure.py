@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from fractions import Fraction
 from functools import partial
 from math import inf
@@ -75,6 +75,7 @@ from tightrope.errors import InputError, Location, check_keywords, check_number,
 from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
+from tightrope.late import dataclass
 from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

@@ -32,7 +32,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -84,6 +84,7 @@ from tightrope.data.time_order import (
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.verdict import Assumed, Kept
 

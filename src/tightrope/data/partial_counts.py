@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from tightrope.data.rows import NO_ACTION, LogRows
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
 
 

@@ -22,7 +22,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.event_stream import Recent
 from tightrope.data.rows import map_entries
 from tightrope.errors import InputError, Location, check_type
+from tightrope.late import dataclass
 
 DESIGNS = {
     "fixed": SamplingKind.TRAJECTORIES,

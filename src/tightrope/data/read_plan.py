@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -32,6 +32,7 @@ from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import LogRows, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError, Location
 from tightrope.io.table.data_table import DataTable
+from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from pathlib import Path
@@ -58,6 +58,7 @@ from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, check_keywords, describe
 from tightrope.io.table.data_table import DataTable, LogFile, Metadata
 from tightrope.io.table.opening import is_table, open_table, open_tables
+from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
 from tightrope.verdict import Assumed, Kept

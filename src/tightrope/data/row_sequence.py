@@ -20,14 +20,13 @@ is what stands before its first row; `Partial` joins that later (`tightrope.data
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.rows import LogRows
 from tightrope.io.table.columns import RowProblem
+from tightrope.late import dataclass
 from tightrope.model.structure import frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel

@@ -28,7 +28,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 from typing import TypedDict, TypeVar
 
@@ -58,6 +58,7 @@ from tightrope.data.rows import LogRows, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 BINS = 1 << 16

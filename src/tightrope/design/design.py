@@ -28,7 +28,6 @@ equal policies the one is taken that is least likely to end an episode badly: it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from tightrope.design.directions import Criterion, Directions, EveryDirection, f
 from tightrope.design.episodes import Episodes, stationary
 from tightrope.design.information import Information
 from tightrope.design.oracle import Atom, Oracle, best_episodes
+from tightrope.late import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP

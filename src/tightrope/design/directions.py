@@ -16,7 +16,6 @@ What a gap hangs on, in words: combinations of parameters, and those that no dat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +24,7 @@ from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
+from tightrope.late import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -25,13 +25,13 @@ before they are made, so `tightrope learn` says about them what it says of any s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tightrope.design.directions import Criterion, Directions
 from tightrope.design.information import Information
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.linear_program import least_norms
 

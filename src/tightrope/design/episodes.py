@@ -11,7 +11,6 @@ compute, chosen once:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ import numpy as np
 from tightrope.data.design import absorbing_states
 from tightrope.design.information import Information
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.graph.components import acyclic_components, forward_reachable, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.policy import Policy

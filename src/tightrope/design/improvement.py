@@ -9,7 +9,6 @@ logarithm of the number is interpolated. `improve` says what is proved once the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Unpack
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from tightrope.data.counts import expected_counts
 from tightrope.errors import CannotCertify, InputError
+from tightrope.late import dataclass
 from tightrope.learning.compare import differences, improve
 from tightrope.learning.differences import LOGGED, UNIFORM, Comparison
 from tightrope.learning.learn import counts_of, plain_problem

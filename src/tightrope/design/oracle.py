@@ -42,7 +42,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -50,6 +50,7 @@ import numpy as np
 
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
 from tightrope.errors import CannotCertify, InputError, Location
+from tightrope.late import dataclass
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import Structure

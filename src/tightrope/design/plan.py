@@ -12,7 +12,6 @@ forecast.pdf .svg .png      gap against episodes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
 from pathlib import Path
@@ -44,6 +43,7 @@ from tightrope.io.plans import (
     round_forecast,
 )
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.options import Decisions
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray

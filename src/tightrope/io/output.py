@@ -68,18 +68,14 @@ hold nothing that could be lost, and are written directly.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
-import tarfile
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import msgspec
@@ -87,6 +83,7 @@ import msgspec
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text, to_plain
+from tightrope.late import dataclass
 from tightrope.model.policy_file import POLICY_FORMATS
 from tightrope.numerics.machine import lock, open_folder
 
@@ -190,6 +187,8 @@ def entries(folder: Path, inside: str = "") -> Iterator[str]:
 
 def file_digest(path: Path) -> str:
     with path.open("rb") as file:
+        import hashlib
+
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -227,7 +226,7 @@ class OutputDirectory:
 
         Files of an earlier run that are not written again are removed; `live` ones stay as they are.
         """
-        token = secrets.token_hex(8)
+        token = os.urandom(8).hex()
         inside = self.path.is_dir()
         part = self.path / f".tightrope-{token}.part" if inside else _beside(self.path, token)
         with explain_errors(self.path), ExitStack() as room:
@@ -343,7 +342,7 @@ def add_file(path: str | Path, kind: str | None = None, *, overwrite: bool = Fal
     folder, name = Path(os.path.realpath(Path(path).parent)), Path(path).name
     check_added(path, overwrite)
     with explain_errors(path):
-        part = folder / f".tightrope-{secrets.token_hex(8)}.part"
+        part = folder / f".tightrope-{os.urandom(8).hex()}.part"
         with _room(part):
             yield part / name
             digest = file_digest(part / name)
@@ -532,7 +531,9 @@ def _head(path: Path, size: int = HEAD) -> bytes:
 def _is_certificate(path: Path) -> bool:
     if _head(path, 2) != b"PK":
         return False
-    with zipfile.ZipFile(path) as archive:
+    import zipfile
+
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
         if {"header.json", "digest"} <= names:
             with archive.open("header.json") as file:
@@ -575,7 +576,10 @@ def _is_jani(path: Path) -> bool:
 
 
 def _is_umb(path: Path) -> bool:
-    with tarfile.open(path) as archive:
+    import tarfile
+
+    index = None
+    with contextlib.suppress(tarfile.TarError), tarfile.open(path) as archive:
         member = archive.next()
         while member is not None and member.name != "index.json":
             member = archive.next()
@@ -621,7 +625,7 @@ PRISM = FileKind("model", lambda path: False)
 """A model in the PRISM language is there to be edited: what exists is its author's."""
 READING = FileKind("saved reading", lambda path: _head(path).startswith(b"reading = "))
 
-NOT_UNDERSTOOD = (ValueError, LookupError, EOFError, zipfile.BadZipFile, tarfile.TarError, RuntimeError)
+NOT_UNDERSTOOD = (ValueError, LookupError, EOFError, RuntimeError)
 """What readers of archives say of a file that is none, or is damaged or encrypted."""
 
 

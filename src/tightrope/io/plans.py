@@ -8,7 +8,6 @@ the `verdict` is about `gap_now` and `interval`, which follow from the data so f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from tightrope.errors import InputError, describe
 from tightrope.io.coding import Real, read_document
 from tightrope.io.results import Interval, SignatureDraws
+from tightrope.late import dataclass
 from tightrope.verdict import Assumed, Word
 
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"

@@ -13,12 +13,13 @@ sets, and says so.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tightrope.coupled.ball import LikelihoodBall, ball_of, range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.bet_policy import bets_of
 from tightrope.learning.result import PolicyValue
 from tightrope.model.policy import Policy

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -32,6 +32,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import FindingFacts, Interval, power_text
+from tightrope.late import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.free import FreeRows
 from tightrope.model.parameters import LinearConstraint, Parameters

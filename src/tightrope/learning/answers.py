@@ -11,13 +11,14 @@ about the chain that the policy leaves.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import Pipeline, Prepared

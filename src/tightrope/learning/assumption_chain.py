@@ -24,7 +24,7 @@ unit that was not seen is claimed by the pooled rungs alone: units are not assum
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ from scipy.special import gammaln, logsumexp, xlogy
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
+from tightrope.late import dataclass
 from tightrope.learning.pipeline import Pipeline
 from tightrope.monitoring.model_fit import ALPHA
 from tightrope.numerics.record import Facts, Record

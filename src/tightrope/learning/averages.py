@@ -11,7 +11,7 @@ assumption.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.answers import hull_of
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ import numpy as np
 from tightrope.ambiguity.sets import of_domain, widened
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import BreakdownFacts
+from tightrope.late import dataclass
 from tightrope.learning.pipeline import GIVEN, PolicySolver, silent
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -25,7 +25,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +45,7 @@ from tightrope.coupled.value import (
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, ModelFit
+from tightrope.late import dataclass
 from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -35,6 +35,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, power_text
+from tightrope.late import dataclass
 from tightrope.learning.amendments import (
     AUTO,
     LEAST,

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Unpack
 
 import numpy as np
@@ -48,6 +48,7 @@ from tightrope.errors import InputError, Location, check_number
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
+from tightrope.late import dataclass
 from tightrope.model.structure import START, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record

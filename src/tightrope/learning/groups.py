@@ -21,7 +21,7 @@ What is said, all of it together with probability at least 1 − δ:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
+from tightrope.late import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult

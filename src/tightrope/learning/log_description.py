@@ -15,7 +15,7 @@ parameters: no guarantee is attached to a point.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +29,7 @@ from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import LogFile
 from tightrope.io.table.opening import open_table
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.regions.bounds import parameter_box

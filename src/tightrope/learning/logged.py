@@ -44,7 +44,6 @@ score only lowers what is claimed. δ is split in halves, for U and for the bets
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,6 +57,7 @@ from tightrope.coupled.value import functions_of
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP

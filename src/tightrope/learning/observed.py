@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +28,7 @@ from tightrope.beliefs.robust import Rivals, Value, weigh
 from tightrope.beliefs.solve import evaluate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.learning.learn import PlainQuestions, counts_of
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress

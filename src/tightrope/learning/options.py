@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose
+from tightrope.late import dataclass
 from tightrope.model.free import unlinked_rows
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.results import Interval, ObservedFacts
+from tightrope.late import dataclass
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP

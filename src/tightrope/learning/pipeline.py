@@ -42,7 +42,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from threading import Lock
@@ -55,6 +55,7 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts, expected_counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, Interval, ModelFit
+from tightrope.late import dataclass
 from tightrope.learning.options import (
     OVER_THE_DOMAIN,
     Decisions,

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -38,6 +38,7 @@ import numpy as np
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.amendments import (
     AUTO,
     MOST,

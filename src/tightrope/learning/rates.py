@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Interval, power_text
+from tightrope.late import dataclass
 from tightrope.learning.options import LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress

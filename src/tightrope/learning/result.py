@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from html import escape
 from importlib import import_module
@@ -42,6 +42,7 @@ from tightrope.io.results import (
     WidthFacts,
     WitnessFacts,
 )
+from tightrope.late import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.model.objective import Direction, Objective

@@ -39,7 +39,7 @@ import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
@@ -75,6 +75,7 @@ from tightrope.io.results import (
     TruthFacts,
 )
 from tightrope.io.umb import umb_is_available
+from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy

@@ -11,13 +11,14 @@ allows where they are constant; that is settled by the question alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.logic.timed import time_bound
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

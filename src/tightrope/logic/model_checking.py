@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
 from tightrope.logic.solving import under

@@ -35,7 +35,7 @@ Where a cost is to be small that every policy which meets the thresholds pays fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -44,6 +44,7 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.logic.accepting import AcceptingComponents, accepting_components
 from tightrope.logic.formula import Formula
 from tightrope.logic.solving import require_constant

@@ -7,11 +7,11 @@ its bounds is collected: how a text was read, what was missed, what was believed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
 from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
 from tightrope.logic.long_run import bound_average

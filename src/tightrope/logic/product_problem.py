@@ -10,7 +10,7 @@ policy of the product is a policy with memory for the model: finite-memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from tightrope.data.counts import Batches, Counts
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.hoa import hoa_text
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula

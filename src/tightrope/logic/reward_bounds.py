@@ -9,10 +9,11 @@ its own, in which nothing else happens. The state that ends the path earns nothi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.logic.solving import ANYTHING, PROBABILITY, Directions, Solve, from_starts, reaching
 from tightrope.logic.temporal import PathBounds
 from tightrope.logic.values import StateBounds, StateTruth

@@ -10,10 +10,11 @@ refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.logic import formula as ltl
 from tightrope.logic.accepting import Won, finite_memory_choices, states_meeting, winning_states
 from tightrope.logic.formula import FALSE, TRUE, Formula

@@ -8,11 +8,11 @@ where it matters. A result that no number stands for (∞ − ∞) has the bound
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, up

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeVar, cast
@@ -35,6 +35,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tightrope.errors import InputError, check_type, describe
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.authored import (
     explore,

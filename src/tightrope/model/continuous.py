@@ -24,9 +24,8 @@ the exact values.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -34,6 +33,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
@@ -47,6 +47,7 @@ from tightrope.model.structure import (
     Structure,
     Structured,
     frozen_array,
+    new_digest,
 )
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.numerics.rationals import RationalArray
@@ -133,7 +134,7 @@ class ParametricCTMC(Structured):
     @remember
     def hash(self) -> str:
         """Identity of the model: structure, exact rates and domain."""
-        digest = hashlib.sha256(b"parametric ctmc")
+        digest = new_digest(b"parametric ctmc")
         self.structure.hash_into(digest)
         texts = [self.expressions.text(row) for row in range(len(self.expressions))]
         digest.update(f"{texts}{self.parameters.text()}".encode() + self.expression.tobytes())
@@ -203,7 +204,7 @@ class CTMC(Structured):
 
     @remember
     def hash(self) -> str:
-        digest = hashlib.sha256(b"ctmc")
+        digest = new_digest(b"ctmc")
         self.structure.hash_into(digest)
         digest.update(self.rate.tobytes())
         for name in sorted(self.earned):
@@ -248,7 +249,7 @@ class IntervalCTMC(Structured):
 
     @remember
     def hash(self) -> str:
-        digest = hashlib.sha256(b"interval ctmc")
+        digest = new_digest(b"interval ctmc")
         self.structure.hash_into(digest)
         for array in (self.expression, self.lower, self.upper):
             digest.update(array.tobytes())
@@ -368,7 +369,7 @@ class MarkovAutomaton(Structured):
 
     @remember
     def hash(self) -> str:
-        digest = hashlib.sha256(b"markov automaton")
+        digest = new_digest(b"markov automaton")
         self.structure.hash_into(digest)
         digest.update(self.probability.tobytes() + self.exit_rate.tobytes())
         return digest.hexdigest()

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.polynomial import (
     Function,

@@ -25,7 +25,6 @@ not, and are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -33,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.expressions import Expressions, ExpressionTable
 from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial

@@ -32,16 +32,16 @@ one factor that is not a point the nested set is the set of products itself.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from tightrope.errors import InputError, check_type
+from tightrope.late import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure, Structure, Structured, frozen_array
+from tightrope.model.structure import RewardStructure, Structure, Structured, frozen_array, new_digest
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record
@@ -77,7 +77,7 @@ class MDP(Structured):
             )
 
     def hash(self) -> str:
-        digest = hashlib.sha256(b"mdp")
+        digest = new_digest(b"mdp")
         self.structure.hash_into(digest)
         digest.update(self.probability.tobytes())
         return digest.hexdigest()
@@ -154,7 +154,7 @@ class IntervalMDP(Structured):
 
     def hash(self) -> str:
         """Of the bounds: what is known more narrowly makes no other model, and its policies are the same."""
-        digest = hashlib.sha256(b"interval mdp")
+        digest = new_digest(b"interval mdp")
         self.structure.hash_into(digest)
         digest.update(self.lower.tobytes())
         digest.update(self.upper.tobytes())

@@ -6,12 +6,13 @@ An objective speaks of states by bitmaps, so it belongs to one structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
 
 from tightrope.errors import InputError, check_type
+from tightrope.late import dataclass
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record

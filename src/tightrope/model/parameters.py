@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
@@ -31,6 +31,7 @@ from numbers import Rational
 from typing import Any
 
 from tightrope.errors import InputError, Location, check_type
+from tightrope.late import dataclass
 from tightrope.model.numbers import Number, exact_argument, show
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.record import Facts, Record

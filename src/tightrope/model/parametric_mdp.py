@@ -8,14 +8,14 @@ transitions.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.free import MOST_COORDINATES, free_choices, without_numbers
@@ -24,7 +24,7 @@ from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Function, Polynomial, parts, quotient
 from tightrope.model.ranges import denominators, numerators, prove_ranges, prove_signs
-from tightrope.model.structure import Structure, Structured, frozen_array, release
+from tightrope.model.structure import Structure, Structured, frozen_array, new_digest, release
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
@@ -253,7 +253,7 @@ class ParametricMDP(Structured):
     @remember
     def hash(self) -> str:
         """Identity of the model: structure, exact expressions and domain."""
-        digest = hashlib.sha256(b"parametric mdp")
+        digest = new_digest(b"parametric mdp")
         self.structure.hash_into(digest)
         digest.update(self.expression.tobytes())
         table = self.expressions

@@ -31,9 +31,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
@@ -42,6 +40,7 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, describe
+from tightrope.late import dataclass
 from tightrope.model.authored import ask, is_table, table_columns
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
 from tightrope.model.policy_file import Choices, read_policy_file, write_choices
@@ -357,6 +356,8 @@ class Policy(Record):
     @property
     def digest(self) -> str:
         """A name for what the policy does."""
+        from hashlib import sha256
+
         if (runs := self.steps) is not None:
             return sha256(runs.start.tobytes() + runs.step.tobytes() + runs.choice.tobytes()).hexdigest()
         if self.memory is not None:

@@ -13,12 +13,12 @@ with memory 0. Rows are those that a play can reach.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import OffsetArray

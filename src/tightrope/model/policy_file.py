@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -46,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray

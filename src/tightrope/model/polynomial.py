@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -35,6 +34,7 @@ from typing import Any, SupportsIndex, cast, overload
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.numbers import Number, exact
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.rationals import RationalArray

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
@@ -34,6 +34,7 @@ import numpy as np
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, Location, check_type, describe
+from tightrope.late import dataclass
 from tightrope.model.authored import ask
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind

@@ -22,12 +22,13 @@ behind the states it ends in. Nothing is read on the way.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Objective

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -46,6 +46,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order

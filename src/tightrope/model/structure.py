@@ -18,24 +18,27 @@ nothing can take them for rewards that are not there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, describe
+from tightrope.late import dataclass
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, remember
+
+if TYPE_CHECKING:
+    import hashlib
 
 MOST_NAMED = 8
 """So many names are listed."""
@@ -83,6 +86,13 @@ START = "start"
 
 UNLABELLED = ""
 """The action name of commands written `[]`."""
+
+
+def new_digest(kind: bytes) -> hashlib._Hash:
+    """What the identity of a model of that kind is computed with."""
+    import hashlib
+
+    return hashlib.sha256(kind)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

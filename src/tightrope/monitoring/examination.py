@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum

@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from tightrope.io.table.data_table import DataFormat, LogFile
 from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
 from tightrope.io.table.text import CsvTable
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.monitor import Monitor

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,7 @@ from scipy.special import gammaln, logsumexp
 
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.io.results import power_text
+from tightrope.late import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box
 from tightrope.monitoring.examination import Examination, Finding

@@ -6,10 +6,9 @@ each. A linear program or a likelihood over all of them is then the sum of one p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MANY = 12

@@ -38,7 +38,6 @@ sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import Any
@@ -46,6 +45,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 

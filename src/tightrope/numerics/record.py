@@ -17,7 +17,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import wraps
-from html import escape
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -142,6 +141,8 @@ def as_text(title: str, facts: Facts) -> str:
 
 def as_card(title: str, facts: Facts, picture: str = "") -> str:
     """The same as a card of a notebook; `picture` is markup of ours, everything else is escaped."""
+    from html import escape
+
     cell = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
     rows = "".join(
         f'<tr><th style="{cell};font-weight:500;opacity:.7">{escape(name)}</th>'

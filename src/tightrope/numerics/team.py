@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tightrope.errors import InputError
 from tightrope.numerics.machine import cores
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 MOST_THREADS = 8
 """Threads that are used where nobody says how many."""
@@ -98,7 +100,12 @@ class Aside(Generic[T]):
     """
 
     def __init__(self, task: Callable[[], T], is_beside: bool) -> None:
-        self._task, self._pool = task, ThreadPoolExecutor(1) if is_beside else None
+        self._task: Callable[[], T] = task
+        self._pool: ThreadPoolExecutor | None = None
+        if is_beside:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(1)
         self._begun: Future[T] | None = None
 
     def __enter__(self) -> Aside[T]:
@@ -115,7 +122,7 @@ class Aside(Generic[T]):
     def wait(self) -> None:
         """Until it is done, where it has begun."""
         if self._begun is not None:
-            wait([self._begun])
+            self._begun.exception()
 
     def get(self) -> T:
         """The task's result; its error is raised here."""

@@ -15,7 +15,6 @@ of its own bounding box count as rows of the domain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.linear_program import ConeProgram

@@ -8,11 +8,12 @@ are used below (`without_redundant`, `scaled`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.blocks import Block
 from tightrope.numerics.record import Record

@@ -35,13 +35,14 @@ tiny different amounts (which only enlarges the polytope) and Qhull is asked aga
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from tightrope.errors import CannotCertify
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.record import Facts, Record

@@ -20,13 +20,14 @@ has safe values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import inf, log
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters

@@ -31,12 +31,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus

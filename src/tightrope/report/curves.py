@@ -14,7 +14,6 @@ reward counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from matplotlib.ticker import NullFormatter
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.output import OutputFile, figure_metadata
+from tightrope.late import dataclass
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray

@@ -8,7 +8,6 @@ those of the best fit, with the spread that as many observations have by chance:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -17,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
 from tightrope.io.results import FITS, Anomaly, Look, ModelFit, ResultDocument, Seen
+from tightrope.late import dataclass
 from tightrope.report.style import (
     FAINT,
     GREY,

@@ -12,7 +12,6 @@ together (likelihood, ellipsoid) none binds alone; then the events with the most
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,6 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from tightrope.io.results import Interval, ObservedEvent, ResultDocument
+from tightrope.late import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box

@@ -21,7 +21,6 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -37,6 +36,7 @@ from msgspec import UNSET, UnsetType
 from tightrope import __version__
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
+from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS

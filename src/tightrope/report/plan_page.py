@@ -8,7 +8,6 @@ asked for. The title says what it is: a forecast.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from tightrope.io.plans import (
     round_forecast,
 )
 from tightrope.io.results import in_words, read_verdict
+from tightrope.late import dataclass
 from tightrope.numerics.text import text_above
 from tightrope.report.curves import save
 from tightrope.report.page import asset, content_rules, inline_svg, template

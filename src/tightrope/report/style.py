@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from matplotlib.patches import Patch
 from tightrope.atomic import atomic_path
 from tightrope.io.output import figure_metadata
 from tightrope.io.results import ResultDocument
+from tightrope.late import dataclass
 
 WIDTH = 6.2
 """Inches: the text width of most papers in one column."""

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.errors import TightropeError
 from tightrope.io.interval import Interval
+from tightrope.late import dataclass
 from tightrope.model.parameters import Parameters, domain_vertices
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

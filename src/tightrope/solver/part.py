@@ -23,10 +23,11 @@ Only the initial states are answered for. For other states of the part the bound
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP

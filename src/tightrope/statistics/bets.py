@@ -72,7 +72,7 @@ left out. Shares in proportion to w_j·M_j make it an equality; one M_j alone ha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
@@ -81,6 +81,7 @@ import numpy as np
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.betting import BetTable
 from tightrope.numerics.rounding import UNIT, down, up

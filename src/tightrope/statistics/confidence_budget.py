@@ -7,11 +7,12 @@ needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.io.results import LedgerFacts
+from tightrope.late import dataclass
 from tightrope.verdict import Assumed, Kept
 
 

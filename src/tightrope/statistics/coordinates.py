@@ -26,11 +26,11 @@ as a pair of inequalities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order

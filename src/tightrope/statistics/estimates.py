@@ -19,7 +19,6 @@ that were not visited, after looking, would not be allowed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
@@ -27,6 +26,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function

@@ -37,13 +37,14 @@ only enlarges the region.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor

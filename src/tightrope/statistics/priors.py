@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, describe
+from tightrope.late import dataclass
 from tightrope.model.parameters import Parameters
 from tightrope.numerics.arrays import FloatArray
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates

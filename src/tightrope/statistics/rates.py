@@ -53,13 +53,13 @@ of its corners (Hermite–Hadamard, axis by axis), and the density at least its 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lgamma, log
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from tightrope.late import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box

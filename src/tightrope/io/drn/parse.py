@@ -38,7 +38,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
@@ -49,6 +49,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.text import NumberValues, fail, fail_at_nth, reward_text, shorten, whole_number
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import ExpressionTable

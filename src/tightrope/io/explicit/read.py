@@ -38,7 +38,7 @@ import itertools
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -60,6 +60,7 @@ from tightrope.io.text import (
     unknown_state,
     whole_number,
 )
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable

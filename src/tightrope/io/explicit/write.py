@@ -22,7 +22,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from tightrope.io.explicit.read import explicit_base, reward_files
 from tightrope.io.output import OTHERWISE, file_digest, foreign, refuse_results
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text, with_numbers
+from tightrope.late import dataclass
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP

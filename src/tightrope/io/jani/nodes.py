@@ -20,11 +20,12 @@ depends on the state chooses among them by halving, and evaluating it outside of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
+from tightrope.late import dataclass
 from tightrope.prism.expand.constants import resolve_constants
 from tightrope.prism.expand.expressions import Inliner, check_type, children, dependency_order, fold
 from tightrope.prism.parse import syntax

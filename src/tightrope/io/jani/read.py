@@ -22,7 +22,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -48,6 +48,7 @@ from tightrope.io.jani.nodes import (
     read_variables,
 )
 from tightrope.io.text import shorten
+from tightrope.late import dataclass
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.function_text import LONGEST, exact_number
 from tightrope.model.mdp import IntervalMDP

@@ -21,7 +21,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 
 KEY = "tightrope"

@@ -11,7 +11,6 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tightrope.errors import InputError, Location
@@ -28,6 +27,7 @@ from tightrope.io.table.data_table import (
     explain_errors,
     first_line,
 )
+from tightrope.late import dataclass
 
 SEPARATORS = (",", ";", "\t")
 

@@ -15,11 +15,12 @@ baseline, whose difference is 0 without any data. A region that is empty leaves 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.learning.differences import LOGGED, Differences, baseline_policy
 from tightrope.learning.options import Decisions
 from tightrope.learning.pipeline import Pipeline, Prepared

@@ -19,7 +19,6 @@ Nothing is promised of guarantees made between a change and its alarm: they are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -27,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, choose
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
 from tightrope.numerics.arrays import OffsetArray

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -28,6 +27,7 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
+from tightrope.late import dataclass
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 

@@ -18,12 +18,12 @@ more, they leave nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only

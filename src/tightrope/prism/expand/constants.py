@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 from tightrope.prism.expand.expressions import (
     Inliner,
     Scope,

@@ -9,10 +9,11 @@ new name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+from tightrope.late import dataclass
 from tightrope.prism.expand.constants import Expander
 from tightrope.prism.expand.expressions import Inliner, rename
 from tightrope.prism.expand.program import FreeUpdates, StateVariable, Synchronisation

@@ -10,10 +10,11 @@ the source, so the explorer's errors can say where.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import SourceText
 

@@ -14,13 +14,13 @@ action, each where its guard holds. It is evaluated as probabilities are, exactl
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.late import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

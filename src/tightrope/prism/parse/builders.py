@@ -14,13 +14,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from lark import Token, Transformer, v_args
-
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.digital_clocks import Clock, Invariant, with_digital_clocks
 from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula, RewardOperator, StepBound
 from tightrope.prism.parse.syntax import Complaint, Expression, Position, Type, position_of, suggestion
+from tightrope.prism.parse.tables import Token
 
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "pow", "mod", "log")
 
@@ -48,8 +47,7 @@ _MOST_DIGITS = 400
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
-@v_args(inline=True)
-class ExpressionBuilder(Transformer[Token, object]):
+class ExpressionBuilder:
     """One method a rule; the arguments are the rule's parts in their order."""
 
     def integer(self, number: Token) -> Expression:
@@ -102,7 +100,7 @@ class ExpressionBuilder(Transformer[Token, object]):
 
 def at(token: Token) -> Position:
     """Where a token starts."""
-    return Position(token.line or 1, token.column or 1)
+    return Position(token.line, token.column)
 
 
 def identifier(token: Token) -> str:
@@ -169,7 +167,6 @@ _MODEL_TYPES = {
 }
 
 
-@v_args(inline=True)
 class DeclarationBuilder(ExpressionBuilder):
     """What models and property files have in common: constants and labels."""
 
@@ -180,7 +177,6 @@ class DeclarationBuilder(ExpressionBuilder):
         return syntax.LabelDefinition(unquote_identifier(name, "label"), expression, at(name))
 
 
-@v_args(inline=True)
 class ModelBuilder(DeclarationBuilder):
     """Model files."""
 
@@ -297,7 +293,7 @@ class ModelBuilder(DeclarationBuilder):
         return at(word)
 
     def assignment(self, primed: Token, value: Expression) -> syntax.Assignment:
-        name = identifier(Token.new_borrow_pos("NAME", primed[:-1], primed))
+        name = identifier(primed.respelled(primed[:-1]))
         return syntax.Assignment(name, value, at(primed))
 
     def rewards(self, keyword: Token, name: Token | None, *items: syntax.RewardItem) -> syntax.Rewards:
@@ -374,7 +370,6 @@ Braces = tuple[Expression, frozenset[str]]
 """The states of an older form of filters, and what is wanted of them: min, max, both or neither."""
 
 
-@v_args(inline=True)
 class PropertyBuilder(DeclarationBuilder):
     """Property files and lone properties."""
 
@@ -423,7 +418,7 @@ class PropertyBuilder(DeclarationBuilder):
         self, operator: Token, threshold: Threshold, path: RewardFormula, close: Token
     ) -> Expression:
         """`Tmin=? [ F "goal" ]`: the rewards "time"."""
-        structure = Token.new_borrow_pos("STRING", '"time"', operator)
+        structure = operator.respelled('"time"')
         return _operator(operator, close, operator[1:], threshold, path, structure)
 
     def braces(self, states: Expression, *words: Token) -> Braces:
@@ -602,7 +597,7 @@ def _operator(
         *threshold,
         path,
         at(operator),
-        (operator.start_pos or 0, close.end_pos or 0),
+        (operator.start_pos, close.end_pos),
         **more,
     )
 

@@ -11,8 +11,9 @@ unit of time, so they become rewards of that action; the reward structure "time"
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tightrope.late import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Binary, Call, Complaint, Expression, Literal, Name, Position, Type
 

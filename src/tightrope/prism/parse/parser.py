@@ -1,31 +1,17 @@
 """From PRISM text to syntax trees.
 
-The grammar is in `grammar.lark`, that of properties in `properties.lark`. The tables for models, properties
-and lone expressions are built on first use (some 0.15 s) and kept on disk for later processes, as the
-compiled kernels are. All errors are `InputError`s with file, line and column.
-
-Computing tables takes longer than parsing a model of usual size. They lie in `__pycache__` of this package,
-or where that cannot be written to in the user's cache folder; lark names the grammar, its own version and
-that of Python in them and computes them anew where one has changed or the file is damaged. Without a folder
-to write to the tables are computed in every process.
+The grammar is in `grammar.lark`, that of properties in `properties.lark`; correct texts are parsed by the
+tables that come with the package (`tables.py`), others by lark, which knows what is wrong. All errors are
+`InputError`s with file, line and column.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from importlib import resources
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, TypeVar, cast
-
-from lark import Lark, Token
-from lark.exceptions import UnexpectedInput
-from lark.grammar import Rule, Terminal
-from lark.lexer import PatternStr
-from lark.parsers.lalr_analysis import Shift
+from typing import TypeVar, cast
 
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.builders import ExpressionBuilder, ModelBuilder, PropertyBuilder
@@ -42,39 +28,10 @@ from tightrope.prism.parse.property_syntax import (
     spell,
     with_infinite_constants,
 )
-from tightrope.prism.parse.refusals import syntax_error
 from tightrope.prism.parse.syntax import SourceText
+from tightrope.prism.parse.tables import NotParsedError, TableParser, Tables
 
 T = TypeVar("T")
-
-
-def load_tables(start: str, builder: Any) -> Lark:
-    """The parser from `start`; `builder` makes our syntax trees as it goes."""
-    names = ["grammar.lark", "properties.lark"] if start == "properties" else ["grammar.lark"]
-    here = resources.files("tightrope.prism.parse")
-    grammar = "\n".join(here.joinpath(name).read_text("utf-8") for name in names)
-    folder = _folder()
-    return Lark(
-        grammar,
-        start=start,
-        parser="lalr",
-        lexer="basic",
-        transformer=builder,
-        cache=False if folder is None else str(folder / f"grammar-{start}.tables"),
-    )
-
-
-def _folder() -> Path | None:
-    """The first folder that can be written to."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    for folder in (Path(__file__).parent / "__pycache__", Path(home).expanduser() / "tightrope"):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, RuntimeError):
-            continue
-        if os.access(folder, os.W_OK):
-            return folder
-    return None
 
 
 _BUILDERS: dict[str, type[ExpressionBuilder]] = {
@@ -262,162 +219,24 @@ def _with_text(property_: Property, file: PropertyFile) -> Property:
 def _parse(source: SourceText, start: str) -> object:
     with source.complaints():
         try:
-            try:
-                return _fast_parser(start).parse(source.text)
-            except NotParsedError:
-                return _parser(start).parse(source.text)
-        except UnexpectedInput as error:
-            raise syntax_error(error, source, _spelling(start)) from None
+            return _parser(start).parse(source.text)
+        except NotParsedError:
+            return _parse_by_lark(source, start)
 
 
 @cache
-def _parser(start: str) -> Lark:
-    return load_tables(start, _BUILDERS[start]())
+def _parser(start: str) -> TableParser:
+    return TableParser(Tables.read(start), _BUILDERS[start]())
 
 
-@cache
-def _fast_parser(start: str) -> FastParser:
-    return FastParser(_parser(start), start)
+def _parse_by_lark(source: SourceText, start: str) -> object:
+    """The same by lark, which says what is wrong."""
+    from lark.exceptions import UnexpectedInput
 
+    from tightrope.prism.parse.grammar import load_lark, spelling
+    from tightrope.prism.parse.refusals import syntax_error
 
-@cache
-def _spelling(start: str) -> dict[str, str]:
-    """What the tokens with one spelling look like; the others have an empty text."""
-    return {
-        terminal.name: terminal.pattern.value if isinstance(terminal.pattern, PatternStr) else ""
-        for terminal in _parser(start).terminals
-    }
-
-
-# Parsing a correct text with lark's tables, several times as fast as lark itself does.
-#
-# An expression has a rule for every level of precedence, so a number passes a dozen rules that hand it on
-# unchanged. A run of such reductions ends, for the state below, the state on top and the next token, always
-# in the same state: it is looked up in one step. Tokens that no rule keeps are never made.
-#
-# The result is that of lark, whose tables, terminals and callbacks are used. A text that is not correct is
-# left to lark (`NotParsedError`), which knows what was expected where.
-
-END = "$END"
-
-
-class NotParsedError(Exception):
-    """The text is not in the language; lark says where and why."""
-
-
-class FastParser:
-    """The parser of one start symbol, from lark's."""
-
-    def __init__(self, lark: Lark, start: str):
-        engine = lark.parser.parser.parser
-        table = engine.parse_table
-        lexer = lark.parser.lexer
-        self._first = table.start_states[start]
-        self._last = table.end_states[start]
-        self._patterns = lexer.scanner._mres
-        self._retype = lexer.callback
-        self._ignored = lexer.ignore_types
-        self._with_newlines = lexer.newline_types
-        rules = {
-            arg
-            for actions in table.states.values()
-            for action, arg in actions.values()
-            if isinstance(arg, Rule) and action is not Shift
-        }
-        terminals = [s for rule in rules for s in rule.expansion if isinstance(s, Terminal)]
-        self._kept = frozenset(terminal.name for terminal in terminals if not terminal.filter_out)
-        steps: dict[Rule, tuple[Any, ...]] = {
-            rule: (len(rule.expansion), engine.callbacks[rule], rule.origin.name, _hands_on(rule))
-            for rule in rules
-        }
-        self._states: dict[Any, dict[str, Any]] = {
-            state: {name: arg if action is Shift else steps[arg] for name, (action, arg) in actions.items()}
-            for state, actions in table.states.items()
-        }
-        self._ends: dict[tuple[Any, Any, str], Any] = {}
-
-    def parse(self, text: str) -> Any:
-        """What the callbacks make of the text."""
-        states, ends = self._states, self._ends
-        stack: list[Any] = [self._first]
-        values: list[Any] = [None]
-        for name, token in self._tokens(text):
-            while True:
-                top = stack[-1]
-                step = states[top].get(name)
-                if step is None:
-                    raise NotParsedError
-                if type(step) is not tuple:
-                    stack.append(step)
-                    values.append(token)
-                    break
-                size, build, origin, hands_on = step
-                if hands_on:
-                    key = (stack[-2], top, name)
-                    end = ends.get(key)
-                    stack[-1] = self._end_of(*key) if end is None else end
-                    continue
-                children: list[Any] = []
-                if size:
-                    children = values[-size:]
-                    del stack[-size:], values[-size:]
-                stack.append(states[stack[-1]][origin])
-                values.append(build(children))
-                if name == END and stack[-1] == self._last:
-                    return values[-1]
-        raise NotParsedError
-
-    def _end_of(self, below: Any, top: Any, name: str) -> Any:
-        """Where the reductions end that hand a value on."""
-        key = (below, top, name)
-        step = self._states[top].get(name)
-        while type(step) is tuple and step[3]:
-            top = self._states[below][step[2]]
-            step = self._states[top].get(name)
-        self._ends[key] = top
-        return top
-
-    def _tokens(self, text: str) -> Iterator[tuple[str, Token | None]]:
-        """Names of tokens in the order of the text, with the token itself where a rule keeps it."""
-        position, line, line_start, size = 0, 1, 0, len(text)
-        matchers: list[Callable[[str, int], Any]] = [pattern.match for pattern in self._patterns]
-        retype, keeps, ignored, with_newlines = (
-            self._retype,
-            self._kept,
-            self._ignored,
-            self._with_newlines,
-        )
-        while position < size:
-            for match in matchers:
-                match_ = match(text, position)
-                if match_:
-                    break
-            else:
-                raise NotParsedError
-            name, end = match_.lastgroup, match_.end()
-            if name not in ignored:
-                if name in keeps or name in retype:
-                    column = position - line_start + 1
-                    token = Token(
-                        name, match_.group(), position, line, column, line, column + end - position, end
-                    )
-                    if name in retype:
-                        token = retype[name](token)
-                    yield token.type, token
-                else:
-                    yield name, None
-            if name in with_newlines:
-                newlines = text.count("\n", position, end)
-                if newlines:
-                    line += newlines
-                    line_start = text.rindex("\n", position, end) + 1
-            position = end
-        yield END, None
-
-
-def _hands_on(rule: Rule) -> bool:
-    """Whether a reduction by the rule leaves its only value as it is."""
-    if len(rule.expansion) != 1 or not rule.options.expand1 or rule.alias is not None:
-        return False
-    symbol = rule.expansion[0]
-    return not symbol.is_term and not symbol.name.startswith("_")
+    try:
+        return load_lark(start, _BUILDERS[start]()).parse(source.text)
+    except UnexpectedInput as error:
+        raise syntax_error(error, source, spelling(start)) from None

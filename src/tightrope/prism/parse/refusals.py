@@ -11,7 +11,7 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tightrope.errors import InputError
-from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED, at
+from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED
 from tightrope.prism.parse.syntax import Position, SourceText
 
 _DISCRETE = "only dtmc, mdp, pomdp, ctmc, ma and pta are"
@@ -78,6 +78,10 @@ def syntax_error(error: UnexpectedInput, source: SourceText, spelling: dict[str,
     return source.error("the text cannot be read", None)
 
 
+def _at(token: Token) -> Position:
+    return Position(token.line or 1, token.column or 1)
+
+
 def _refuse_token(error: UnexpectedToken, source: SourceText, spelling: dict[str, str]) -> InputError:
     token: Token = error.token
     expected = set(error.accepts or error.expected)
@@ -87,7 +91,7 @@ def _refuse_token(error: UnexpectedToken, source: SourceText, spelling: dict[str
             _end(source),
             _expectation(expected, spelling) or "something is missing",
         )
-    position = at(token)
+    position = _at(token)
     is_property = "P_OPERATOR" in spelling
     refused = PROPERTY_WORDS if is_property else _MODEL_WORDS
     before = source.text[: token.start_pos or 0]
@@ -150,7 +154,9 @@ def _mistaken_operator(token: Token, source: SourceText) -> InputError | None:
                 f"agent and nature are named by max and min: {name[:4]}, {name[:4]}min, {name[:4]}max",
             )
     if token in ("<", "<=") and before.strip() == "":
-        return source.error("coalitions <<…>> (stochastic games) are not supported", at(token), PROPERTY_FORM)
+        return source.error(
+            "coalitions <<…>> (stochastic games) are not supported", _at(token), PROPERTY_FORM
+        )
     return None
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ state (a division by zero): the whole model is built then, and errors are report
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.prism.expand.expressions import check_type, children, fold, with_children
 from tightrope.prism.expand.program import Definitions, Program

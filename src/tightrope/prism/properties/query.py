@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Literal as OneOf
 
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray

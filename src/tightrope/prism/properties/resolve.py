@@ -25,12 +25,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.errors import InputError, Location
+from tightrope.late import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray

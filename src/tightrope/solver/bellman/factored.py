@@ -9,10 +9,11 @@ choices, each with rounding to the safe side, so the value of a tree is safe, to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray

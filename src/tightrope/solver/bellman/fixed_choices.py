@@ -21,12 +21,12 @@ there, and no value that an outdated answer has made too high misleads the agent
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import o_maximize_again
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays

@@ -19,7 +19,6 @@ chains applies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +26,7 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import OrderArray, empty_order, natural_order
 from tightrope.ambiguity.records import ModelArrays, Scratch
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release

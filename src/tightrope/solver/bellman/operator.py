@@ -8,11 +8,12 @@ else alone, so what lies outside the block is boundary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

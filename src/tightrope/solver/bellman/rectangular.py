@@ -25,7 +25,6 @@ replaces that side by the value against nature's own answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +33,7 @@ from tightrope.ambiguity.o_maximization import OrderArray, natural_order
 from tightrope.ambiguity.records import NatureArrays, RegionArrays, Scratch, Shape
 from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets
+from tightrope.late import dataclass
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure

@@ -23,12 +23,13 @@ solves, and the solution goes back: a guess like every iterate, to be measured a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.bellman.fixed_choices import solve_fixed_choices

@@ -27,7 +27,6 @@ walked through in advance, so that nothing is left to ask.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ import numpy.typing as npt
 from tightrope.ambiguity.records import Shape
 from tightrope.ambiguity.rectangular_inner import UNKNOWN, neighbour
 from tightrope.errors import CannotCertify
+from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray
 from tightrope.solver.bellman.interval import IntervalOperator

@@ -28,10 +28,11 @@ order is found once (`order_structure`) and serves all objectives, sets and poli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.graph.components import Components
 from tightrope.model.graph.support import GraphArrays, Support
 from tightrope.model.structure import Structure

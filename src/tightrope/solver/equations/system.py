@@ -44,7 +44,7 @@ on layers the total is infinite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -53,6 +53,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
+from tightrope.late import dataclass
 from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
 from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (

@@ -11,9 +11,9 @@ of all states and are opaque: only the backend that made one looks inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups, BellmanOperator

@@ -36,10 +36,11 @@ take too long one factorisation solves the system.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.equations.system import Equations, Meaning, System
 from tightrope.solver.iteration.backend import (

@@ -19,10 +19,10 @@ what a check step by step loses. A play that repeats the one decision of these p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

@@ -26,12 +26,12 @@ use transitions of an optimal answer, or, where there is slack, any.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.graph.qualitative import Ranked
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting

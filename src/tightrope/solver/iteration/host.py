@@ -18,13 +18,14 @@ and nothing else: bounds are verified as ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tightrope.late import dataclass
 from tightrope.model.graph.components import Components, strongly_connected_components
 from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support

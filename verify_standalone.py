@@ -2173,62 +2173,148 @@ class Bets:
             result.update({(group, e): n * GRID for (e, _), n in zip(group, units, strict=True) if n})
         return result
 
-    def rows(self, bounds: dict[int, Ends], points: list[list[float]], shares: list[list[int]]) -> list[Row]:
-        """A row for each side, where expressions are within these bounds."""
-        fits = len(points) == len(shares) == len(self.sides)
-        fits = fits and all(len(share) == len(self.schedule.scales) and sum(share) > 0 for share in shares)
+    def rows(self, bounds: dict[int, Ends], stage: SlabStage, guard: Likelihood) -> list[Row]:
+        """The rows of a stage, where expressions are within these bounds."""
+        side, times, sides = stage.side, stage.times, len(self.sides)
+        side = list(range(sides)) if side is None else side
+        times = [0.0] * len(side) if times is None else times
+        shares, scales = stage.shares, len(self.schedule.scales)
+        fits = len(stage.points) == len(shares) == len(side) == len(times) <= 64
+        fits = fits and all(j < sides for j in side)
+        fits = fits and all(len(share) == scales and sum(share) > 0 for share in shares)
         require(fits, "the points or shares of a slab do not fit its bets", 1)
-        return [self._row(*one, bounds) for one in zip(self.stakes, points, shares, strict=True)]
+        doubles = {e: (float(low), float(max(low, high))) for e, (low, high) in bounds.items()}
+        each = zip(side, stage.points, shares, times, strict=True)
+        return [self._row(self.stakes[j], *one, doubles, guard) for j, *one in each]
 
-    def _row(self, stakes: list[Any], point: list[float], share: list[int], bounds: dict[int, Ends]) -> Row:
-        """Σ π·Λ < log(1/α) + Σ π·log(π/w), and each Λ is above the line that its terms are above."""
+    def _row(
+        self,
+        stakes: list[Any],
+        point: list[float],
+        share: list[int],
+        times: float,
+        bounds: dict[int, tuple[float, float]],
+        guard: Likelihood,
+    ) -> Row:
+        """Σ π·Λ − μ·ℓ < log(1/α) + Σ π·log(π/w) − μ·T, and the left is above the lines that its terms are
+        above."""
         total, linear = sum(share), [Fraction(0)] * self.about.space.size
-        bound = -log_of(self.level)[0]
-        near_point = {e: fdot(form, point) + c for e, (form, c) in self.doubles.items()}
+        bound, off = -log_of(self.level)[0], dict[int, Fraction]()
+        if times:
+            threshold: Fraction = given(guard.threshold, "no evidence to take off")
+            bound -= Fraction(times) * threshold
+            off = {e: Fraction(times) * k for e, k in guard.weight.items() if k}
+        touched = {}
+        for e, (low, high) in bounds.items():
+            form, shift = self.doubles[e]
+            touched[e] = min(max(fdot(form, point) + shift, max(low, 1e-9 * high)), high)
+        lines: list[tuple[int, Fraction, Fraction]] = []
+        losing: dict[int, list[tuple[Fraction, Fraction]]] = {}
         for (_, weight), number, each in zip(self.schedule.scales, share, stakes, strict=True):
             if not number:
                 continue
             part = Fraction(number, total)
             bound += part * log_of(part / weight)[1]
             for stake, seen in zip(each, self.seen, strict=True):
-                for e, slope, constant in self._lines(stake, seen, bounds, near_point):
-                    form, shift = self.forms[e]
-                    bound -= part * (constant + slope * shift)
-                    linear = [a + part * slope * b for a, b in zip(linear, form, strict=True)]
+                lines += self._lines(stake, seen, part, bounds, touched, losing)
+        for e in sorted({*losing, *off}):
+            taken = off.get(e, Fraction(0))
+            lines.append((e, *pooled(losing.get(e, []), taken, *bounds[e], touched[e])))
+        for e, slope, constant in lines:
+            form, shift = self.forms[e]
+            bound -= constant + slope * shift
+            if slope:
+                linear = [a + slope * b for a, b in zip(linear, form, strict=True)]
         return linear, near(bound)[1]
 
     def _lines(
         self,
         stakes: dict[tuple[Any, int], float],
         seen: dict[tuple[Any, int], int],
-        bounds: dict[int, Ends],
-        near_point: dict[int, float],
+        part: Fraction,
+        bounds: dict[int, tuple[float, float]],
+        touched: dict[int, float],
+        losing: dict[int, list[tuple[Fraction, Fraction]]],
     ) -> Any:
-        """(expression, slope, constant) of lines below K·log(1 + a/f)."""
+        """(expression, slope, constant) of lines below K·log(1 + a/f); those of groups that take part for
+        sure with a < 0 are only collected: (a, K)."""
         for group in self.groups:
-            losing = {e: stakes[group, e] for e, _ in group if stakes.get((group, e), 0.0) < 0}
-            apart = any(float(bounds[e][0]) < -2 * a for e, a in losing.items())
+            lost = {e: stakes[group, e] for e, _ in group if stakes.get((group, e), 0.0) < 0}
+            apart = any(bounds[e][0] < -2 * a for e, a in lost.items())
             for e, _ in group:
-                a, times = stakes.get((group, e), 0.0), seen.get((group, e), 0)
-                low, high = (float(end) for end in bounds[e])
-                high = max(high, low)
+                a, times = stakes.get((group, e), 0.0), part * seen.get((group, e), 0)
+                low, high = bounds[e]
                 if not times or not a or (a > 0 and (apart or high <= 0)):
                     continue
                 Work.spend(200)
                 stake = Fraction(a)
-                if a > 0:
-                    touched = min(max(near_point[e], max(low, 1e-9 * high)), high)
-                    slope, at = Fraction(a / (touched * (touched + a))), Fraction(touched)
-                    missed = abs(slope - stake / (at * (at + stake))) * Fraction(high)
-                    constant = log_of(1 + stake / at)[0] + slope * at - missed
-                    yield e, -times * slope, times * near(constant)[0]
-                    continue
                 if apart:
-                    low = high = max(low, -2 * a)
-                left, right = log_of(1 + stake / Fraction(low))[0], log_of(1 + stake / Fraction(high))[0]
-                slope = Fraction(float(right - left) / (high - low)) if high > low else Fraction(0)
-                constant = min(left - slope * Fraction(low), right - slope * Fraction(high))
-                yield e, times * slope, times * near(constant)[0]
+                    worst = log_of(1 + stake / Fraction(max(low, -2 * a)))[0]
+                    yield e, Fraction(0), times * near(worst)[0]
+                elif a > 0:
+                    at = Fraction(touched[e])
+                    exact = stake / (at * (at + stake))
+                    slope = Fraction(float(exact))
+                    constant = log_of(1 + stake / at)[0] + slope * at - abs(slope - exact) * Fraction(high)
+                    yield e, -times * slope, times * near(constant)[0]
+                else:
+                    losing.setdefault(e, []).append((stake, times))
+
+
+def pooled(
+    terms: list[tuple[Fraction, Fraction]], off: Fraction, low: float, high: float, point: float
+) -> tuple[Fraction, Fraction]:
+    """(slope, constant) of a line below g = Σ K·log(1 + a/f) − off·log f from low to high, 0 < −2·a ≤ low.
+
+    f²·g'' rises, so g is concave, then convex. A line below g at both ends whose slope is at least g'(high)
+    is below g in between, and so is one below g at `low` and below the tangent at a point where g'' ≥ 0.
+    """
+
+    def value(at: float) -> Fraction:
+        logs = sum((k * near(log_of(1 + a / Fraction(at))[0])[0] for a, k in terms), Fraction(0))
+        return logs - near(off * log_of(Fraction(at))[1])[1] if off else logs
+
+    def slope_at(at: Fraction) -> Ends:
+        each = [(k, near(-a / (at * (at + a)))) for a, k in terms]
+        less, more = (sum((k * ends[i] for k, ends in each), Fraction(0)) for i in (0, 1))
+        return less - near(off / at)[1], more - near(off / at)[0]
+
+    if not terms:  # convex: log f ≤ log c + f/c − 1 for every c > 0, or −log f ≥ 0
+        steep = float(off) / point if point > 0 else 0.0
+        if not 0 < steep < inf:
+            return Fraction(0), Fraction(0)
+        slope = Fraction(steep)
+        return -slope, near(off * (1 - log_of(off / slope)[1]))[0]
+    Work.spend(2000 * len(terms))
+    first = value(low)
+    at = max(point, touching([(float(a), float(k)) for a, k in terms], float(off), low, high))
+    there = Fraction(at)
+    bends = [k * near(a * (2 * there + a) / (there + a) ** 2)[0] for a, k in terms]
+    if at < high and off + sum(bends) >= 0:
+        less, more = slope_at(there)
+        slope = Fraction(float(more))
+        missed = max(abs(slope - less), abs(slope - more)) * Fraction(high)
+        constant = min(first - slope * Fraction(low), value(at) - slope * there - missed)
+        return slope, near(constant)[0]
+    last, steepest = value(high), upward(slope_at(Fraction(high))[1])
+    chord = Fraction(float(last - first) / (high - low)) if high > low else steepest
+    slope = max(chord, steepest)
+    return slope, near(min(first - slope * Fraction(low), last - slope * Fraction(high)))[0]
+
+
+def touching(terms: list[tuple[float, float]], off: float, low: float, high: float) -> float:
+    """From where on tangents of g are below g(low); high if from nowhere. Only a good place to try."""
+
+    def above(at: float) -> bool:
+        value = sum(k * (log(1 + a / at) - log(1 + a / low)) for a, k in terms) - off * log(at / low)
+        slope = sum(-k * a / (at * (at + a)) for a, k in terms) - off / at
+        return value + slope * (low - at) > 0
+
+    least, most = low, high
+    for _ in range(40):
+        middle = 0.5 * (least + most)
+        least, most = (middle, most) if above(middle) else (least, middle)
+    return most
 
 
 def lifted_at(t: list[float], products: list[tuple[int, int]]) -> tuple[list[float], list[list[float]]]:
@@ -2393,7 +2479,8 @@ class Learned:
         box, bases = self._shrink(stage.region)
         narrowed = box if stage.region.stages else None
         bounds = {e: self._proved(e, bases, narrowed, False) for e in self.used}
-        self.slab.append(bets.rows(bounds, stage.points, stage.shares))
+        guard: Likelihood = given(self.likelihood, "a slab without a guard")
+        self.slab.append(bets.rows(bounds, stage, guard))
 
     def _shrink(self, hints: Region) -> tuple[Box, dict[tuple[int, int], Fraction]]:
         """The region's box stage by stage, and what bases prove of expressions then."""
@@ -2465,11 +2552,11 @@ class Learned:
             if index not in hints.tangents:
                 hints.tangents[index] = self.likelihood.row(hints.points[index])
             return hints.tangents[index]
-        require(part <= 1, "no such row", 1)
         if origin == 8:
             fits = index < len(self.slab) and part < len(self.slab[index])
             require(fits, "no such row of a slab", 1)
             return self.slab[index][part]
+        require(part <= 1, "no such row", 1)
         if origin == 0:
             require(2 * index + part < len(space.rows), "no such row of the domain", 1)
             found: Row = given_row(space.rows[2 * index + part])
@@ -2556,6 +2643,7 @@ class SlabStage:
         self.region = Region(node["region"], arrays, size, f"{path}region.")
         (_, width), self.points = own.table("point", "float64", 2)
         (_, _), self.shares = own.table("share", "int", 2)
+        self.side, self.times = own.integers("side", None, 0, 1), own.reals("guard", None, 0.0, 2.0**20)
         fits = width == size and all(isfinite(v) for row in self.points for v in row)
         fits = fits and all(0 <= n <= 2**20 for row in self.shares for n in row)
         require(fits, f"'{path}' has points or shares that are none")

@@ -16,6 +16,7 @@ from effort import EXPLORING
 from learning_cases import case
 from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.checker import check
+from tightrope.certificate.fields import validate
 from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.statistics import slab
@@ -27,6 +28,7 @@ from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.simulator import Simulator
+from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.numerics.betting import GRID, BetTable
 from tightrope.statistics.bets import Ends, Levels, scales, schedule
@@ -250,9 +252,12 @@ def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain,
 
 @pytest.mark.parametrize("kind", ["given", "open"])
 def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
-    """Points whose wealth, in rationals, is below the price satisfy every row, in either arithmetic."""
+    """Points whose wealth is below the price, and whose likelihood is not below the guard's, satisfy every
+    row, in either arithmetic."""
     link = linked(kind)
-    slab, outcomes = link.sources[RowOrigin.SLAB], link.outcomes
+    slab, outcomes, guard = link.sources[RowOrigin.SLAB], link.outcomes, link.sources[RowOrigin.CUT]
+    hinted = link.certificate.learned.slab
+    assert any(np.any(stage.guard > 0) for stage in hinted)
     forms = [link.space.affine(polynomial) for polynomial in link.polynomials]
     assert len(slab.rows) >= 2
     exact = linked(kind, RATIONAL).sources[RowOrigin.SLAB]
@@ -264,6 +269,7 @@ def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
         for left, right in link.space.products:
             x.append(x[left] * x[right])
         f = np.array([float(sum(a * v for a, v in zip(row, x, strict=True)) + c) for row, c in forms])
+        likely = float(guard.weight @ np.log(f[guard.used])) >= float(guard.threshold) + 1e-6
         f = f[outcomes.expression]
         for place in range(len(slab.bets.sides)):
             stake, seen = slab.bets.stake[place], slab.bets.seen
@@ -274,12 +280,17 @@ def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
             weights = [float(weight) for _, weight in slab.bets.schedule.scales]
             inside = float(np.logaddexp.reduce(np.log(weights) + wealth)) < -math.log(slab.bets.side) - 1e-9
             lower, upper = link.projection.lower, link.projection.upper
-            if inside and np.all((lower[outcomes.expression] <= f) & (f <= upper[outcomes.expression])):
+            if (
+                likely
+                and inside
+                and np.all((lower[outcomes.expression] <= f) & (f <= upper[outcomes.expression]))
+            ):
                 kept += 1
                 for rows in (slab.rows, exact.rows):
-                    for stage in rows:
-                        row, bound = stage[place]
-                        assert sum(a * v for a, v in zip(row, x, strict=True)) <= bound
+                    for stage, hints in zip(rows, hinted, strict=True):
+                        for number in np.flatnonzero(hints.side == place).tolist():
+                            row, bound = stage[number]
+                            assert sum(a * v for a, v in zip(row, x, strict=True)) <= bound
     assert kept > 5
 
 
@@ -306,6 +317,18 @@ def test_what_does_not_fit_the_bets_is_refused_by_name():
 
     fewer = replace(stage, share=stage.share[:, 1:])
     assert "the points or shares of a slab do not fit its bets" in refused(forged(fewer, *rest))
+    fewer = forged(replace(stage, guard=stage.guard[1:]), *rest)
+    with pytest.raises(InputError, match="does not fit the others"):
+        validate(fewer)
+    other = replace(stage, side=stage.side + 1)
+    assert "the points or shares of a slab do not fit its bets" in refused(forged(other, *rest))
+    many = [np.concatenate([part] * 65) for part in (stage.point, stage.share, stage.side, stage.guard)]
+    many = replace(stage, **dict(zip(("point", "share", "side", "guard"), many, strict=True)))
+    assert "the points or shares of a slab do not fit its bets" in refused(forged(many, *rest))
+    for wrong in (-1.0, math.nan, math.inf, 2.0**21):
+        forged_rows = replace(stage, guard=np.full_like(stage.guard, wrong))
+        with pytest.raises(InputError, match="out of range"):
+            validate(forged(forged_rows, *rest))
     none = replace(stage, share=stage.share * 0)
     assert "a row of a slab without shares" in refused(forged(none, *rest))
     circle = replace(stage.region, row=np.tile([[int(RowOrigin.SLAB), 0, 0]], (len(stage.region.row), 1)))
@@ -320,13 +343,37 @@ def test_what_does_not_fit_the_bets_is_refused_by_name():
 def test_other_shares_and_points_give_worse_rows_and_no_wrong_ones():
     certificate = certified("open")[1]
     stages = [
-        replace(stage, share=np.ones_like(stage.share), point=stage.point + 0.05)
+        replace(
+            stage,
+            share=np.ones_like(stage.share),
+            point=stage.point + 0.05,
+            guard=np.where(stage.guard > 0, 5e-324, 2.0**20),
+        )
         for stage in certificate.learned.slab
     ]
     worse = replace(certificate, learned=replace(certificate.learned, slab=tuple(stages)))
     honest, changed = (Learned(one, FLOAT64).projection for one in (certificate, worse))
     assert np.all(changed.lower <= honest.lower) and np.all(changed.upper >= honest.upper)
     assert failed(worse)
+
+
+def test_stages_of_before_have_a_row_for_every_side():
+    """Files without sides and evidence mean rows of the log-wealth alone, one a side, in their order."""
+    certificate = certified("open")[1]
+    plain = []
+    for stage in certificate.learned.slab:
+        first = [int(np.flatnonzero(stage.side == side)[0]) for side in range(int(stage.side.max()) + 1)]
+        plain.append(
+            replace(stage, point=stage.point[first], share=stage.share[first], side=None, guard=None)
+        )
+    older = replace(certificate, learned=replace(certificate.learned, slab=tuple(plain[:1]), region=None))
+    validate(older)
+    rows = Learned(older, FLOAT64).sources[RowOrigin.SLAB].rows
+    sides = len(linked("open").sources[RowOrigin.SLAB].bets.sides)
+    assert [len(stage) for stage in rows] == [sides]
+    stated = replace(plain[0], side=np.arange(sides), guard=np.zeros(sides))
+    again = replace(older, learned=replace(older.learned, slab=(stated,)))
+    assert Learned(again, FLOAT64).sources[RowOrigin.SLAB].rows == rows
 
 
 @pytest.mark.parametrize(

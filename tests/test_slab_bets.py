@@ -20,7 +20,8 @@ from tightrope.learning.bet_policy import PolicyBets
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.betting import GRID, BetTable, shorten, with_the_domains_help
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.slab import line_below, row_of, slab_region
+from tightrope.regions.slab import slab_region
+from tightrope.regions.slab_rows import line_below, pool_terms, row_of
 from tightrope.statistics.bets import Ends, Levels, best_shares, place_bets, price_of_shares, scales, schedule
 from tightrope.statistics.coordinates import Coordinates, _substitute
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -237,7 +238,7 @@ def test_lines_lie_below_the_wealth_on_all_of_a_box():
     assert len(values) > 20
     for wagers in region.slab.wagers:
         for near in (lower, upper, values[0]):
-            line = line_below(wagers[0], outcomes, lower, upper, near)
+            line = line_below(pool_terms([(1.0, wagers[0])], outcomes, lower, upper), lower, upper, near)
             row, bound = row_of(line, functions, 3.0, *region.bounding_box)
             for f in values:
                 assert line.constant + line.slope @ f <= wagers[0].log_wealth(outcomes, f) + 1e-9

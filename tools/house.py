@@ -66,11 +66,11 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 431,
+    "files": 432,
     "files under 60 lines": 48,
     "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 128_439,
+    "lines": 128_990,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

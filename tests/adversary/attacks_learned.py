@@ -265,7 +265,18 @@ ATTACKS = [
     Attack("slab-row-of-its-own-stage", SLABS, narrowed(lambda f: _slab_rows(f, (8, 0, 0))), "a row that rests on itself"),
     Attack("slab-row-of-a-later-stage", SLABS[:1], narrowed(lambda f: _slab_rows(f, (8, 1, 0))), "rows in a circle"),
     Attack("slab-row-beyond", SLABS[:1], narrowed(rows_appended((8, 9, 0), (8, 9, 0))), "a stage that is not there"),
-    Attack("slab-row-other-side", SLABS[:1], narrowed(rows_appended((8, 0, 1), (8, 0, 1))), "a side that nobody bets on"),
+    Attack("slab-row-more", SLABS[:1], narrowed(rows_appended((8, 0, 63), (8, 0, 64))), "a row that its stage does not have"),
+    Attack("slab-row-other-side", SLABS[:1], narrowed(filled("learned.slab.0.side", 1)), "a side that nobody bets on"),
+    Attack("slab-row-side-negative", SLABS[:1], narrowed(filled("learned.slab.0.side", -1)), "sides count from the end"),
+    Attack("slab-rows-too-many", SLABS[:1], narrowed(lambda f: _more_rows(f)), "rows beyond count"),
+    Attack("slab-evidence-negative", SLABS, narrowed(filled("learned.slab.0.guard", -1.0)), "the guard's evidence turned round: ℓ ≤ T"),
+    Attack("slab-evidence-nan", SLABS[:1], narrowed(filled("learned.slab.0.guard", np.nan)), "NaN times the evidence"),
+    Attack("slab-evidence-infinite", SLABS[:1], narrowed(filled("learned.slab.0.guard", np.inf)), "∞ − ∞ on both sides"),
+    Attack("slab-evidence-huge", SLABS[:1], narrowed(filled("learned.slab.0.guard", 1e308)), "overflow in what is paid"),
+    Attack("slab-evidence-most", SLABS[:1], narrowed(filled("learned.slab.0.guard", 2.0**20)), "all evidence and no bet"),
+    Attack("slab-evidence-subnormal", SLABS[:1], narrowed(filled("learned.slab.0.guard", 5e-324)), "evidence that underflows, and its price with it"),
+    Attack("slab-evidence-none", SLABS[:1], narrowed(lambda f: f.arrays.pop("learned.slab.0.guard")), "tangents without what makes them valid"),
+    Attack("slab-evidence-of-more", SLABS[:1], narrowed(change("learned.slab.0.guard", lambda a: np.append(a, 1.0))), "evidence of a row that is not there"),
     Attack("slab-row-negative", SLABS[:1], narrowed(rows_appended((8, -1, 0), (8, 0, -1))), "negative numbers count from the end"),
     Attack("slab-stages-missing", SLABS[:1], narrowed(lambda f: _no_stages(f)), "rows of stages that are not there"),
     Attack("slab-share-none", SLABS[:1], narrowed(change("learned.slab.0.share", np.zeros_like)), "0/0 of the bets"),
@@ -356,6 +367,12 @@ def _models(forgery: Forgery) -> None:
     forgery[f"{path}.slope"] = np.zeros((cells, opened, size))
     forgery[f"{path}.curve"] = np.zeros((cells, opened, size * (size + 1) // 2))
     forgery[f"{path}.error"] = np.full((cells, opened), 1e-9)
+
+
+def _more_rows(forgery: Forgery) -> None:
+    for name in ("point", "share", "side", "guard"):
+        held = forgery[f"learned.slab.0.{name}"]
+        forgery[f"learned.slab.0.{name}"] = np.concatenate([held] * 65)
 
 
 def _slab_rows(forgery: Forgery, name: tuple[int, int, int]) -> None:

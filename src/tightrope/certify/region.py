@@ -272,7 +272,8 @@ def prove_slab(
     assert draft.learned is not None and region.slab is not None
     coordinates, slab, statements = region.coordinates, region.slab, link.statements
     points = np.zeros((0, coordinates.size)) if region.cut_points is None else region.cut_points
-    sides = max(len(slab.sides), 1)
+    pilots = draft.learned.pilot_share
+    whole = 1 if pilots is None else int(pilots.sum())  # the checker's evidence is multiplied by it
     cuts = range(len(points))  # also those that rows of the slab have made idle since
     common: list[Name] = [*domain_names(coordinates), *((int(Kind.CUT), i, 0) for i in cuts)]
     for origin, event in slab.events:
@@ -282,22 +283,26 @@ def prove_slab(
     forms = {e: [float(a) for a in link.space.affine(link.polynomials[e])[0]] for e, _ in unknown}
     directions = np.array([forms[e] if side else [-a for a in forms[e]] for e, side in unknown])
     stages: list[SlabHints] = []
-    for number in range(len(slab.rows) // sides):
-        earlier: list[Name] = [(int(Kind.SLAB), s, place) for s in range(number) for place in range(sides)]
+    earlier: list[Name] = []
+    for number, made in enumerate(slab.rows):
         names = [*common, *earlier, *envelope_names(coordinates)]
         proof = name_rows(link, coordinates, names, points)
         if coordinates.is_lifted:
             proof = shrink_box(link, proof, region.tightening.rounds)
         rows = write_rows(link, proof)
         bases = BasisFinder(rows).find(directions.reshape(-1, rows.size))
-        made = slab.rows[number * sides : (number + 1) * sides]
         stages.append(
             SlabHints(
                 region=drop_unused(with_bases(proof, unknown, bases)),
-                point=np.array([point for point, _ in made], dtype=np.float64),
-                share=np.array([np.rint(1024 * share) for _, share in made], dtype=np.int64),
+                point=np.array([row.point for row in made]).reshape(-1, coordinates.size),
+                share=np.array([np.rint(1024 * row.share) for row in made], dtype=np.int64).reshape(
+                    -1, len(slab.every)
+                ),
+                side=np.array([slab.sides.index(row.side) for row in made], dtype=np.int64),
+                guard=np.array([row.guard / whole for row in made], dtype=np.float64),
             )
         )
+        earlier += [(int(Kind.SLAB), number, place) for place in range(len(made))]
         draft = replace(draft, learned=replace(draft.learned, slab=tuple(stages)))
         link = Learned(draft, FLOAT64, statements)
     return draft, link
@@ -421,7 +426,6 @@ def row_names(
     _, example = np.unique(result.model.signatures.of_choice, return_index=True)
     if isinstance(result.problem.lift, ProductLift):  # certificates number the choices of the model
         example = result.problem.lift.product.choice[example]
-    sides = 1 if region.slab is None else max(len(region.slab.sides), 1)
     names: list[Name | None] = []
     for origin, index, part in zip(
         system.origin.tolist(), system.index.tolist(), system.parts.tolist(), strict=True
@@ -439,7 +443,7 @@ def row_names(
         elif origin == Origin.CUT:
             name = (Kind.CUT, index, 0)
         elif origin == Origin.SLAB:
-            name = (Kind.SLAB, *divmod(index, sides))
+            name = (Kind.SLAB, index, part)
         elif origin == Origin.L1 and part > 0:
             name = (Kind.L1, int(example[index]), part)
         names.append(name)

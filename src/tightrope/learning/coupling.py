@@ -32,6 +32,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.likelihood import cut_along, wants_value_cuts
 from tightrope.regions.polytope import Polytope
+from tightrope.regions.slab import narrow_along
 from tightrope.statistics.coordinates import AffineFunctions
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 
@@ -244,7 +245,9 @@ def cut_along_values(
     A region that turns out empty only now is left as it was: the cuts show what was true before.
     """
     region, model = prepared.region, prepared.sets.model
-    if not isinstance(region, Polytope) or not wants_value_cuts(region):
+    if not isinstance(region, Polytope) or region.evidence is None or region.emptiness.is_empty:
+        return None
+    if region.slab is None and not wants_value_cuts(region):
         return None
     functions = region.coordinates.functions(model.expressions)
     directions = _directions(region, functions, prepared.sets, objective, policies)
@@ -252,7 +255,8 @@ def cut_along_values(
         directions = np.concatenate([directions, directions[1:] - directions[:1]])
     if len(directions) == 0:
         return None
-    cut = cut_along(region, functions, directions)
+    cut = cut_along(region, functions, directions) if wants_value_cuts(region) else region
+    cut = narrow_along(cut, model, directions)
     if cut is region or cut.emptiness.is_empty:
         return None
     sets = rectangular(cut, model)

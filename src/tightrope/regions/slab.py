@@ -8,28 +8,15 @@ upper end of the value of one policy, or for one of the two. Their levels and th
 parameters, so it holds for all policies at once; what is bet on only decides along which direction it is
 narrow, and that costs nothing per dimension.
 
-*Enclosure.* Starting from the guard's polytope, each round bounds all expressions over the polytope, adds a
-row for each side that is bet on (below), and tightens. Rounds end when the width along
-the value falls by less than 1 %.
-
-*Rows.* Each is a half-space that contains { x : Λ(x) < L } within a polytope P: log-wealth is bounded
-below by a line.
-
-Λ(θ) = Σ log(1 + a/f(θ)) over visits that take part (`tightrope.statistics.bets`). On P every expression lies
-between safe bounds l ≤ f ≤ u, and each term is bounded below by a line in f, hence by one in the coordinates:
-
-* a > 0: convex in f, so every tangent is below: log(1+a/φ) − a(f−φ)/(φ(φ+a)) for any φ > 0;
-* a < 0, and the signature takes part on all of P: concave in f, so the chord between l and u is below;
-* a signature that takes part on some of P only: all of its terms together are at least
-  min(0, Σ_{a_o<0} K_o·log(1 − |a_o|/max(l_o, 2|a_o|))), whether it takes part or not.
-
-Summed up, Λ(x) ≥ A + B·x on P, so the parameters with Λ < L satisfy B·x ≤ L − A. Any φ, and any slopes of
-chords, give a valid row: a chord's constant is chosen below both ends, and all sums are rounded down.
+*Enclosure.* Starting from the guard's polytope, each round bounds all expressions over the polytope, adds
+rows of each side that is bet on (`tightrope.regions.slab_rows`), and tightens: one of the log-wealth alone,
+at a vertex where the value's direction is largest, and those that bound the direction best when the guard's
+evidence is taken off, with the guard's own tangent there. Rounds end when the width along the value falls by
+less than 1 %.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -37,22 +24,35 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.linear_program import LinearStatus
-from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
+from tightrope.numerics.rounding import UNIT, up
 from tightrope.regions.bounds import expression_bounds
-from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
-from tightrope.regions.likelihood import cut_along, likelihood_region, tighten_further, wants_value_cuts
+from tightrope.regions.halfspaces import Origin, ScaledHalfspaces
+from tightrope.regions.likelihood import (
+    LogLikelihood,
+    cut_along,
+    likelihood_region,
+    tighten_further,
+    wants_value_cuts,
+    with_cuts,
+)
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
+from tightrope.regions.slab_rows import (
+    Terms,
+    line_below,
+    pool_terms,
+    row_of,
+    support_of_slab,
+)
 from tightrope.regions.walk import LazyProgram
 from tightrope.statistics.bets import (
     Gradient,
     Levels,
     Slab,
-    Wagers,
+    SlabRow,
     best_shares,
     place_bets,
     price_of_shares,
@@ -64,98 +64,12 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import Predictions
 
-_LOG = 8.0 * UNIT
-"""Relative error of a logarithm of one plus something, and of what is made of it in one step."""
-
-
-@dataclass(frozen=True, eq=False)
-class Line:
-    """Λ ≥ constant + slope·f over all expressions f, where they lie within the bounds it was made for."""
-
-    slope: FloatArray
-    constant: float
-
-
-def line_below(
-    wagers: Wagers, outcomes: Outcomes, lower: FloatArray, upper: FloatArray, point: FloatArray
-) -> Line:
-    """A line below the log-wealth where lower ≤ f ≤ upper, tight near f = point (all by expression)."""
-    expression = outcomes.expression
-    low, high, near = lower[expression], upper[expression], point[expression]
-    slopes: list[FloatArray] = []
-    owners: list[OffsetArray] = []
-    constants: list[FloatArray] = []
-    errors: list[FloatArray] = []
-    for bets, seen in zip(wagers.bets, wagers.seen, strict=True):
-        stake = bets.stake
-        stands = (stake >= 0.0) | (low >= -2.0 * stake)
-        part = np.logical_and.reduceat(stands, outcomes.start[:-1])[outcomes.signature]
-        met = seen > 0
-        winning = np.flatnonzero(met & part & (stake > 0.0) & (high > 0.0))
-        tangents = _tangents(stake[winning], near[winning], low[winning], high[winning])
-        losing = np.flatnonzero(met & part & (stake < 0.0))
-        chords = _chords(stake[losing], low[losing], high[losing])
-        apart = np.flatnonzero(met & ~part & (stake < 0.0))
-        worst: FloatArray = np.log1p(stake[apart] / np.maximum(low[apart], -2.0 * stake[apart]))
-        constants.append(seen[apart].astype(np.float64) * worst)
-        errors.append(_LOG * np.abs(constants[-1]))
-        for index, (slope, constant, error) in ((winning, tangents), (losing, chords)):
-            times = seen[index].astype(np.float64)
-            slopes.append(times * slope)
-            owners.append(index)
-            constants.append(times * constant)
-            errors.append(times * error + 4.0 * UNIT * np.abs(constants[-1]))
-    size, reach = len(lower), np.maximum(np.abs(lower), np.abs(upper))
-    weight, owner = np.concatenate(slopes), expression[np.concatenate(owners)]
-    total: FloatArray = np.bincount(owner, weights=weight, minlength=size).astype(np.float64)
-    extent = np.bincount(owner, weights=np.abs(weight), minlength=size)
-    terms, slips = np.concatenate(constants), np.concatenate(errors)
-    rounding = math.fsum(slips) + error_factor(len(weight) + 8) * float(extent @ reach)
-    return Line(total, math.fsum(terms) - rounding * (1.0 + 1e-9) - 1e-300)
-
-
-def row_of(
-    line: Line, functions: AffineFunctions, level: float, lower: FloatArray, upper: FloatArray
-) -> tuple[FloatArray, float]:
-    """A row b·x ≤ r that holds where line ≤ level and x lies in the box; `level` is rounded up."""
-    slope = line.slope
-    normal = slope @ functions.linear
-    reach = np.maximum(np.abs(lower), np.abs(upper))
-    off = float(product_error(slope[None, :], functions.linear, 3)[0] @ reach)
-    off += float(np.abs(slope) @ functions.slack)
-    constant = slope * functions.constant
-    off += 8.0 * UNIT * (math.fsum(np.abs(constant)) + abs(line.constant) + abs(level))
-    bound = level - line.constant - math.fsum(constant)
-    return normal, up(up(bound) + off * (1.0 + 1e-9))
-
-
-def _tangents(
-    stake: FloatArray, near: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(slope, constant, error) of log(1 + a/f) for a > 0, at points within the bounds, above 0."""
-    touched = np.clip(near, np.maximum(low, 1e-9 * high), high)
-    height = np.log1p(stake / touched)
-    slope = -stake / (touched * (touched + stake))
-    constant = height - slope * touched
-    error = _LOG * (height + np.abs(slope) * (touched + high))
-    return slope, constant, error
-
-
-def _chords(
-    stake: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(slope, constant, error) below log(1 + a/f) for a < 0 between the bounds, with low ≥ 2|a|."""
-    left, right = np.log1p(stake / low), np.log1p(stake / high)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(high > low, (right - left) / (high - low), 0.0)
-    slope = np.where(np.isfinite(slope), slope, 0.0)
-    constant = np.minimum(left - slope * low, right - slope * high)
-    error = _LOG * (np.abs(left) + np.abs(slope) * high)
-    return slope, constant, error
-
-
 _ROUNDS = 4
 _ENOUGH = 0.01
+_DEEP = 1e-3
+"""A row is kept if it cuts off this part of the region's width across it."""
+
+_MOST_STAGES = 7
 _SPARE = 1e-7
 """By so much of its width the range of an expression is widened: whoever proves rows again need not find
 ranges to the last digit.
@@ -168,22 +82,27 @@ def enclose_slab(
     outcomes: Outcomes,
     functions: AffineFunctions,
     slab: Slab,
-    direction: FloatArray,
+    gradient: Gradient,
 ) -> Polytope:
-    """The guard's polytope with rows of the bettors, tight along ± direction (in coordinates)."""
+    """The guard's polytope with rows of the bettors, tight where the value that is bet on ends."""
+    evidence = guard.evidence
+    assert evidence is not None
+    centre = LikelihoodMaximiser.of(guard.coordinates, functions).lifted(evidence.estimate)
+    along = gradient(centre, 1.0)
+    direction = np.zeros(guard.coordinates.size) if along is None else along
     region = guard
     if wants_value_cuts(region) and np.any(direction != 0.0):
         region = cut_along(region, functions, direction[None, :])
-    most = MOST_VERTICES if guard.enclosure is not None else 0
-    width, rounds = np.inf, 0
+    width, rounds, aims = np.inf, 0, [(side, direction if side else -direction) for side in slab.sides]
     while rounds < _ROUNDS and slab.plan.placed and not region.emptiness.is_empty:
-        system, slab = _with_rows(region, outcomes, functions, slab, direction)
-        tightened = tighten_further(guard.coordinates, system, region.tightening.rounds)
-        points, evidence = region.cut_points, region.evidence
-        narrowed = Polytope.of(SLAB, guard.coordinates, ledger, tightened, guard.relaxation, most)
-        region = replace(narrowed, cut_points=points, evidence=evidence)
-        rounds += 1
-        if tightened.empty:
+        stage = _Stage(region, outcomes, functions, slab)
+        for side in slab.sides:
+            stage.add_chords(side, _end(region, direction if side else -direction))
+        if np.any(direction != 0.0):
+            stage.add_tangents(centre, aims)
+        region = stage.narrowed()
+        slab, rounds = region.slab or slab, rounds + 1
+        if region.emptiness.is_empty:
             break
         low, high = region.support(direction[None, :])
         before, width = width, float(high[0] - low[0])
@@ -195,60 +114,111 @@ def enclose_slab(
     return replace(region, kind=SLAB, ledger=ledger, remarks=(*guard.remarks, remark), slab=slab)
 
 
-def _with_rows(
-    region: Polytope,
-    outcomes: Outcomes,
-    functions: AffineFunctions,
-    slab: Slab,
-    direction: FloatArray,
-) -> tuple[Halfspaces, Slab]:
-    """The region's rows and one for each side that is bet on, with a record of these."""
-    lower, upper = expression_bounds(region, outcomes.model.expressions)
-    spare = _SPARE * (upper - lower)
-    lower, upper = np.maximum(lower - spare, 0.0), np.minimum(upper + spare, 1.0)
-    system = region.system
-    rows: list[FloatArray] = []
-    bounds: list[float] = []
-    made = list(slab.rows)
+class _Stage:
+    """The rows that are added to a region in one round, with a record of them, and the guard's cuts."""
+
+    def __init__(self, region: Polytope, outcomes: Outcomes, functions: AffineFunctions, slab: Slab):
+        self.region, self.outcomes, self.functions, self.slab = region, outcomes, functions, slab
+        lower, upper = expression_bounds(region, outcomes.model.expressions)
+        spare = _SPARE * (upper - lower)
+        self.bounds = np.maximum(lower - spare, 0.0), np.minimum(upper + spare, 1.0)
+        self.system = region.system.take(region.system.origin != Origin.ENVELOPE)
+        assert region.evidence is not None
+        self.evidence, self.points = region.evidence, list[FloatArray]()
+        if region.cut_points is not None:
+            self.points += list(region.cut_points)
+        self.rows, self.ends, self.made = list[FloatArray](), list[float](), list[SlabRow]()
+        self.terms: dict[int, tuple[Terms, float, FloatArray]] = {}
+
+    def _add(self, side: int, point: FloatArray, times: float) -> None:
+        """A row of a side, tight at a point, less so many times the guard's evidence; kept if it cuts."""
+        terms, level, share = self.terms[side]
+        near = self.functions.linear @ point + self.functions.constant
+        line = line_below(terms, *self.bounds, near, self.evidence.weight, times)
+        if times > 0.0:
+            off = times * self.evidence.threshold
+            level = up(up(level - off) + 4.0 * UNIT * abs(off))
+        normal, bound = row_of(line, self.functions, level, self.system.lower, self.system.upper)
+        low, high = (float(end[0]) for end in self.region.support(normal[None, :]))
+        if high - bound > _DEEP * (high - low):
+            self.rows.append(normal)
+            self.ends.append(bound)
+            self.made.append(SlabRow(side, point, share, times))
+
+    def add_chords(self, side: int, point: FloatArray) -> None:
+        """A row of the log-wealth alone, whose scales have the shares that are best at the point."""
+        slab, share, level = self.slab, np.ones(1), self.slab.price[side]
+        if len(slab.wagers[side]) > 1:
+            near = self.functions.linear @ point + self.functions.constant
+            wealth = np.array([one.log_wealth(self.outcomes, near) for one in slab.wagers[side]])
+            weight = np.array([scale.weight for scale in slab.every])
+            share = best_shares(weight, np.where(np.isnan(wealth), -np.inf, wealth))
+            level = up(level + price_of_shares(weight, share))
+        pairs = [(part, one) for part, one in zip(share.tolist(), slab.wagers[side], strict=True) if part]
+        self.terms[side] = pool_terms(pairs, self.outcomes, *self.bounds), level, share
+        self._add(side, point, 0.0)
+
+    def add_tangents(self, centre: FloatArray, aims: list[tuple[int, FloatArray]]) -> None:
+        """Rows where each aim (side, direction) is largest, as far as is known, and the guard's tangents
+        there; none where the centre is not strictly inside."""
+        evidence, system, sides = self.evidence, self.region.system, list(self.terms)
+        if not np.isfinite(evidence.threshold):
+            return
+        plain = ScaledHalfspaces.of(system.take(~np.isin(system.origin, (Origin.CUT, Origin.SLAB))))
+        eye = np.eye(len(centre))
+        room = np.concatenate([plain.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
+        ends = support_of_slab(
+            [self.terms[side][:2] for side in sides],
+            (evidence.weight, evidence.threshold),
+            self.functions,
+            self.bounds,
+            (plain.centre, plain.half),
+            (np.concatenate([plain.matrix, eye, -eye]), room),
+            centre,
+            np.array([direction for _, direction in aims]),
+        )
+        for end, matter in ends:
+            for place, times in matter:
+                self._add(sides[place], end, times)
+        points = np.array([end for end, _ in ends]).reshape(-1, len(centre))
+        likelihood = LogLikelihood(self.functions, evidence.weight, evidence.threshold)
+        self.system = with_cuts(self.system, likelihood, centre, points, self.points)
+
+    def narrowed(self) -> Polytope:
+        """The region with all rows of the stage, tightened."""
+        before, size = self.region, self.functions.linear.shape[1]
+        number = np.full(len(self.rows), len(self.slab.rows))
+        matrix, which = np.array(self.rows).reshape(-1, size), np.arange(len(self.rows))
+        system = self.system.with_rows(matrix, np.array(self.ends), Origin.SLAB, number, which)
+        tightened = tighten_further(before.coordinates, system, before.tightening.rounds)
+        most = MOST_VERTICES if before.enclosure is not None else 0
+        kind, ledger = before.kind, before.ledger
+        region = Polytope.of(kind, before.coordinates, ledger, tightened, before.relaxation, most)
+        made = (tuple(self.made),) if self.made else ()
+        return replace(
+            region,
+            remarks=before.remarks,
+            evidence=before.evidence,
+            cut_points=np.array(self.points).reshape(-1, size) if self.points else before.cut_points,
+            slab=replace(self.slab, rows=(*self.slab.rows, *made)),
+        )
+
+
+def narrow_along(region: Polytope, model: ParametricMDP, directions: FloatArray) -> Polytope:
+    """A region with a slab, with more of its rows, which cost no confidence: where the values with these
+    gradients [n, coordinates] end. The same region where none cuts deep enough to matter."""
+    slab, evidence = region.slab, region.evidence
+    if slab is None or evidence is None or not slab.plan.placed or len(slab.rows) >= _MOST_STAGES:
+        return region
+    functions = region.coordinates.functions(model.expressions)
+    stage = _Stage(region, Outcomes.of(model), functions, slab)
     for side in slab.sides:
-        end = _end(region, direction if side else -direction)
-        near = functions.linear @ end + functions.constant
-        line, level, share = _mix(slab, side, outcomes, lower, upper, near)
-        made.append((end, share))
-        row, bound = row_of(line, functions, level, system.lower, system.upper)
-        rows.append(row)
-        bounds.append(bound)
-    number: OffsetArray = len(slab.rows) + np.arange(len(rows))
-    bare = system.take(system.origin != Origin.ENVELOPE)
-    more = bare.with_rows(np.array(rows), np.array(bounds), Origin.SLAB, number)
-    return more, replace(slab, rows=tuple(made))
-
-
-def _mix(
-    slab: Slab,
-    side: int,
-    outcomes: Outcomes,
-    lower: FloatArray,
-    upper: FloatArray,
-    near: FloatArray,
-) -> tuple[Line, float, FloatArray]:
-    """The line of all scales together, its level and their shares; that of the plan where there is one."""
-    wagers, price = slab.wagers[side], slab.price[side]
-    if len(wagers) == 1:
-        return line_below(wagers[0], outcomes, lower, upper, near), price, np.ones(1)
-    wealth = np.array([one.log_wealth(outcomes, near) for one in wagers])
-    weight = np.array([scale.weight for scale in slab.every])
-    share = best_shares(weight, np.where(np.isnan(wealth), -np.inf, wealth))
-    reach = np.maximum(np.abs(lower), np.abs(upper))
-    slope, extent, constants = np.zeros(len(lower)), 0.0, list[float]()
-    for part, one in zip(share.tolist(), wagers, strict=True):
-        if part > 0.0:
-            line = line_below(one, outcomes, lower, upper, near)
-            slope = slope + part * line.slope
-            constants.append(part * line.constant)
-            extent += float(np.abs(part * line.slope) @ reach) + abs(constants[-1])
-    spare = error_factor(len(wagers) + 8) * extent
-    return Line(slope, math.fsum(constants) - spare), up(price + price_of_shares(weight, share)), share
+        stage.add_chords(side, _end(region, directions[0] if side else -directions[0]))
+    centre = LikelihoodMaximiser.of(region.coordinates, functions).lifted(evidence.estimate)
+    aims = [(side, one if side else -one) for one in directions for side in slab.sides]
+    stage.add_tangents(centre, aims)
+    narrowed = stage.narrowed() if stage.made else region
+    return region if narrowed.emptiness.is_empty else narrowed
 
 
 def _end(region: Polytope, direction: FloatArray) -> FloatArray:
@@ -302,11 +272,7 @@ def slab_region(
     ledger = replace(
         guard.ledger, delta=delta, gamma=delta, method="value slab", budget="guard and bettors", notes=notes
     )
-    assert guard.evidence is not None
-    direction = gradient(maximiser.lifted(guard.evidence.estimate), 1.0)
-    if direction is None:
-        direction = np.zeros(guard.coordinates.size)
-    return enclose_slab(guard, ledger, outcomes, functions, slab, direction)
+    return enclose_slab(guard, ledger, outcomes, functions, slab, gradient)
 
 
 class ValueSlab(RegionKind):

@@ -356,13 +356,24 @@ class Levels:
 
 
 @dataclass(frozen=True, eq=False)
+class SlabRow:
+    """A row of an enclosure: the side it is of, where it is tight, its shares of the scales, and how many
+    times the guard's evidence is taken off (`tightrope.regions.slab_rows`)."""
+
+    side: int
+    point: FloatArray
+    share: FloatArray
+    guard: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class Slab:
     """What the bettors did: their schedule, wagers by side and scale, and the price log(1/α) of each side.
 
     The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
-    are where each row of an enclosure is tight, and its shares of the scales: by round, then by side.
-    `without` counts how often bets were due and there was no telling how the value changes; `given`: it is a
-    given policy that is bet on; `events` are (origin, index) of the rows of events that the guard has.
+    are those of an enclosure, stage by stage. `without` counts how often bets were due and there was no
+    telling how the value changes; `given`: it is a given policy that is bet on; `events` are (origin, index)
+    of the rows of events that the guard has.
     """
 
     plan: Schedule
@@ -370,7 +381,7 @@ class Slab:
     wagers: tuple[tuple[Wagers, ...], tuple[Wagers, ...]]
     price: tuple[float, float]
     levels: Levels
-    rows: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    rows: tuple[tuple[SlabRow, ...], ...] = ()
     without: int = 0
     given: bool = True
     events: tuple[tuple[int, int], ...] = ()

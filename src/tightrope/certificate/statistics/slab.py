@@ -16,19 +16,25 @@ the counts before the batch, and nothing else: whatever it returns is predictabl
 fair, which is asked in integers, they are bets.
 
 *Rows.* C = { θ ∈ guard : Λ_s(θ) < log(1/α) for every side s that is bet on } misses the true parameters with
-probability at most δ. Where l ≤ f ≤ u is proved of the expressions, each term of Λ is bounded below by a line
-in f:
+probability at most δ. The guard says ℓ(θ) = Σ K_f·log f(θ) ≥ T (`likelihood.py`), so for any μ ≥ 0 what is
+left has Λ − μ·ℓ < log(1/α) − μ·T, too. Where l ≤ f ≤ u is proved of the expressions, Λ − μ·ℓ is bounded below
+by a line in every f:
 
-* a > 0: convex in f, so it is at least log(1 + a/φ) − s·(f − φ) − |s − a/(φ(φ + a))|·u for any slope s and
-  0 < φ ≤ u;
-* a < 0, and the group takes part wherever l ≤ f: concave, so for any slope s it is at least s·f plus the
-  smaller of what is left at l and at u;
-* other groups: all terms together are at least Σ_{a_o<0} K_o·log(1 − |a_o|/max(l_o, 2|a_o|)), whether the
-  group takes part or not.
+* groups that take part for some l ≤ f only: all terms together are at least
+  Σ_{a_o<0} K_o·log(1 − |a_o|/max(l_o, 2|a_o|)), whether the group takes part or not;
+* of the others, terms with a > 0 are convex in f: at least log(1 + a/φ) − s·(f − φ) − |s − a/(φ(φ + a))|·u
+  for any slope s and 0 < φ ≤ u;
+* terms with a < 0, and the likelihood's of the same expression: g(f) = Σ n·log(1 + a/f) − μ·K_f·log f. Here
+  f²·g'' = μ·K_f − Σ n·(f²/(f + a)² − 1) rises with f, so g is concave up to some point and convex from there.
+  A line of slope s that is not above g at l is not above it up to u if it is not above g(u) at u and
+  s ≥ g'(u), or if it is not above the tangent at some t ≤ u where g'' ≥ 0: it is then below g where g is
+  convex and at l, and so in between, where g is concave;
+* −μ·K_f·log f of other expressions: log f ≤ log c + f/c − 1 for every c > 0.
 
-So Λ ≥ A + B·f, and Σ_j π_j·Λ_j < log(1/α) + Σ_j π_j·log(π_j/w_j) for any shares π of bets with weights w
-(Jensen's inequality) gives a row. Bounds are proved stage by stage, each from the rows of those before it.
-The points that the φ follow from, and the shares, are hints: bad ones give worse rows, never wrong ones.
+So Λ − μ·ℓ ≥ A + B·f, and Σ_j π_j·Λ_j < log(1/α) + Σ_j π_j·log(π_j/w_j) for any shares π of bets with weights
+w (Jensen's inequality) gives a row. Bounds are proved stage by stage, each from the rows of those before it.
+The points that φ, t and c follow from, μ and the shares are hints: bad ones give worse rows, never wrong
+ones.
 """
 
 from __future__ import annotations
@@ -67,22 +73,23 @@ from tightrope.numerics.value_slopes import value_slopes
 MOST_WORK = 3 * 10**7
 PILOT_SHARE, LEAST_PILOT, OPEN_PILOT, RENEWED_AFTER = 0.03, 5, 10, 1.5
 
-_Terms = tuple[Any, Numbers, Numbers]
-"""(expressions, slopes, constants) of lines that are added up."""
-
-_Line = tuple[Numbers, Numbers]
-"""(slopes, constants)."""
+MOST_ROWS, MOST_TIMES = 64, 2.0**20
+"""Of a stage, and of the guard's evidence."""
 
 
 @dataclass(frozen=True, eq=False)
 class SlabHints:
-    """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages; each side
-    that is bet on has a point near which its row shall be tight, and a share for every scale of its bets.
+    """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages. Each row
+    has a point near which it shall be tight, a share for every scale of its bets, the place of its side among
+    those that are bet on, and how many times the guard's evidence is taken off; without these two there is
+    one row for every side, of the log-wealth alone.
     """
 
     region: RegionHints = fields.part(RegionHints)
-    point: FloatArray = fields.reals("sides", "SIZE")
-    share: OffsetArray = fields.integers("sides", "scales", most=2**20)
+    point: FloatArray = fields.reals("rows", "SIZE")
+    share: OffsetArray = fields.integers("rows", "scales", most=2**20)
+    side: OffsetArray | None = fields.integers("rows", most=1, optional=True)
+    guard: FloatArray | None = fields.reals("rows", least=0.0, most=MOST_TIMES, optional=True)
 
 
 def weight_of(j: int) -> Fraction:
@@ -236,7 +243,8 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     assert data is not None
     given = [claim.weights(choices) for claim in about.certificate.claims if claim.name == "given policy"]
     bets = PlacedBets(forms, data, given[0] if given else None, delta)
-    guard, slab = Likelihood(forms, data, bets.guard), SlabRows(forms, bets)
+    guard = Likelihood(forms, data, bets.guard)
+    slab = SlabRows(forms, bets, guard)
     fair = not bets.unfair(about.outcomes)
     words = f"placed {len(bets.schedule.placed)} times on {bets.whose}, δ = {float(delta):g}"
     name = "every bet follows from the batches before it, and is no better than fair"
@@ -245,10 +253,10 @@ def prove(about: Learned, delta: Fraction) -> Statements:
 
 
 class SlabRows:
-    """Rows by (stage, side), as far as bounds were proved."""
+    """Rows by (stage, number), as far as bounds were proved."""
 
-    def __init__(self, forms: Forms, bets: PlacedBets, rows: Sequence[Sequence[Row]] = ()):
-        self.forms, self.bets, self.rows = forms, bets, rows
+    def __init__(self, forms: Forms, bets: PlacedBets, guard: Likelihood, rows: Sequence[Sequence[Row]] = ()):
+        self.forms, self.bets, self.guard, self.rows = forms, bets, guard, rows
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         if not (0 <= index < len(self.rows) and 0 <= part < len(self.rows[index])):
@@ -257,74 +265,180 @@ class SlabRows:
 
     def narrowed(self, lower: FloatArray, upper: FloatArray, hints: SlabHints) -> SlabRows:
         """With the rows of one more stage, at which the expressions are within these bounds."""
-        sides, scales = len(self.bets.sides), self.bets.schedule.scales
-        if hints.point.shape != (sides, self.forms.space.size) or hints.share.shape != (sides, len(scales)):
+        sides, count = len(self.bets.sides), len(hints.point)
+        place = np.arange(sides) if hints.side is None else hints.side
+        times = np.zeros(count) if hints.guard is None else hints.guard
+        shape = (count, self.forms.space.size), (count, len(self.bets.schedule.scales)), (count,)
+        fits = (hints.point.shape, hints.share.shape, place.shape) == shape and times.shape == shape[2]
+        if not fits or place.max(initial=0) >= sides or count > MOST_ROWS:
             raise ValueError("the points or shares of a slab do not fit its bets")
+        ends, hinted = (lower, np.maximum(upper, lower)), zip(hints.point, hints.share.tolist(), strict=True)
         rows = [
-            self._row(place, lower, upper, hints.point[place], hints.share[place].tolist())
-            for place in range(sides)
+            self._row(int(side), ends, point, share, Fraction(mu))
+            for side, mu, (point, share) in zip(place, times.tolist(), hinted, strict=True)
         ]
-        return SlabRows(self.forms, self.bets, [*self.rows, rows])
+        return SlabRows(self.forms, self.bets, self.guard, [*self.rows, rows])
 
-    def _row(
-        self, place: int, lower: FloatArray, upper: FloatArray, point: FloatArray, share: list[int]
-    ) -> Row:
-        forms, total = self.forms, sum(share)
-        if total == 0:
-            raise ValueError("a row of a slab without shares")
+    def _row(self, place: int, ends: _Ends, point: FloatArray, share: list[int], mu: Fraction) -> Row:
+        forms, guard, total = self.forms, self.guard, sum(share)
+        if total == 0 or (mu and guard.threshold is None):
+            raise ValueError(
+                "a row of a slab without shares" if total == 0 else "there is nothing to take off"
+            )
         near = forms.doubles[0] @ point + forms.doubles[1]
-        bound, slope = -log_below(self.bets.side), RATIONAL.zeros(len(forms.whole))
+        near = np.clip(near, np.maximum(ends[0], 1e-9 * ends[1]), ends[1])
+        bound, line = -log_below(self.bets.side), LineBelow(ends, near)
+        if mu:
+            times = RATIONAL.array([mu])
+            bound = bound - times[0] * guard.threshold
+            line.off[guard.used] = times * guard.weight.astype(object)
         for scale, (_, weight) in enumerate(self.bets.schedule.scales):
-            if share[scale] == 0:
-                continue
-            part = RATIONAL.array([Fraction(share[scale], total)])
-            bound = bound + (part * log_up(part / RATIONAL.array([weight])))[0]
-            for where, slopes, constants in self._lines(self.bets.stake[place, scale], lower, upper, near):
-                np.add.at(slope, where, part[0] * slopes)
-                bound = bound - part[0] * constants.sum()
+            if share[scale]:
+                part = RATIONAL.array([Fraction(share[scale], total)])
+                bound = bound + (part * log_up(part / RATIONAL.array([weight])))[0]
+                line.add(self.forms.about.outcomes, self.bets.stake[place, scale], self.bets.seen, part[0])
+        slope, height = line.total()
         *linear, constant = forms.combine(slope, np.arange(len(slope)))
-        return [as_fraction(a) for a in linear], as_fraction(bound - constant)
+        return [as_fraction(a) for a in linear], as_fraction(bound - height - constant)
 
-    def _lines(
-        self, stake: FloatArray, lower: FloatArray, upper: FloatArray, near: FloatArray
-    ) -> list[_Terms]:
-        """Lines below the terms of Λ, by bet and outcome, times how often each was seen."""
-        outcomes, seen = self.forms.about.outcomes, self.bets.seen
+
+_Ends = tuple[FloatArray, FloatArray]
+"""(lower, upper) of the expressions, the upper ones not below the lower."""
+
+
+class LineBelow:
+    """A line in the expressions below Λ − μ·ℓ, between their bounds: see above. `near` lies between them;
+    `off` are μ·K by expression.
+    """
+
+    def __init__(self, ends: _Ends, near: FloatArray):
+        self.ends, self.near, size = ends, near, len(near)
+        self.slope, self.height, self.off = RATIONAL.zeros(size), RATIONAL.zeros(1)[0], RATIONAL.zeros(size)
+        none = np.zeros(0, dtype=np.int64), np.zeros(0), RATIONAL.zeros(0)
+        self.losing: list[tuple[OffsetArray, FloatArray, Numbers]] = [none]
+
+    def add(self, outcomes: SeenOutcomes, stake: FloatArray, seen: OffsetArray, part: Any) -> None:
+        """The terms of a scale, by bet and outcome, times how often each was seen, times its share."""
         spend("rows of a slab", 20 * stake.size)
-        spend("rows of a slab", 30 * int(np.count_nonzero((stake != 0) & (seen > 0))), 300)
-        expression = np.broadcast_to(outcomes.expression, stake.shape)
-        low, high = lower[expression], np.maximum(upper, lower)[expression]
-        losing = stake < 0
-        fails = np.logical_or.reduceat(losing & (low < -2 * stake), outcomes.start[:-1], axis=1)
-        apart = np.repeat(fails, np.diff(outcomes.start), axis=1)
-        low = np.where(apart, np.maximum(low, -2 * stake), low)  # the worst that such a group may add
-        high = np.where(apart, low, high)
-        lines: list[_Terms] = []
-        for met, line in (((stake > 0) & ~apart & (high > 0), _tangents), (losing, _chords)):
-            which = np.nonzero(met & (seen > 0))
-            if len(which[0]):
-                a, least, most, touched = (of[which] for of in (stake, low, high, near[expression]))
-                touched = np.clip(touched, np.maximum(least, 1e-9 * most), most)
-                slope, constant = line(a, least, most, touched)
-                lines.append((expression[which], seen[which] * slope, seen[which] * constant))
-        return lines
+        spend("rows of a slab", 80 * int(np.count_nonzero((stake != 0) & (seen > 0))), 300)
+        e = np.broadcast_to(outcomes.expression, stake.shape)
+        low, high = (end[e] for end in self.ends)
+        fails = np.logical_or.reduceat((stake < 0) & (low < -2 * stake), outcomes.start[:-1], axis=1)
+        apart, met = np.repeat(fails, np.diff(outcomes.start), axis=1), seen > 0
+        which = met & apart & (stake < 0)
+        worst = _log_of(stake[which], np.maximum(low, -2 * stake)[which])
+        self.height = self.height + part * (seen[which] * worst).sum()
+        which = met & ~apart & (stake > 0) & (high > 0)
+        a, at, often = stake[which], self.near[e[which]], part * seen[which].astype(object)
+        with np.errstate(all="ignore"):
+            slope = _finite(a / (at * (at + a)))
+        stakes, touched, slopes = (RATIONAL.array(of) for of in (a, at, slope))
+        missed = np.abs(slopes - stakes / (touched * (touched + stakes))) * RATIONAL.array(high[which])
+        np.add.at(self.slope, e[which], -often * slopes)
+        heights = RATIONAL.trim(_log_of(a, at) + slopes * touched - missed, False)
+        self.height = self.height + (often * heights).sum()
+        which = met & ~apart & (stake < 0)
+        self.losing.append((e[which], stake[which], part * seen[which].astype(object)))
+
+    def total(self) -> tuple[Numbers, Any]:
+        """(slopes by expression, constant) of all of it."""
+        e, stake, often = (np.concatenate(of) for of in zip(*self.losing, strict=True))
+        own, of = np.unique(e, return_inverse=True)
+        if len(own):
+            pooled = _Pooled(of, stake, often, self.off[own], self.ends[0][own], self.ends[1][own])
+            slopes, heights = pooled.lines(self.near[own])
+            self.slope[own] = self.slope[own] + slopes
+            self.height = self.height + heights.sum()
+            self.off[own] = RATIONAL.zeros(len(own))
+        left = np.flatnonzero(self.off != 0)
+        with np.errstate(all="ignore"):
+            tilt = _finite(RATIONAL.floats(self.off[left]) / self.near[left])
+        left, tilt = left[tilt > 0], RATIONAL.array(tilt[tilt > 0])  # of the rest −log f ≥ 0 will do
+        logs = log_up(self.off[left] / tilt)
+        self.slope[left] = self.slope[left] - tilt
+        self.height = self.height + (self.off[left] * (1 - logs)).sum()
+        return self.slope, self.height
 
 
-def _log_of(a: Numbers, f: Numbers) -> Numbers:
+class _Pooled:
+    """g = Σ often·log(1 + stake/f) − off·log f by expression, `of` the terms', stake < 0; 2·|stake| ≤ low."""
+
+    def __init__(
+        self,
+        of: OffsetArray,
+        stake: FloatArray,
+        often: Numbers,
+        off: Numbers,
+        low: FloatArray,
+        high: FloatArray,
+    ):
+        self.of, self.stake, self.often, self.off, self.low, self.high = of, stake, often, off, low, high
+        self.floats = RATIONAL.floats(often), RATIONAL.floats(off)
+
+    def lines(self, near: FloatArray) -> tuple[Numbers, Numbers]:
+        """(slopes, constants) of lines below g from `low` to `high`, tight near these points if possible."""
+        low, high = RATIONAL.array(self.low), RATIONAL.array(self.high)
+        at = np.maximum(near, self._touched())
+        tangent = (at < self.high) & (self._bend(at) >= 0)
+        at = np.where(tangent, at, self.high)
+        touched, from_low, there = RATIONAL.array(at), self._value(self.low), self._value(at)
+        with np.errstate(all="ignore"):
+            width = np.where(self.high > self.low, self.high - self.low, np.inf)
+            chord = _finite((RATIONAL.floats(there) - RATIONAL.floats(from_low)) / width)
+        least, most = self._slope(at, False), self._slope(at, True)
+        steepest = RATIONAL.up(most)
+        slope = RATIONAL.array(np.where(tangent, steepest, np.maximum(chord, steepest)))
+        missed = np.where(tangent, np.maximum(abs(slope - least), abs(slope - most)) * high, 0)
+        constant = np.minimum(from_low - slope * low, there - slope * touched - missed)
+        return slope, RATIONAL.trim(constant, False)
+
+    def _sum(self, terms: Numbers) -> Numbers:
+        result = RATIONAL.zeros(len(self.low))
+        np.add.at(result, self.of, self.often * terms)
+        return result
+
+    def _value(self, f: FloatArray) -> Numbers:
+        """Not above g."""
+        logs = np.where(self.off != 0, log_units(f, True), 0) * RATIONAL.array([_UNIT])
+        total: Numbers = self._sum(_log_of(self.stake, f[self.of])) - self.off * logs
+        return total
+
+    def _slope(self, f: FloatArray, upward: bool) -> Numbers:
+        """A bound of g' on a side."""
+        at, a = RATIONAL.array(f)[self.of], RATIONAL.array(self.stake)
+        return self._sum(RATIONAL.trim(-a / (at * (at + a)), upward)) - RATIONAL.trim(
+            self.off / RATIONAL.array(f), not upward
+        )
+
+    def _bend(self, f: FloatArray) -> Numbers:
+        """Not above f²·g''."""
+        at, a = RATIONAL.array(f)[self.of], RATIONAL.array(self.stake)
+        return self.off + self._sum(RATIONAL.trim(a * (2 * at + a) / (at + a) ** 2, False))
+
+    def _touched(self) -> FloatArray:
+        """From where on tangents lie below g at `low`, in float64: `high` where there is no such point."""
+        (often, off), of, a, size = self.floats, self.of, self.stake, len(self.low)
+        least, most = self.low, self.high
+
+        def value(f: FloatArray) -> Any:
+            return np.bincount(of, often * np.log1p(a / f[of]), size) - off * np.log(f)
+
+        first = value(self.low)
+        for _ in range(40):
+            middle = 0.5 * (least + most)
+            rise = np.bincount(of, -often * a / (middle[of] * (middle[of] + a)), size) - off / middle
+            fits = value(middle) + rise * (self.low - middle) <= first
+            least, most = np.where(fits, least, middle), np.where(fits, middle, most)
+        return most
+
+
+_UNIT = Fraction(1, 1 << 128)
+
+
+def _log_of(a: FloatArray, f: FloatArray) -> Numbers:
     """Not above log(1 + a/f)."""
-    units = log_units(1 + a / f, False)
-    return units * RATIONAL.array([Fraction(1, 1 << 128)])
+    return log_units(1 + RATIONAL.array(a) / RATIONAL.array(f), False) * RATIONAL.array([_UNIT])
 
 
-def _tangents(a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
-    slope, stake, touched = (RATIONAL.array(of) for of in (a / (near * (near + a)), a, near))
-    missed = np.abs(slope - stake / (touched * (touched + stake))) * RATIONAL.array(high)
-    return -slope, RATIONAL.trim(_log_of(stake, touched) + slope * touched - missed, False)
-
-
-def _chords(a: FloatArray, low: FloatArray, high: FloatArray, near: FloatArray) -> _Line:
-    stake, least, most = (RATIONAL.array(of) for of in (a, low, high))
-    left, right = _log_of(stake, least), _log_of(stake, most)
-    width = np.where(high > low, high - low, 1.0)
-    slope = RATIONAL.array(np.where(high > low, RATIONAL.floats(right - left) / width, 0.0))
-    return slope, RATIONAL.trim(np.minimum(left - slope * least, right - slope * most), False)
+def _finite(values: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(values), values, 0.0)

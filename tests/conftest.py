@@ -1,4 +1,4 @@
-"""What every test relies on: property tests draw the same examples on every run.
+"""What every test relies on: property tests draw the same examples on every run, ordinary ones half of them.
 
 `HYPOTHESIS_PROFILE=explore` draws fresh and many more, for a search by hand and before a release. Of tests of
 many like cases an ordinary run tries some (`thinned.py`).
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from effort import WHOLE
 from thinned import thin
 from tightrope.benchmarks.suite import load as _build
 
@@ -27,7 +28,7 @@ os.fsync = lambda descriptor: None
 
 settings.register_profile(
     "fixed",
-    max_examples=16,
+    max_examples=16 if WHOLE else 8,
     derandomize=True,
     deadline=None,
     database=None,

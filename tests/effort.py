@@ -18,9 +18,9 @@ FUZZED = settings(max_examples=2000 if EXPLORING else 25)
 """For texts of large grammars: fewer examples do not reach all that refuses them."""
 
 
-def repeats(whole: int) -> int:
-    """So many of `whole` random cases."""
-    return whole if WHOLE else -(-whole // PART)
+def repeats(whole: int, part: int = PART) -> int:
+    """So many of `whole` random cases: one in `part`."""
+    return whole if WHOLE else -(-whole // part)
 
 
 CHARACTERS = st.one_of(

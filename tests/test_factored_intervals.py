@@ -14,6 +14,7 @@ import pytest
 
 from adversary.second import second_verdict
 from benchmark_script import run_benchmark
+from effort import repeats
 from factored_reference import Modules, Nature, State, Values, backup, nested, products
 from random_programs import ProgramWriter
 from tightrope.certificate.archive import load
@@ -327,7 +328,7 @@ def reached(model: IntervalMDP) -> list[set[int]]:
 def test_trees_of_random_programs_end_where_their_choices_lead() -> None:
     """Overlapping commands, guards across modules, globals; every outcome ranges within its joint bounds."""
     checked = 0
-    for seed in range(60):
+    for seed in range(repeats(60)):
         text = ProgramWriter(seed, "interval").program()
         model = interval(text.replace("mdp", "dtmc", 1) if seed % 2 else text)  # a chain draws among commands
         if model.factored is None:
@@ -342,7 +343,7 @@ def test_trees_of_random_programs_end_where_their_choices_lead() -> None:
                 found = kernel.answer(mark, maximise)[leads]
                 assert np.all(found >= model.lower[leads] - 1e-12)
                 assert np.all(found <= model.upper[leads] + 1e-12)
-    assert checked >= 8
+    assert checked >= repeats(8)
 
 
 # --- what is proved, and what is said ----------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import repeats
 from tightrope.data.log_counts import finish, join
 from tightrope.data.partial_counts import count_part
 from tightrope.data.read_options import LogReadOptions
@@ -96,7 +97,7 @@ SHAPES = {
 }
 
 
-@settings(max_examples=6)
+@settings(max_examples=repeats(6))
 @given(
     shape=st.sampled_from(sorted(SHAPES)),
     seed=st.integers(0, 10**6),

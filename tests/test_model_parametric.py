@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import repeats
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.expressions import Signatures
@@ -123,6 +124,7 @@ def test_a_square_that_touches_zero_inside_is_not_called_proved():
     assert {model.expressions.text(e) for e in model.unproved} == {"9*p^2 - 6*p + 1", "-9*p^2 + 6*p"}
 
 
+@settings(max_examples=repeats(16))
 @given(st.integers(0, 10**6))
 def test_range_proofs_agree_with_sampling(seed):
     rng = np.random.default_rng(seed)

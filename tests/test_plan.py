@@ -15,6 +15,7 @@ import pytest
 from scipy.optimize import linprog
 
 import tightrope as tr
+from effort import WHOLE, repeats
 from tightrope.cli.app import run
 from tightrope.data.collection import MixedEpisodes, append_episodes
 from tightrope.data.counts import batch_ends
@@ -153,7 +154,7 @@ def test_the_level_to_come_is_right_on_average() -> None:
     mdp = model.instantiate(p=0.7, q=0.4)
     drawn = tr.Simulator(mdp, None, model_hash=model.hash(), threads=1)
     forecast, spreads, came = [], [], []
-    for seed in range(24):
+    for seed in range(repeats(24)):
         begin = append_episodes(drawn.episodes(20, seed), drawn, 10, seed)
         evidence = prequential(coordinates, functions, outcomes, begin, 0.01)
         weight = np.bincount(
@@ -300,13 +301,15 @@ def test_other_aims() -> None:
     budget = tr.plan(problem, data, budget=3000, **OPTIONS)
     assert budget.episodes == 3000 and budget.gap_asked is None
     assert budget.curve(3000).expected < budget.gap_now
-    close = tr.plan(problem, data, optimality=0.05, **OPTIONS)
-    assert close.status is PlanStatus.PLANNED and close.gap_now >= budget.gap_now / 2
     value = budget.value
     beyond = tr.plan(problem, data, above=value + 0.02, **OPTIONS)
     assert beyond.status is PlanStatus.UNREACHABLE and "not beyond" in beyond.notes[0]
     wide = tr.plan(problem, data, gap="900%", **OPTIONS)
     assert wide.gap_asked == pytest.approx(9 * value) and wide.status is PlanStatus.REACHED
+    if not WHOLE:
+        return
+    close = tr.plan(problem, data, optimality=0.05, **OPTIONS)
+    assert close.status is PlanStatus.PLANNED and close.gap_now >= budget.gap_now / 2
     mine = tr.plan(problem, data, budget=3000, policy=tr.Policy.uniform(small.model), **OPTIONS)
     assert [one.name for one in mine.strategies][:2] == ["designed", "given"]
     above = tr.plan(problem, data, above=value - 0.04, **OPTIONS)

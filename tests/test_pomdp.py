@@ -296,7 +296,7 @@ def test_learning_covers_the_controllers_true_value():
     problem = tr.Problem(pomdp, 'Pmax=? [ F "won" ]')
     truth, misses = 0.8, 0
     rng = np.random.default_rng(5)
-    for _ in range(repeats(40)):
+    for _ in range(repeats(40, 8)):
         wrong = int(rng.binomial(100, 1 - truth))
         data = [[(0, "", 1), (1, "look", 4)]] * wrong + [[(0, "", 1), (1, "look", 3)]] * (100 - wrong)
         result = tr.learn(problem, data, delta=0.1, region="polytope", outcomes="none")
@@ -304,7 +304,7 @@ def test_learning_covers_the_controllers_true_value():
         misses += not result.interval.lower <= truth <= result.interval.upper
         assert result.guarantee > 0.5
     assert any("independently given the state" in note for note in result.notes)
-    assert misses <= repeats(8)
+    assert misses <= repeats(8, 8)
     with pytest.raises(tr.InputError, match="a slab bets on a value that is known before the data"):
         tr.learn(problem, data, delta=0.1, region="slab")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from effort import repeats
 from tightrope.cli.app import run
 from tightrope.numerics import jit
 
@@ -66,7 +67,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[str], d
     """What a process without numba answers to many questions."""
     folder, draw = tmp_path_factory.mktemp("small"), random.Random(3)
     questions = []
-    for number in range(6):
+    for number in range(repeats(6)):
         path = folder / f"{number}.prism"
         path.write_text(random_model(draw, draw.randint(2, 12)), encoding="utf-8")
         questions += [["check", str(path), "--prop", each, "--json"] for each in PROPERTIES]
@@ -101,7 +102,7 @@ def test_bounds_are_those_of_compiled_kernels(
         if high < float("inf"):
             finite += 1
             assert high - low <= 1e-6 * max(abs(high), 1e-300) or high == low
-    assert finite > 30
+    assert finite > 5 * repeats(6)
 
 
 def test_certificates_of_small_models_stand(tmp_path: Path) -> None:

@@ -11,11 +11,17 @@ import pytest
 
 import thinned
 
+LEFT_OUT = *thinned.THINNED, *thinned.BENCHMARKS, *thinned.LONG, *thinned.COSTLY
 
-@pytest.mark.parametrize("name", [*thinned.THINNED, *thinned.BENCHMARKS, *thinned.LONG])
+
+@pytest.mark.parametrize("name", [*LEFT_OUT, *thinned.COSTLY.values()])
 def test_names_are_those_of_tests(name: str) -> None:
     file, _, test = name.partition("::")
     assert re.search(rf"^def {test}\(", (Path(__file__).parent / file).read_text(), re.MULTILINE)
+
+
+def test_what_stands_for_a_costly_test_is_run() -> None:
+    assert not {*thinned.COSTLY.values()} & {*thinned.BENCHMARKS, *thinned.LONG, *thinned.COSTLY}
 
 
 def test_one_in_so_many_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,8 @@ def plain() -> Any:
 
 
 def any_call(function: Any, *given: Any, **named: Any) -> Callable[[], object]:
-    """A call that a type checker would not let pass."""
-    return lambda: function()(*given, **named)
+    """A call that a type checker would not let pass; the data are simulated when it is made."""
+    return lambda: function()(*(data() if each is data else each for each in given), **named)
 
 
 def by_function(successors: Any, **words: Any) -> Callable[[], object]:
@@ -145,41 +145,41 @@ CALLS: dict[str, Callable[[], object]] = {
     "solve: no seconds": lambda: tr.solve(plain(), HOME, seconds=-1),
     "solve: a start of another length": lambda: tr.solve(plain(), HOME, start=np.zeros(3)),
     # --- learning ---
-    "learn: a model without a property": any_call(lambda: tr.learn, walk(), data()),
+    "learn: a model without a property": any_call(lambda: tr.learn, walk(), data),
     "learn: a threshold": lambda: tr.learn(walk().problem('P>=0.5 [ F "home" ]'), data()),
     "learn: no parameters": lambda: tr.learn(tr.Problem(plain(), HOME), data()),
     "learn: no data": lambda: tr.learn(problem(), None),
     "learn: a missing file": lambda: tr.learn(problem(), "no/such/log.csv"),
     "learn: data of another model": lambda: tr.learn(betting().problem(DONE), data()),
     "learn: a confidence of one": lambda: tr.learn(problem(), data(), delta=0),
-    "learn: a confidence of words": any_call(lambda: tr.learn, problem(), data(), delta="low"),
+    "learn: a confidence of words": any_call(lambda: tr.learn, problem(), data, delta="low"),
     "learn: unknown sets": lambda: tr.learn(problem(), data(), sets="loose"),
     "learn: an unknown region": lambda: tr.learn(problem(), data(), region="sphere"),
     "learn: sets without a region": lambda: tr.learn(problem(), data(), sets="tied", region="ellipsoid"),
     "learn: coupled over an ellipsoid": lambda: tr.learn(problem(), data(), sets="coupled", region=ROUND),
-    "learn: options": any_call(lambda: tr.learn, problem(), data(), options=None),
-    "learn: progress": any_call(lambda: tr.learn, problem(), data(), progress="yes"),
-    "learn: fallback": any_call(lambda: tr.learn, problem(), data(), fallback="no"),
+    "learn: options": any_call(lambda: tr.learn, problem(), data, options=None),
+    "learn: progress": any_call(lambda: tr.learn, problem(), data, progress="yes"),
+    "learn: fallback": any_call(lambda: tr.learn, problem(), data, fallback="no"),
     "learn_all: one kind": lambda: tr.learn_all(problem(), data(), sets="tied"),
     "learn_all: an unknown kind": lambda: tr.learn_all(problem(), data(), kinds=["loose"]),
     "online: a number for the confidence": lambda: tr.online(problem(), delta=2),
     "online: an episode that is none": lambda: tr.online(problem(), sets="tied").observe([(2, "fly", 3)]),
     "solve: sets of data": lambda: tr.solve(problem(), sets="tied"),
-    "learn: a confidence": any_call(lambda: tr.learn, problem(), data(), confidence=0.95),
-    "learn: a significance": any_call(lambda: tr.learn, problem(), data(), alpha=0.05),
-    "learn: a property by its place": any_call(lambda: tr.learn, walk(), HOME, data()),
+    "learn: a confidence": any_call(lambda: tr.learn, problem(), data, confidence=0.95),
+    "learn: a significance": any_call(lambda: tr.learn, problem(), data, alpha=0.05),
+    "learn: a property by its place": any_call(lambda: tr.learn, walk(), HOME, data),
     "learn: without data": any_call(lambda: tr.learn, problem()),
-    "learn: the problem twice": any_call(lambda: tr.learn, problem(), data(), problem=problem()),
-    "learn: data and problem in each other's place": any_call(lambda: tr.learn, data(), problem()),
+    "learn: the problem twice": any_call(lambda: tr.learn, problem(), data, problem=problem()),
+    "learn: data and problem in each other's place": any_call(lambda: tr.learn, data, problem()),
     "learn: a mapping for the data": lambda: tr.learn(problem(), {"state": [2]}),
     "learn: an array for the data": lambda: tr.learn(problem(), np.zeros((2, 2))),
     "learn: a step of two": lambda: tr.learn(problem(), [[(2, "walk")]]),
     "learn: a state that does not exist": lambda: tr.learn(problem(), [[(9, "walk", 3)]]),
     "learn: a policy about no state": lambda: tr.learn(problem(), data(), policy={9: "walk"}),
-    "learn_all: a confidence": any_call(lambda: tr.learn_all, problem(), data(), confidence=0.9),
+    "learn_all: a confidence": any_call(lambda: tr.learn_all, problem(), data, confidence=0.9),
     "online: a confidence": any_call(lambda: tr.online, problem(), confidence=0.9),
-    "plan: a width": any_call(lambda: tr.plan, problem(), data(), width=0.1),
-    "improve: a confidence": any_call(lambda: tr.improve, problem(), data(), baseline={}, confidence=0.9),
+    "plan: a width": any_call(lambda: tr.plan, problem(), data, width=0.1),
+    "improve: a confidence": any_call(lambda: tr.improve, problem(), data, baseline={}, confidence=0.9),
     # --- models by functions, mappings and tables ---
     "function: a list": any_call(lambda: tr.build_from_function, 0, [1]),
     "function: nothing": any_call(lambda: tr.build_from_function, 0, None),
@@ -292,7 +292,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "LearningResult.headline: half a digit": any_call(lambda: learned().headline, 2.5),
     "LearningResult.save: a number of exports": any_call(lambda: learned().save, "x", exports=3),
     "learn_all: no kinds": lambda: tr.learn_all(problem(), data(), kinds=[]),
-    "improve: a number to keep": any_call(lambda: tr.improve, problem(), data(), baseline=uniform(), keep=3),
+    "improve: a number to keep": any_call(lambda: tr.improve, problem(), data, baseline=uniform(), keep=3),
     "solve: half a thread": any_call(lambda: tr.solve, plain(), HOME, threads=1.5),
     "doctor: a level of words": any_call(lambda: tr.doctor, problem(), EPISODES, alpha="low"),
     "policy: a negative seed": lambda: uniform().act(2, rng=-1),

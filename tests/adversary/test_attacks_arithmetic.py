@@ -53,7 +53,11 @@ class Attack:
 
     name: str
     certificate: Certificate
-    truth: Fraction
+    weights: list[list[Fraction]] | None = None
+
+    @property
+    def truth(self) -> Fraction:
+        return truth_of(self.certificate.problem, self.weights)
 
 
 def objective(kind: str, **more: object) -> CertifiedObjective:
@@ -134,9 +138,7 @@ def vectors(lower: list[float], upper: list[float], ranking: list[int] | None = 
 
 
 def forged(name: str, problem: CertifiedProblem, hints: ValueHints, low: float, high: float) -> Attack:
-    return Attack(
-        name, Certificate(problem, (Claim("value", "free", low, high),), (hints,)), truth_of(problem)
-    )
+    return Attack(name, Certificate(problem, (Claim("value", "free", low, high),), (hints,)))
 
 
 STAY = [[(1, ONE)]], [[(2, ONE)]]
@@ -192,7 +194,7 @@ def weighing() -> Iterator[Attack]:
         share = [[1 / (1 + ETA), ETA / (1 + ETA)], [ONE], [ONE]]
         claimed = Claim("given policy", "randomised", low, high, weight=weight)
         name = "weight-lost" if into == 1 else "weight-found"
-        yield Attack(name, Certificate(problem, (claimed,), (hints,)), truth_of(problem, share))
+        yield Attack(name, Certificate(problem, (claimed,), (hints,)), share)
 
 
 def stepping() -> Iterator[Attack]:

@@ -13,7 +13,7 @@
 #   make test-matrix the tests with every Python from 3.11 to 3.13 that is found
 #   make test-other-architecture  the tests of certificates' numbers as x86-64 on Arm and the other way round, emulated (minutes)
 #   make coverage    lines and branches that the tests reach, under build/coverage
-#   make lint        ruff, strict types, import contracts; `make test` compiles kernels beside them
+#   make lint        ruff, strict types, import contracts; in `make test` beside the others
 #   make pytest      the tests alone
 #   make docs        the site, under build/site; every link and reference must lead somewhere
 #   make pages       run the code of the pages again, and write their outputs and figures anew
@@ -40,7 +40,7 @@ TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -
 # Tests start hundreds of processes: each would compile the package's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test quick quick-tests pytest warm test-gpu test-lowest test-matrix test-other-architecture coverage lint format docs pages schemas
+.PHONY: setup demo test quick quick-tests pytest warm warm-pytest lint-aside test-gpu test-lowest test-matrix test-other-architecture coverage lint format docs pages schemas
 .PHONY: dist release bench clean system-deps proved proved-recheck proved-checker
 .DEFAULT_GOAL := setup
 
@@ -67,10 +67,17 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(DEPS) install || echo "== the other tests run first"
-	@$(MAKE) --no-print-directory -j 2 lint warm
 	@case "$$($(DEPS) markers)" in *ocaml*) ;; *) $(MAKE) --no-print-directory proved-checker ;; esac
-	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory -j 2 --keep-going lint-aside warm-pytest \
+	  || { test -e build/lint.ok || { echo "== what the linters say" && cat build/lint.log; }; exit 1; }
 	@$(DEPS) check
+
+lint-aside:  # beside the tests; its words in one piece
+	@mkdir -p build && rm -f build/lint.ok
+	@MAKEFLAGS= make lint >build/lint.log 2>&1 && touch build/lint.ok; cat build/lint.log; test -e build/lint.ok
+
+warm-pytest: warm
+	@$(MAKE) --no-print-directory pytest
 
 system-deps:
 	@$(DEPS) install
@@ -95,7 +102,7 @@ quick-tests: $(STAMP)
 	  git ls-files --others --exclude-standard tests) 2>/dev/null | grep '/test_[a-z0-9_]*\.py$$' | sort -u) $(PYTEST_ARGS)
 
 warm: $(STAMP)  # compile what the tests need once, not once per worker
-	@$(BIN)/python -m compileall -q src campaigns/src tests
+	@$(BIN)/python -m compileall -q -j 0 src campaigns/src tests
 	$(BIN)/tightrope warmup
 
 # Asserts are not rewritten, which would take every worker half a minute; those that fail are told again in full.

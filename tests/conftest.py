@@ -1,7 +1,6 @@
 """What every test relies on: property tests draw the same examples on every run, ordinary ones half of them.
 
-`HYPOTHESIS_PROFILE=explore` draws fresh and many more, for a search by hand and before a release. Of tests of
-many like cases an ordinary run tries some (`thinned.py`).
+How many: `effort.py`. Of tests of many like cases an ordinary run tries some (`thinned.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from effort import WHOLE
 from thinned import thin
 from tightrope.benchmarks.suite import load as _build
 
@@ -25,17 +22,6 @@ sys.dont_write_bytecode = False
 
 # What tests write need not survive a loss of power: waiting for the disk takes longer than many a test.
 os.fsync = lambda descriptor: None
-
-settings.register_profile(
-    "fixed",
-    max_examples=16 if WHOLE else 8,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 EXPLORING = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 WHOLE = EXPLORING or os.environ.get("TIGHTROPE_WHOLE") == "1"
 PART = 3
+
+settings.register_profile(
+    "fixed",
+    max_examples=16 if WHOLE else 8,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", deadline=None, max_examples=2000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
 FUZZED = settings(max_examples=2000 if EXPLORING else 25)
 """For texts of large grammars: fewer examples do not reach all that refuses them."""
 

@@ -12,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 import zipfile
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
@@ -387,3 +388,68 @@ def test_of_old_versions_only_the_newest_stay(tmp_path: Path, monkeypatch: pytes
             os.utime(path, ns=(0, path.stat().st_mtime_ns - 10**9))
     assert [files.load((number, "target", "code")) for number in range(5)] == [None, None, 2, 3, 4]
     assert foreign.exists()
+
+
+def test_what_nobody_has_loaded_for_long_is_dropped(tmp_path: Path) -> None:
+    """Old entries, and folders of versions that had the digest of all sources in their names."""
+    ages = {
+        f"a.b-{'0' * 16}/old.nbi": 8,
+        f"a.b-{'0' * 16}/old.1.py311.nbc": 9,
+        f"a.b-{'1' * 16}/old.nbi": 100,
+        f"a.b-{'1' * 16}/used.nbc": 6,
+        f"a.b-{'2' * 16}/old.nbc": 8,
+        f"a.b-{'2' * 16}/mine.txt": 500,
+        "a.b/dropped-1.nbc": 91,
+        "a.b/left.lock": 91,
+        "a.b/stays-1.nbc": 89,
+        "a.b/mine.txt": 500,
+        "empty/dropped-1.nbc": 91,
+    }
+
+    def name_files(root: Path) -> None:
+        for name, days in ages.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            os.utime(path, (time.time() - days * kernel_cache.DAY,) * 2)
+
+    name_files(tmp_path / "kernels")
+    name_files(tmp_path / "elsewhere")
+    (tmp_path / "kernels" / "link").symlink_to(tmp_path / "elsewhere" / "a.b")
+    kernel_cache.drop_unused.__wrapped__(tmp_path / "kernels")
+    left = {str(path.relative_to(tmp_path / "kernels")) for path in (tmp_path / "kernels").rglob("*")}
+    assert left == {
+        "swept", "link", f"a.b-{'1' * 16}", f"a.b-{'1' * 16}/used.nbc", f"a.b-{'2' * 16}",
+        f"a.b-{'2' * 16}/mine.txt", "a.b", "a.b/stays-1.nbc", "a.b/mine.txt", "empty",
+    }  # fmt: skip
+    assert len([path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()]) == len(ages)
+    name_files(tmp_path / "kernels")
+    kernel_cache.drop_unused.__wrapped__(tmp_path / "kernels")
+    assert (tmp_path / "kernels" / "a.b" / "dropped-1.nbc").exists(), "once a day"
+
+
+def test_what_is_loaded_counts_as_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
+    text: Any = seed_generator
+    files = kernel_cache._KernelFiles(kernel(text.__wrapped__))
+    key = ("float64", "target", "code")
+    files.save(key, "machine code")
+    path = tmp_path / files._name(key)
+    os.utime(path, (0, 0))
+    assert files.load(key) == "machine code"
+    assert time.time() - path.stat().st_mtime < kernel_cache.DAY
+
+
+def test_what_kernels_call_is_kept_apart_from_what_python_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no face for Python: loaded for a call from there it would end the process."""
+    monkeypatch.setattr(kernel_cache, "kernel_directory", lambda source: tmp_path)
+    text: Any = seed_generator
+    own = kernel(text.__wrapped__)
+    called, calling = (kernel_cache._KernelFiles(own, inside) for inside in (True, False))
+    key = ("float64", ("t", "c", "f"), "code")
+    called.save(key, "for kernels")
+    assert calling.load(key) is None
+    calling.save(key, "for Python")
+    assert (called.load(key), calling.load(key)) == ("for kernels", "for Python")

@@ -15,7 +15,7 @@ import pytest
 from scipy.optimize import linprog
 
 import tightrope as tr
-from effort import WHOLE, repeats
+from effort import WHOLE
 from tightrope.cli.app import run
 from tightrope.data.collection import MixedEpisodes, append_episodes
 from tightrope.data.counts import batch_ends
@@ -154,7 +154,7 @@ def test_the_level_to_come_is_right_on_average() -> None:
     mdp = model.instantiate(p=0.7, q=0.4)
     drawn = tr.Simulator(mdp, None, model_hash=model.hash(), threads=1)
     forecast, spreads, came = [], [], []
-    for seed in range(repeats(24)):
+    for seed in range(24):
         begin = append_episodes(drawn.episodes(20, seed), drawn, 10, seed)
         evidence = prequential(coordinates, functions, outcomes, begin, 0.01)
         weight = np.bincount(

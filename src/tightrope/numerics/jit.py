@@ -82,32 +82,42 @@ class Kernel:
         self.function = function
         self.is_inlined = is_inlined
         self._compiled: Any = None
+        self._callee: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         if self._compiled is None:
             if _is_inside or _allowance > 0:
                 return self._interpret(arguments)
-            self._compile()
+            with _lock:
+                self._compiled = self._compiled or self._compile()
         return self._compiled(*arguments)
 
     @property
     def _numba_type_(self) -> Any:
-        """What a kernel that calls this one sees."""
-        return self._compile()._numba_type_
+        """What a kernel that calls this one sees: machine code that Python cannot call.
 
-    def _compile(self) -> Any:
+        To unpack a dozen arrays from Python's objects takes as long to compile as many a kernel.
+        """
         with _lock:
-            if self._compiled is None:
-                import numba
+            self._callee = self._callee or self._compile(is_called_by_kernels=True)
+            return self._callee._numba_type_
 
-                from tightrope.numerics.kernel_cache import keep_compiled
+    @property
+    def options(self) -> dict[str, Any]:
+        """What numba is told of it; nothing calls kernels as functions of C."""
+        return {"nogil": True, "forceinline": self.is_inlined, "no_cfunc_wrapper": True}
 
-                while _waiting:
-                    _waiting.pop()()
-                compiled = numba.njit(nogil=True, forceinline=self.is_inlined)(self.function)
-                keep_compiled(compiled, self)
-                self._compiled = compiled
-            return self._compiled
+    def _compile(self, is_called_by_kernels: bool = False) -> Any:
+        import numba
+
+        from tightrope.numerics.kernel_cache import keep_compiled
+
+        while _waiting:
+            _waiting.pop()()
+        options = {**self.options, "no_cpython_wrapper": is_called_by_kernels}
+        compiled: Any = numba.njit(**options)(self.function)
+        keep_compiled(compiled, self, is_called_by_kernels)
+        return compiled
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         """Run the function itself; kernels that it calls do the same."""

@@ -18,7 +18,11 @@ file holds them, too. numba's own cache numbers its files and keeps an index: tw
 same kernel for different types at the same time give both the same number, and one loads what the other
 wrote.
 
-While a process compiles a kernel, others that need the very same wait for it, at most two minutes.
+While a process compiles a kernel, others that need the very same wait for it, at most two minutes. What
+Python calls and what kernels call are compiled apart: the second has no face for Python, half of the work.
+
+In the user's own directory, what no process has loaded for long is dropped, at most once a day, by one that
+compiles; folders of earlier versions, which had the digest in their names, after a week.
 
 A wheel holds the kernels under `tightrope/kernels`, compiled for a baseline (`BASELINES`): they run on every
 processor that has its features. They serve the version of Python and numba that they were compiled with; with
@@ -30,6 +34,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import sys
 import tempfile
 import time
@@ -55,8 +60,15 @@ PACKAGE = Path(__file__).resolve().parents[1]
 VERSIONS = 48
 """Files of one kernel, for all types and of all versions, that stay when another is written: the newest."""
 
+DAY = 86_400.0
+UNUSED, UNUSED_FOLDER = 90 * DAY, 7 * DAY
+"""Seconds after which a file of kernels, or all of an earlier version's folder, is dropped."""
+
 LOOKS, PAUSE = 1200, 0.1
 """How often and how many seconds apart a process looks whether another one has compiled what it needs."""
+
+KERNEL_FILES = (".nbc", ".nbi", ".lock", ".part")
+EARLIER_FOLDER = re.compile(r"[\w.]+-[0-9a-f]{16}")
 
 SHIPPED = PACKAGE / "kernels"
 """Kernels that came with the installation; nothing is ever written there."""
@@ -102,9 +114,9 @@ def kernel_digest(kernel: Any) -> str:
     """
     function = kernel.function
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
-    parts = _describe_code(function.__code__, kernel), function.__defaults__, cells, kernel.is_inlined
-    own = _file_digest(Path(sys.modules[type(kernel).__module__].__file__ or ""))  # the options are in there
-    return hashlib.sha256(repr((own, *(_describe(each, kernel) for each in parts))).encode()).hexdigest()
+    options = tuple(kernel.options.items())
+    parts = _describe_code(function.__code__, kernel), function.__defaults__, cells, options
+    return hashlib.sha256(repr([_describe(each, kernel) for each in parts]).encode()).hexdigest()
 
 
 def _describe_code(code: CodeType, kernel: Any) -> object:
@@ -199,13 +211,13 @@ class _KernelImplementation(CompileResultCacheImpl):
 class _KernelFiles:
     """The files of one kernel, with the face of numba's pair of index and data."""
 
-    def __init__(self, kernel: Any):
+    def __init__(self, kernel: Any, is_called_by_kernels: bool = False):
         source = Path(kernel.function.__code__.co_filename)
         shipped = SHIPPED / _folder_name(source)
         self._folder = kernel_directory(source)
         self._shipped = shipped if shipped.is_dir() else None
         self._kernel = kernel.function.__name__
-        self._digest = kernel_digest(kernel)
+        self._digest = kernel_digest(kernel) + is_called_by_kernels * " without a face for Python"
         self._marks: dict[str, int] = {}
 
     def load(self, key: Any) -> Any:
@@ -226,6 +238,8 @@ class _KernelFiles:
         except OSError:
             return _nowhere()
         self._drop_old(self._folder)
+        if own := private_directory():
+            drop_unused(own / "kernels")
         if mark := self._marks.pop(self._name(key), None):
             with suppress(OSError):
                 os.unlink(self._folder / f"{self._name(key)}.lock")
@@ -255,7 +269,11 @@ class _KernelFiles:
             *stored, data = pickle.loads((folder / self._name(key)).read_bytes()) if folder else (None,)
         except (OSError, EOFError, ValueError, LookupError, AttributeError, ImportError, pickle.PickleError):
             return None
-        return data if stored == [key, self._digest] else None
+        if stored != [key, self._digest]:
+            return None
+        if folder and folder == self._folder:
+            _note_use(folder / self._name(key))
+        return data
 
     def _name(self, key: Any) -> str:
         what = numba.__version__, sys.version_info[:2], key, _fields(key[0]), self._digest
@@ -269,12 +287,44 @@ class _KernelFiles:
                 path.unlink()
 
 
+def _note_use(path: Path) -> None:
+    """Whether a file's time of reading is kept depends on the file system."""
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+
+
+@cache
+def drop_unused(folders: Path) -> None:
+    """Files go one by one, so that another process finds a whole one or none; folders that processes of this
+    version write to stay.
+    """
+    stamp, now = folders / "swept", time.time()
+    with suppress(OSError):
+        if stamp.exists() and now - stamp.stat().st_mtime < DAY:
+            return
+        stamp.touch()
+        for folder in folders.iterdir():
+            if folder.is_symlink() or not folder.is_dir():
+                continue
+            files = {path: path.lstat() for path in folder.iterdir() if path.suffix in KERNEL_FILES}
+            ages = {path: now - max(each.st_mtime, each.st_atime) for path, each in files.items()}
+            is_earlier = EARLIER_FOLDER.fullmatch(folder.name) is not None
+            gone = is_earlier and min(ages.values(), default=UNUSED_FOLDER) >= UNUSED_FOLDER
+            for path, age in ages.items():
+                if gone or age > UNUSED:
+                    path.unlink(missing_ok=True)
+            if gone:
+                with suppress(OSError):  # not empty: somebody else's files are in there
+                    folder.rmdir()
+
+
 class _KernelCache(FunctionCache):
     _impl_class = _KernelImplementation
 
-    def __init__(self, kernel: Any):
+    def __init__(self, kernel: Any, is_called_by_kernels: bool):
         super().__init__(kernel.function)  # type: ignore[no-untyped-call]
-        self._cache_file: Any = _KernelFiles(kernel)
+        self._cache_file: Any = _KernelFiles(kernel, is_called_by_kernels)
 
 
 @cache
@@ -290,14 +340,14 @@ def _find_baseline(target: tuple[str, str, str]) -> tuple[str, str, str] | None:
     return target[0], name, ""
 
 
-def keep_compiled(dispatcher: Any, kernel: Any) -> None:
+def keep_compiled(dispatcher: Any, kernel: Any, is_called_by_kernels: bool) -> None:
     """Have what a dispatcher compiles kept in the folder for its file, and loaded from there or the wheel.
 
     numba's own setting for the place is one for the whole process: while one thread changes it, another would
     write its machine code elsewhere, and load it from there. So every dispatcher gets a cache of its own.
     """
     if hasattr(dispatcher, "py_func"):  # not under NUMBA_DISABLE_JIT, where it is the kernel's own text
-        dispatcher._cache = _KernelCache(kernel)
+        dispatcher._cache = _KernelCache(kernel, is_called_by_kernels)
 
 
 @cache

@@ -48,9 +48,74 @@ def test_the_exact_values(steps: int) -> None:
     assert low <= exact <= high and high - low < 1e-8 * exact and backups < 500
 
 
-def test_classes_that_earn_differently_are_not_leapt_over() -> None:
-    low, high, backups = bounds(APART, "R=? [ C<=3000 ]")
-    assert low <= 2 * 2999 <= high and backups == 3000
+@pytest.mark.parametrize("steps", [3000, MANY])
+def test_classes_that_earn_differently_grow_apart(steps: int) -> None:
+    low, high, backups = bounds(APART, f"R=? [ C<={steps} ]")
+    assert low <= 2 * (steps - 1) <= high and high - low < 1e-8 * high and backups < 500
+    if steps < MANY:  # where more digits are asked for than leaps leave
+        low, high, backups = bounds(APART, f"R=? [ C<={steps} ]", precision=1e-13)
+        assert low <= 2 * (steps - 1) <= high and backups == steps
+
+
+PORTER = """mdp
+module m
+  x : [0..4] init 0; full : bool init false;
+  [far] x<4 -> (x'=x+1) & (full'=full | x=3);
+  [near] x>0 -> (x'=x-1) & (full'=full & x>1);
+endmodule
+rewards [near] x=1 & full : 1; endrewards
+"""
+
+
+def test_decisions_that_change_with_what_is_left() -> None:
+    """A round takes eight steps: near the end of one nothing is worth anything, and any choice as good."""
+    question = f"Rmax=? [ C<={MANY} ]"
+    low, high, backups = bounds(PORTER, question)
+    assert low <= MANY // 8 <= high and high - low < 1e-8 * high and backups < 500
+    model = load_prism_text(PORTER)
+    leapt = tr.solve(model, "Rmax=? [ C<=4001 ]")
+    attained = tr.solve(model, "Rmax=? [ C<=4001 ]", policy=leapt.steps)
+    assert leapt.iterations < 500 and attained.lower[0] >= 500 - 1e-6
+
+
+def with_classes(seed: int) -> str:
+    """From a start with three choices, one of which waits, into three classes that earn differently, one of
+    them nothing; two have choices of their own."""
+    draw = np.random.default_rng(seed)
+    odds = draw.integers(2, 8, 9)
+    lines = ["mdp\nmodule m\n  s : [0..6] init 0;"]
+    lines += [f"  [a] s=0 -> 0.{odds[0]}:(s'=1) + 0.{10 - odds[0]}:(s'=3);"]
+    lines += [
+        f"  [b] s=0 -> 0.{odds[1]}:(s'=5) + 0.{10 - odds[1]}:(s'=1);",
+        "  [c] s=0 -> 0.5:(s'=0) + 0.5:(s'=6);",
+    ]
+    for first, choices in ((1, "ab"), (3, "ab")):
+        for state in (first, first + 1):
+            for choice in choices:
+                stay = int(draw.integers(2, 8))
+                lines.append(
+                    f"  [{choice}] s={state} -> 0.{stay}:(s'={first}) + 0.{10 - stay}:(s'={first + 1});"
+                )
+    lines += ["  [] s=5 -> (s'=5);", "  [] s=6 -> (s'=6);", "endmodule", "rewards"]
+    lines += [f"  [{choice}] s={s} : {draw.integers(1, 9)};" for s in range(1, 5) for choice in "ab"]
+    return "\n".join([*lines, "  s=5 : 2;", "endrewards", ""])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("direction", ["max", "min"])
+def test_classes_and_steps_agree_and_the_policy_attains_its_bound(
+    seed: int, direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = f"R{direction}=? [ C<=2500 ]"
+    model = load_prism_text(with_classes(seed))
+    leapt = tr.solve(model, question)
+    monkeypatch.setattr(finite_horizon, "LEAST_TIMES", 1 << 60)
+    stepped = tr.solve(model, question)
+    assert leapt.iterations < 1000 and stepped.iterations == 2500 and leapt.is_certified
+    assert np.all(leapt.lower <= stepped.upper) and np.all(stepped.lower <= leapt.upper)
+    assert leapt.lower[4] == leapt.upper[4] == 0.0  # s = 6
+    attained = tr.solve(model, question, policy=leapt.steps)
+    assert np.allclose(attained.lower, leapt.lower, rtol=1e-7)
 
 
 def random_model(seed: int, kind: str) -> str:

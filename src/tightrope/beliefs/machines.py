@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
 
@@ -36,6 +37,9 @@ EACH = 1000
 DENSE = 10_000
 """Matrices from one look to another with more entries are sparse ones."""
 
+
+SMALL_SYSTEM = 100
+"""States up to which equations are solved as full ones: to lay out a sparse factorisation takes longer."""
 
 SURE = 1 - 1e-5
 """A target that is reached less surely is missed."""
@@ -160,14 +164,24 @@ class Rows:
         """Values of all states, and expected visits from the first one, of an action per look."""
         chosen = self.start[:-1] + policy[self.look]
         matrix = self.matrix[chosen]
-        system = splu((eye_array(self.states) - (1 - leak) * matrix).tocsc())
-        value = system.solve(self.gain[chosen])
+        solve = solver_of(matrix, leak)
+        value = solve(self.gain[chosen], False)
         if self.question.must_reach and leak == LEAK:
-            reached = system.solve(self.success[chosen])
+            reached = solve(self.success[chosen], False)
             value = np.where(reached < SURE, np.inf, value)
         first = np.zeros(self.states)
         first[self.question.first] = 1.0
-        return value, np.maximum(system.solve(first, trans="T"), 0.0)
+        return value, np.maximum(solve(first, True), 0.0)
+
+
+def solver_of(matrix: csr_array, leak: float) -> Callable[[FloatArray, bool], FloatArray]:
+    """Solves (1 − (1 − leak)·matrix) x = b, transposed or not. What is found steers the search alone."""
+    size = matrix.shape[0]
+    if size <= SMALL_SYSTEM:
+        dense = np.eye(size) - (1 - leak) * matrix.toarray()
+        return lambda right, is_transposed: np.linalg.solve(dense.T if is_transposed else dense, right)
+    system = splu((eye_array(size) - (1 - leak) * matrix).tocsc())
+    return lambda right, is_transposed: system.solve(right, trans="T" if is_transposed else "N")
 
 
 def improve(rows: Rows, policy: IndexArray, work: Work, rounds: int = 30) -> tuple[IndexArray, FloatArray]:
@@ -365,10 +379,10 @@ class Machines:
             np.add.at(reach, row[old], part.data[old] * np.isfinite(values))
         size = len(chosen)
         inner = csr_array((inner_data, (inner_row, inner_column)), shape=(size, size))
-        system = splu((eye_array(size) - (1 - LEAK) * inner).tocsc())
-        solved = system.solve(constant)
+        solve = solver_of(inner, LEAK)
+        solved = solve(constant, False)
         if must:
-            solved = np.where(system.solve(reach) < SURE, np.inf, solved)
+            solved = np.where(solve(reach, False) < SURE, np.inf, solved)
         made = []
         for n in range(count):
             own = solved[offset[n] : offset[n + 1]]

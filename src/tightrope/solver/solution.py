@@ -155,6 +155,8 @@ class Progress:
     fill: float = 0.0
     filled_groups: int = 0
     growth: float = 0.5
+    precision: float = SolveOptions.precision
+    """The relative one asked for; 0 where it is absolute."""
 
     @property
     def limit(self) -> Status | None:

@@ -178,7 +178,7 @@ def solve(
             )
         start = _complement(start, False) if objective.complement else start
     options = SolveOptions(precision, relative, iterations, seconds, start)
-    progress = Progress(iterations, begin + seconds)
+    progress = Progress(iterations, begin + seconds, precision=precision if relative else 0.0)
     workspace = workspace or Workspace(device, threads)
     given = as_policy(operator.structure, policy)
     fixed = None if given is None else given.for_solver

@@ -54,6 +54,10 @@ beside its sweeps would otherwise be most of the work.
 MERGED_IN_PLAIN_ONES = 16_384
 """The same for ordinary models, whose components are swept one after the other within a block."""
 
+MIDDLING_COMPONENT = 256
+"""Average of the cyclic components up to which those of ordinary models are merged to `MERGED_IN_SMALL_ONES`
+states: blocks of 256 take Python longer than the kernels."""
+
 
 @dataclass(frozen=True, eq=False)
 class HostPortion:
@@ -158,8 +162,9 @@ def _merge(components: Components, merged: int) -> OffsetArray:
     cycle stay passes.
     """
     start, cyclic = components.start, components.cyclic
-    is_small = np.diff(start)[cyclic].mean() <= SMALL_COMPONENT
-    most = merged if is_small else MERGED_STATES
+    average = np.diff(start)[cyclic].mean()
+    is_middling = merged >= MERGED_IN_PLAIN_ONES and average <= MIDDLING_COMPONENT
+    most = merged if average <= SMALL_COMPONENT else MERGED_IN_SMALL_ONES if is_middling else MERGED_STATES
     stretches = np.empty((len(cyclic), 3), np.int64)
     return stretches[: _merge_into(start, cyclic, most, stretches)]
 

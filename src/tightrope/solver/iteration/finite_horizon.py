@@ -14,11 +14,23 @@ T^p(v) ≥ v + a for a number a, then T^{jp}(v) ≥ v + j·a: the lower bound af
 them, gives a, and the upper bound likewise. So j·p backups are taken at once, where the two ends then are no
 further apart than rounding would have driven them; both are widened by as much as that rounding, which is
 what a check step by step loses. A play that repeats the one decision of these p steps attains it.
+
+Where decisions changed in these steps (choices that are equally good are told apart by rounding, and with a
+cycle of p steps by how many are left), the choices π that were best over all p steps together are followed
+for p steps from the same start, L: they must grow by as much. What was there before, L', is at least L + w −
+e, where L + w is what π leads to, so π goes on from L' to at least L + (j + 1)·w − e.
+
+Classes of states that earn differently grow by a vector w. In an ordinary model a choice c takes x + t·w to
+T_c(x) + t·P_c w. With P_c w ≥ w − d for the choices of π, T_π^p(L) ≥ L + w gives T_π^{jp}(L) ≥ L + j·w − p·d·
+(0 + 1 + … + (j − 1)), since constants pass; P_c w ≤ w + d for all choices gives the other end, and both in
+the other direction where the agent minimises. d is what rounding leaves of 0. States of a set in which
+nothing grows, and which these choices do not leave, keep their bounds: backups change nothing there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +44,12 @@ from tightrope.solver.solution import Fixpoint, Progress
 
 LEAST_TIMES = 8
 """A leap over fewer periods is not worth what it widens."""
+
+MOST_PERIOD = 256
+"""Steps up to which growth by classes is looked for."""
+
+MOST_LOST = 0.1
+"""Part of the precision that a leap may lose where decisions or classes differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +125,9 @@ class _Backwards:
         self.stopped = False
         self.changed = tail.step
         """The earliest step whose decision differs from the next one's."""
+        self.summed: FloatArray | None = None
+        """What choices came to, summed over the steps since a leap may begin."""
+        self.tried = tail.step
         self.choices: Iterator[OffsetArray] | None = (
             None if rule.steps is None else rule.steps.backwards(tail.step)
         )
@@ -126,6 +147,7 @@ class _Backwards:
                 self._leap(target, *before)
                 if before[0] - self.step >= span:
                     before, span = (self.step, self.lower, self.upper), 2 * span
+                    self.summed = None
         self.step = target
         if self.record is not None:
             self.record.step = target
@@ -142,6 +164,8 @@ class _Backwards:
         new_lower, by_lower = _over_choices(system, low, self.rule.weights, False, fixed, later)
         new_upper, by_upper = _over_choices(system, high, self.rule.weights, True, fixed, later)
         self._decide(by_lower if system.agent_maximises else by_upper)
+        own = low if system.agent_maximises else high
+        self.summed = own if self.summed is None else self.summed + own
         for values in (new_lower, new_upper):
             edge.put(values)
         same = np.array_equal(new_lower, self.lower) and np.array_equal(new_upper, self.upper)
@@ -150,18 +174,87 @@ class _Backwards:
 
     def _leap(self, target: int, begin: int, lower: FloatArray, upper: FloatArray) -> None:
         """As many steps at once as leave less than those from `begin` on, where the bounds were others."""
-        period, left = begin - self.step, self.step - target
+        period, left, record = begin - self.step, self.step - target, self.record
         times = left // period
-        if times < LEAST_TIMES or self.changed < begin - 1 or self.record is None:
+        if times < LEAST_TIMES or record is None or self.tried == begin:
             return
-        least, most = float(np.min(self.lower - lower)), float(np.max(self.upper - upper))
-        size = float(np.max(np.abs([self.lower, self.upper]))) + times * max(abs(least), abs(most))
+        system, starts, ends = self.system, (lower, upper), (self.lower, self.upper)
+        growth = [end - start for end, start in zip(ends, starts, strict=True)]
+        least, most = float(np.min(growth[0])), float(np.max(growth[1]))
+        size = float(np.max(np.abs(ends))) + times * max(abs(least), abs(most))
         lost = (left + 8) * 2.0**-50 * size
-        if not times * (most - least) <= lost:  # nan and inf are too far apart
+        is_alike = times * (most - least) <= lost  # nan and inf are too far apart
+        is_plain = self.kernel.lower is self.kernel.upper and len(system.discount) == 0
+        if not is_alike and not (is_plain and period <= MOST_PERIOD):
             return
-        self.lower, self.upper = self.lower + times * least - lost, self.upper + times * most + lost
+        own, policy, short = int(not system.agent_maximises), record.current, [0.0, 0.0]
+        if is_alike:
+            growth = [np.full(len(lower), least), np.full(len(upper), most)]
+        else:
+            short[1 - own] = self._stray(growth[1 - own], system.enabled, not own)
+            if not period * short[1 - own] * times**2 <= self.progress.precision * size:
+                return
+        if self.changed < begin - 1:
+            self.tried = begin
+            policy, values = self._best_together(), starts[own]
+            for _ in range(period):
+                values = self.kernel.safe_choices(system, values, bool(own))[policy]
+                self.progress.iterations += 1
+            grown = values - starts[own]
+            if is_alike:
+                grown = np.full(len(grown), grown.max() if own else grown.min())
+            growth[own] = grown
+        behind = (growth[own] - (ends[own] - starts[own])) * (-1.0 if own else 1.0)
+        used = [system.enabled, system.enabled]
+        if self.rule.weights is None:
+            used[own] = np.zeros(len(system.enabled), np.bool_)
+            used[own][policy] = True
+        if not is_alike:
+            short[own] = self._stray(growth[own], used[own], bool(own))
+        sums = times * (times + 1) / 2
+        wider = [period * each * sums for each in short]
+        wider[own] += max(float(behind.max()), 0.0)
+        still = [self._still((growth[end] == 0.0) & (ends[end] == starts[end]), used[end]) for end in (0, 1)]
+        new_lower = lower + (times + 1) * growth[0] - (wider[0] + lost)
+        new_upper = upper + (times + 1) * growth[1] + (wider[1] + lost)
+        floor = 0.0 if system.smallest_reward >= 0.0 and lower.min() >= 0.0 else system.floor
+        new_lower = np.maximum(np.where(still[0], self.lower, new_lower), floor)
+        new_upper = np.minimum(np.where(still[1], self.upper, new_upper), system.ceiling)
+        if not (is_alike and policy is record.current):
+            scale = np.maximum(np.abs(new_lower), np.abs(new_upper))
+            scale = np.full(len(scale), scale.max()) if system.unit > 0 else scale
+            if not np.all(new_upper - new_lower <= MOST_LOST * self.progress.precision * scale):
+                return
+        self.lower, self.upper = new_lower, new_upper
+        if policy is not record.current:
+            record.before(policy)
+            self.changed = self.step - 1
         self.step -= times * period
-        self.record.step = self.step
+        record.step = self.step
+
+    def _stray(self, growth: FloatArray, used: BoolArray, upward: bool) -> float:
+        """By how much the growth after one of these choices exceeds that before it, or falls short of it."""
+        system = self.system
+        bare = replace(system, reward=np.zeros(0), unit=0.0)
+        after = self.kernel.safe_choices(bare, growth, upward)
+        before = growth[system.structure.choice_state]
+        beyond = after - before if upward else before - after
+        return max(float(np.max(beyond, where=used, initial=0.0)), 0.0)
+
+    def _still(self, still: BoolArray, used: BoolArray) -> BoolArray:
+        """States of these that the choices used do not lead out of."""
+        structure = self.system.structure
+        while True:
+            leaves = np.logical_or.reduceat(~still[structure.successor], structure.transition_start[:-1])
+            stays = still & ~np.logical_or.reduceat(leaves & used, structure.choice_start[:-1])
+            if np.array_equal(stays, still):
+                return still
+            still = stays
+
+    def _best_together(self) -> OffsetArray:
+        """In every state the choice that was best over the steps that were summed."""
+        assert self.summed is not None
+        return _over_choices(self.system, self.summed, None, False)[1]
 
     def _decide(self, policy: OffsetArray) -> None:
         self.step -= 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,11 +17,10 @@ from tightrope.certificate.evidence import Data, Domain
 from tightrope.certificate.learned import Learned
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import CertifiedProblem
 from tightrope.certificate.statistics.balls import Balls
 from tightrope.certificate.statistics.intervals import EventCounts, Intervals
 from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
-from tightrope.certificate.statistics.outcomes import SeenOutcomes
+from tightrope.certificate.statistics.outcomes import ChoiceKinds, SeenOutcomes
 from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.problem import to_domain
 from tightrope.model.parameters import LinearConstraint, Parameters
@@ -104,12 +105,13 @@ P = {((0, 1),): Fraction(1)}
 REST = add({(): Fraction(1)}, P, -1)
 
 
-def outcomes_of(starts, expression, counts, polynomials):
-    """The outcomes of a graph of one state, whose choices have these transitions."""
-    graph = Graph(whole(0, len(starts) - 1), starts, 0 * expression, 0)
-    return SeenOutcomes.of(
-        CertifiedProblem(graph, None, expression=expression, polynomial=tuple(polynomials)), counts
-    )
+def kinds_of(starts, expression):
+    """Of a graph of one state, whose choices have these transitions."""
+    return ChoiceKinds.of(Graph(whole(0, len(starts) - 1), starts, 0 * expression, 0), expression)
+
+
+def outcomes_of(starts, expression, counts):
+    return SeenOutcomes.of(kinds_of(starts, expression), counts)
 
 
 def known_of(polynomials, space, outcomes=None, starts=None, expression=None):
@@ -117,8 +119,29 @@ def known_of(polynomials, space, outcomes=None, starts=None, expression=None):
     unknown, used = np.array([any(one) for one in polynomials]), range(len(polynomials))
     return SimpleNamespace(
         n=FLOAT64, polynomials=polynomials, space=space, outcomes=outcomes, unknown=unknown, used=used,
-        expression=expression, problem=SimpleNamespace(graph=SimpleNamespace(transition_start=starts)),
+        expression=expression, kinds=None if starts is None else kinds_of(starts, expression),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("expressions", [3, 10**9])
+def test_choices_of_one_kind_have_the_same_expressions(expressions):
+    """Against tuples, with few expressions and with numbers so large that they are sorted."""
+    draw = np.random.default_rng(5)
+    widths = draw.integers(1, 5, 300)
+    starts = np.concatenate([[0], np.cumsum(widths)])
+    few = np.sort(draw.integers(0, expressions, 3))
+    label = few[draw.integers(0, 3, starts[-1])]
+    kinds = kinds_of(starts, label)
+    keys = []
+    for first, last in pairwise(starts.tolist()):
+        counted = sorted(Counter(label[first:last].tolist()).items())
+        keys.append((len(counted), [e for e, _ in counted], [times for _, times in counted]))
+    order = sorted({repr(key): key for key in keys}.values())
+    assert kinds.of_choice.tolist() == [order.index(key) for key in keys]
+    for choice, key in enumerate(keys):
+        own = slice(kinds.start[choice], kinds.start[choice + 1])
+        assert kinds.expression[own].tolist() == key[1] and kinds.multiplicity[own].tolist() == key[2]
+    assert np.array_equal(kinds.expression[kinds.of_transition], label)
 
 
 def test_events_are_tallied_by_choice():
@@ -126,7 +149,7 @@ def test_events_are_tallied_by_choice():
     half = {((0, 1),): Fraction(1, 2)}
     polynomials = [P, REST, half]
     shape = whole(0, 2, 4, 7), whole(0, 1, 1, 0, 2, 2, 1)
-    outcomes = outcomes_of(*shape, whole(3, 7, 4, 6, 1, 2, 5), polynomials)
+    outcomes = outcomes_of(*shape, whole(3, 7, 4, 6, 1, 2, 5))
     assert len(outcomes.start) == 3 and outcomes.of_choice.tolist() == [0, 0, 1]
     domain = Domain((Fraction(0),), (Fraction(1),), (), (), np.zeros(0, dtype=np.bool_))
     about = known_of(polynomials, Space(domain, []), outcomes, *shape)
@@ -142,7 +165,7 @@ def test_events_are_tallied_by_choice():
 
 def test_rows_of_balls():
     polynomials = [P, REST]
-    outcomes = outcomes_of(whole(0, 2), whole(0, 1), whole(30, 70), polynomials)
+    outcomes = outcomes_of(whole(0, 2), whole(0, 1), whole(30, 70))
     space = Space(domain_of(["0"], ["1"]), polynomials)
     about = known_of(polynomials, space, outcomes)
     balls, points = Balls(about, Fraction(1, 100)), np.zeros((0, 1))

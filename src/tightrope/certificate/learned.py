@@ -50,14 +50,12 @@ of the new bounds of a product's factors.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
-from itertools import pairwise
 from math import inf
 from typing import Any, Protocol
 
@@ -482,7 +480,14 @@ class Learned:
 
         assert self.data is not None
         size = self.problem.graph.transitions
-        return SeenOutcomes.of(self.problem, self.data.totals(np.arange(size), size))
+        return SeenOutcomes.of(self.kinds, self.data.totals(np.arange(size), size))
+
+    @cached_property
+    def kinds(self) -> Any:
+        """Which choices have the same outcomes."""
+        from tightrope.certificate.statistics.outcomes import ChoiceKinds
+
+        return ChoiceKinds.of(self.problem.graph, self.expression)
 
     def checks(self) -> list[Check]:
         """Links 1 to 3."""
@@ -491,19 +496,19 @@ class Learned:
 
     def distributions(self) -> Check:
         """Do the probabilities of every choice sum to 1, as functions?"""
-        name, label = "probabilities of every choice sum to 1", self.expression.tolist()
+        name, kinds = "probabilities of every choice sum to 1", self.kinds
         if not all(0 <= self.polynomials[e].get((), 0) <= 1 for e in self.used if not self.unknown[e]):
             return Check(name, False, "a number among them is no probability")
-        starts = self.problem.graph.transition_start.tolist()
-        spend("outcomes of choices", 1000 + 20 * len(label))
-        groups = {tuple(sorted(label[a:b])) for a, b in pairwise(starts)}
-        for group in groups:
+        spend("outcomes of choices", 1000 + 20 * len(self.expression))
+        ones = np.unique(kinds.of_choice, return_index=True)[1]
+        for first, last in zip(kinds.start[ones].tolist(), kinds.start[ones + 1].tolist(), strict=True):
+            group = kinds.expression[first:last].tolist()
             total: Terms = {}
-            for e, times in Counter(group).items():
+            for e, times in zip(group, kinds.multiplicity[first:last].tolist(), strict=True):
                 total = add(total, self.polynomials[e], times)
             if self.space.complement(total):
-                return Check(name, False, f"expressions {list(dict.fromkeys(group))[:20]} do not sum to 1")
-        return Check(name, True, f"{len(groups)} groups of choices, in rationals")
+                return Check(name, False, f"expressions {group[:20]} do not sum to 1")
+        return Check(name, True, f"{len(ones)} groups of choices, in rationals")
 
     @cached_property
     def statements(self) -> Statements:

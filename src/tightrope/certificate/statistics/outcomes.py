@@ -8,13 +8,44 @@ Counts are at most 2⁵⁰ together (the door sees to that): sums of them are ex
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from tightrope.certificate.budget import spend
-from tightrope.certificate.problem import CertifiedProblem
+from tightrope.certificate.nature import Graph
 from tightrope.numerics.arrays import OffsetArray
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceKinds:
+    """The expressions at every choice, each once, with how many transitions have it: those of choice c are
+    start[c] to start[c+1]. Choices with the same ones are of one kind.
+    """
+
+    start: OffsetArray
+    expression: OffsetArray
+    multiplicity: OffsetArray
+    of_transition: OffsetArray
+    """The place among these of every transition's."""
+
+    of_choice: OffsetArray
+    """The kind of every choice: by how many expressions, then in the order of these and of multiplicities."""
+
+    @staticmethod
+    def of(graph: Graph, expression_of: OffsetArray) -> ChoiceKinds:
+        choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
+        radix = int(expression_of.max()) + 1
+        pairs = np.unique(choice * radix + expression_of, return_inverse=True, return_counts=True)
+        (owner, expression), multiplicity = np.divmod(pairs[0], radix), pairs[2]
+        start = np.searchsorted(owner, np.arange(graph.choices + 1))
+        kinds = _rank(np.diff(start))
+        for entries in (expression, multiplicity):
+            rows, place, radix = np.arange(graph.choices), 0, int(entries.max()) + 1
+            while len(rows := rows[start[rows] + place < start[rows + 1]]):
+                below = int(kinds[rows].min())  # kinds of fewer expressions come before
+                kinds[rows] = below + _rank((kinds[rows] - below) * radix + entries[start[rows] + place])
+                place += 1
+        return ChoiceKinds(start, expression, multiplicity, pairs[1].reshape(-1), kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +71,23 @@ class SeenOutcomes:
         return np.add.reduceat(self.seen, self.start[:-1])
 
     @staticmethod
-    def of(problem: CertifiedProblem, counts: OffsetArray) -> SeenOutcomes:
-        graph, expression_of = problem.graph, problem.expression
-        assert expression_of is not None
-        choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
-        radix = int(expression_of.max()) + 1
-        pairs = np.unique(choice * radix + expression_of, return_inverse=True, return_counts=True)
-        (owner, expression), multiplicity = np.divmod(pairs[0], radix), pairs[2]
-        seen = np.bincount(pairs[1].reshape(-1), counts).astype(np.int64)
-        start = np.searchsorted(owner, np.arange(graph.choices + 1))
+    def of(kinds: ChoiceKinds, counts: OffsetArray) -> SeenOutcomes:
+        start, expression, multiplicity = kinds.start, kinds.expression, kinds.multiplicity
         spend("outcomes of choices", 1000 + 40 * len(expression))
-        listed, times = expression.tolist(), multiplicity.tolist()
-        keys = [(*listed[a:b], *times[a:b]) for a, b in pairwise(start.tolist())]
-        groups = {key: i for i, key in enumerate(sorted(set(keys), key=lambda one: (len(one), one)))}
-        of_choice, width = np.array([groups[key] for key in keys]), [len(key) // 2 for key in groups]
+        seen, of_choice = np.bincount(kinds.of_transition, counts).astype(np.int64), kinds.of_choice
+        width = np.zeros(int(of_choice.max()) + 1, dtype=np.int64)
+        width[of_choice] = np.diff(start)
         first = np.concatenate([[0], np.cumsum(width)])
         place = np.repeat(first[of_choice] - start[:-1], np.diff(start)) + np.arange(len(expression))
         pooled, one = np.bincount(place, seen).astype(np.int64), np.unique(place, return_index=True)[1]
         return SeenOutcomes(first, expression[one], multiplicity[one], pooled, of_choice)
+
+
+def _rank(codes: OffsetArray) -> OffsetArray:
+    """The number of smaller codes, each counted once."""
+    most = int(codes.max()) + 1
+    if most > 4 * len(codes) + (1 << 20):
+        return np.unique(codes, return_inverse=True)[1].reshape(-1)
+    present = np.zeros(most, dtype=np.int64)
+    present[codes] = 1
+    return (np.cumsum(present) - 1)[codes]

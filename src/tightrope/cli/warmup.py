@@ -31,6 +31,7 @@ ACYCLIC, CYCLIC, JOINT, CAPPED = (
     "bench:parallel(2)",
     "bench:glider(3,3)",
 )
+RATES = "--param", "r=0.2:0.9"
 FILES = {
     "walk.prism": """mdp
 module walk
@@ -83,10 +84,11 @@ rewards "steps" seen=1 : 1; endrewards
 label "goal" = seen=2;
 """,
     "rates.prism": """ctmc
+const double r;
 module machine
   s : [0..2] init 0;
   [] s=0 -> 2 : (s'=1);
-  [] s=1 -> 1 : (s'=0) + 0.5 : (s'=2);
+  [] s=1 -> 1 : (s'=0) + r : (s'=2);
 endmodule
 label "goal" = s=2;
 """,
@@ -160,7 +162,10 @@ EXAMPLES: dict[str, Examples] = {
         ("check", "dark.prism", "--prop", 'Pmin=? [ F "goal" ]'),
         ("verify", "c"),
     ),
-    "continuous time": (("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]'),),
+    "continuous time": (
+        ("check", "rates.prism", "--prop", 'P=? [ F<=2 "goal" ]', *RATES, "--at", "r=0.5"),
+        ("check", "rates.prism", "--prop", 'P=? [ F[1,2] "goal" ]', *RATES, "--sets", "expression"),
+    ),
     "online": (
         ("online", ACYCLIC, "--episodes", "20", "--sets", "expression"),
         ("online", CYCLIC, "--episodes", "20", "--sets", "tied", "--region", "polytope"),
@@ -183,6 +188,7 @@ def run_example(name: str) -> int:
     from numba.core import event
 
     from tightrope.cli.app import run
+    from tightrope.numerics.kernel_cache import is_kept
 
     before = os.getcwd()
     words = io.StringIO()
@@ -200,7 +206,7 @@ def run_example(name: str) -> int:
                     )
         finally:
             os.chdir(before)
-    return sum(entry.is_start for _, entry in compiled.buffer)
+    return sum(entry.is_start and is_kept(entry.data["dispatcher"]) for _, entry in compiled.buffer)
 
 
 def warmup(

@@ -350,6 +350,11 @@ def keep_compiled(dispatcher: Any, kernel: Any, is_called_by_kernels: bool) -> N
         dispatcher._cache = _KernelCache(kernel, is_called_by_kernels)
 
 
+def is_kept(dispatcher: Any) -> bool:
+    """Whether it is one of ours: numba compiles small helpers (`np.empty`, `max`) in every process anew."""
+    return isinstance(dispatcher._cache, _KernelCache)
+
+
 @cache
 def _nowhere() -> None:
     """Say once that nothing is kept."""

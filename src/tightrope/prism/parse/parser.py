@@ -225,8 +225,13 @@ def _parse(source: SourceText, start: str) -> object:
 
 
 @cache
+def _builder(start: str) -> ExpressionBuilder:
+    return _BUILDERS[start]()
+
+
+@cache
 def _parser(start: str) -> TableParser:
-    return TableParser(Tables.read(start), _BUILDERS[start]())
+    return TableParser(Tables.read(start), _builder(start))
 
 
 def _parse_by_lark(source: SourceText, start: str) -> object:
@@ -237,6 +242,6 @@ def _parse_by_lark(source: SourceText, start: str) -> object:
     from tightrope.prism.parse.refusals import syntax_error
 
     try:
-        return load_lark(start, _BUILDERS[start]()).parse(source.text)
+        return load_lark(start, _builder(start)).parse(source.text)
     except UnexpectedInput as error:
         raise syntax_error(error, source, spelling(start)) from None

@@ -62,8 +62,9 @@ define install
 || { echo "uv did not do it; now by pip" && $(1)/python -m pip install --quiet --disable-pip-version-check $(2); }
 endef
 
-demo: $(STAMP)
-	$(BIN)/tightrope demo -o demo-output
+demo: $(STAMP)  # kernels that are not there yet are compiled on two cores
+	@$(BIN)/python -c "from tightrope.cli.warmup import run_example; run_example('cyclic models')" >/dev/null 2>&1 & \
+	  $(BIN)/tightrope demo -o demo-output; status=$$?; wait; exit $$status
 
 test: $(STAMP)
 	@$(DEPS) install || echo "== the other tests run first"

@@ -21,6 +21,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.question import GraphQuestion
+from tightrope.numerics.record import remember
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.bets import WIDER_SHARE, Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -43,7 +44,7 @@ def why_no_bets(
         return "the policy depends on the step"
     if given is not None and (design is None or given.digest not in design.bet_on):
         return "it was not planned to bet on the given policy"
-    if model.states > MOST_CYCLIC and question_of(model, objective).layers is None:
+    if model.states > MOST_CYCLIC and not has_layers(model, objective):
         return f"the model has cycles and more than {MOST_CYCLIC:,} states"
     return None
 
@@ -138,6 +139,13 @@ class PolicyBets:
         if self.given.digest in planned:
             return "bets are on the given policy, as was planned before the data came"
         return "bets are on the given policy: assumes that it was not chosen by looking at these data"
+
+
+@remember
+def has_layers(model: ParametricMDP, objective: Objective) -> bool:
+    """Whether no play of undecided states comes back; found once for a model and a question: it takes as long
+    as solving a large one, and no second thread helps."""
+    return question_of(model, objective).layers is not None
 
 
 def question_of(model: ParametricMDP, objective: Objective) -> GraphQuestion:

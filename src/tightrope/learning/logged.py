@@ -180,9 +180,9 @@ class LoggedBaseline:
             return False
         if objective.kind is ObjectiveKind.DISCOUNTED:
             return True
-        from tightrope.learning.bet_policy import question_of
+        from tightrope.learning.bet_policy import has_layers
 
-        return question_of(self.model, objective).layers is not None
+        return has_layers(self.model, objective)
 
     def _blocks(self, planned: int | None) -> list[Block]:
         number, blocks = self.episodes, []

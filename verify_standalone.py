@@ -51,8 +51,9 @@ MOST_WHOLE = 2**62 - 1
 MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
 OF_INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
-JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", "slab", "slab of the best"))
-ONE_BY_ONE = ("weissman", "likelihood", "slab", "slab of the difference", "ellipsoid", "gamma-poisson")
+SLABS = ("slab", "slab of few data")
+JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", *SLABS, "slab of the best"))
+ONE_BY_ONE = ("weissman", "likelihood", *SLABS, "slab of the difference", "ellipsoid", "gamma-poisson")
 METHODS = (*OF_INTERVALS, *ONE_BY_ONE, *JOINT)
 MOST_WORK = 2 * 10**7
 NOT_READ = 3
@@ -1198,7 +1199,7 @@ class Data:
         require((self.waited is not None) == timed, "exposures are for intervals of rates")
         self._read_episodes(own)
         self._read_prior(own)
-        self.bets = self.first == "slab" or self.second.startswith("slab")
+        self.bets = self.first in SLABS or self.second.startswith("slab")
         unread = self.first in ("ellipsoid", "slab of the difference")
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
@@ -2015,8 +2016,11 @@ class Bets:
         best = (weights is None and data.intervals) or data.method.endswith("best")
         maximises = problem.agent == "MAX"
         self.sides = [int(maximises == problem.complement)] if weights is None else [0, 1]
+        few, left = data.method.endswith("few data"), Schedule(data).planned
+        fits = len(self.sides) == 2 and left is not None and left < 120 * len(space.free)
+        require(fits or not few, "bets of few data where there are many", 1)
         if best or len(self.sides) == 2:
-            self.guard = delta / 4 if best else delta / 10
+            self.guard = delta / 4 if best else delta * 3 / 10 if few else delta / 10
             self.level = (delta - self.guard) / len(self.sides)
         else:
             percent = max(round(100 * exp((1 - 1.025**2) * (1.8 * len(space.free) - log(delta)))), 60)

@@ -31,7 +31,7 @@ from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.numerics.betting import GRID, BetTable
-from tightrope.statistics.bets import Ends, Levels, scales, schedule
+from tightrope.statistics.bets import Ends, Levels, few_planned, scales, schedule
 from tightrope.statistics.outcomes import Outcomes
 
 pytestmark = pytest.mark.usefixtures("built_once")
@@ -210,6 +210,24 @@ def test_plan_scales_and_levels_are_the_learners():
                 assert (float(guard), float(side)) == pytest.approx((own_levels.guard, own_levels.lower))
 
 
+def test_the_guard_has_more_of_delta_where_few_data_were_planned():
+    """Two free parameters: 200 episodes are few, 240 would not be; one end, or no plan, has no such split."""
+    few, (result, certificate) = counts_of("given"), certified("given")
+    assert certificate.problem.data.method == "slab of few data" and result.region.slab.few
+    bets = linked("given").statements.sources[RowOrigin.SLAB].bets
+    delta = Fraction(certificate.problem.data.delta)
+    assert (bets.guard, bets.side) == (delta * 3 / 10, delta * 7 / 20)
+    assert few_planned(few, 2) and not few_planned(few, 1)
+    open_end = replace(few, design=SamplingDesign(SamplingKind.ADAPTIVE, None, few.steps))
+    assert not few_planned(open_end, 2)
+    for kind in ("found", "open"):
+        honest = certified(kind)[1]
+        assert honest.problem.data.method == "slab"
+        data = replace(honest.problem.data, method="slab of few data")
+        ((name, why),) = failed(replace(honest, problem=replace(honest.problem, data=data)))
+        assert (name, "few data" in why) == ("hints", True)
+
+
 def test_bets_follow_from_earlier_batches_alone():
     """Other outcomes from some batch on change no bet that was placed by then."""
     link, other = linked("found"), certificate_of_other_seed()
@@ -380,10 +398,14 @@ def test_stages_of_before_have_a_row_for_every_side():
     ("change", "refused"),
     [
         (lambda data: replace(data, delta=0.01), "the lower bound is inductive"),
-        (lambda data: replace(data, planned=40_000, design="adaptive"), "the lower bound is inductive"),
+        (lambda data: replace(data, planned=40_000, design="adaptive"), "hints"),
+        (
+            lambda data: replace(data, planned=40_000, design="adaptive", method="slab"),
+            "the lower bound is inductive",
+        ),
         (lambda data: replace(data, batch_count=data.batch_count[::-1].copy()), "inductive"),
     ],
-    ids=["budget", "plan", "order"],
+    ids=["budget", "many planned", "plan", "order"],
 )
 def test_other_budgets_plans_and_orders_prove_something_else(change, refused):
     """Without the user's data: the file is then about other data, and its vectors do not fit them."""

@@ -17,6 +17,7 @@ from tightrope.certificate.statistics.slab import LineBelow
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.regions import slab
 from tightrope.regions.slab_rows import Terms, line_below
+from tightrope.statistics.bets import GUARD_SHARE
 from tightrope.statistics.outcomes import Outcomes
 
 SIZE = 4
@@ -127,6 +128,7 @@ def test_tangents_narrow_a_slab_along_the_value(monkeypatch):
 
     def width():
         bets = PolicyBets(known.model, known.objective, known.policy)
+        bets.guard_share = GUARD_SHARE
         region = slab.slab_region(known.model, counts, 0.001, bets, outcomes=outcomes)
         functions = region.coordinates.functions(known.model.expressions)
         x = slab.LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)

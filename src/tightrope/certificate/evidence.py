@@ -46,14 +46,13 @@ METHODS = {
     "beta-binomial": Method("intervals"),
     "weissman": Method("balls", fixed=True),
     "likelihood": Method("likelihood", ordered=True),
-    "slab": Method("slab", ordered=True),
-    "slab of the difference": Method("slab", ordered=True),
+    **dict.fromkeys(("slab", "slab of few data", "slab of the difference"), Method("slab", ordered=True)),
     "ellipsoid": Method("ellipsoid"),
     "gamma-poisson": Method("rates"),
     **{
         f"{first}+{second}": Method("joint", fixed=first != "beta-binomial", ordered=True)
         for first in ("clopper-pearson", "hoeffding", "beta-binomial")
-        for second in ("likelihood", "slab", "slab of the best")
+        for second in ("likelihood", "slab", "slab of few data", "slab of the best")
     },
 }
 """The checker's own registry of methods."""

@@ -594,6 +594,8 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
         method = method if region.kind.is_of_intervals else region.kind.certificate or method
         if region.kind.has_intervals:
             method = _joint_method(result, region)
+        elif isinstance(region, Polytope) and region.slab is not None and region.slab.few:
+            method = "slab of few data"
     assumed = result.options.cost_model if ledger.of_costs else None
     data = to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
     names, priors = result.model.parameters.names, result.options.prior if method == "likelihood" else ()
@@ -609,7 +611,7 @@ def _joint_method(result: LearningResult, region: Region) -> str:
     second = "likelihood"
     if region.slab is not None:
         best = result.value is not None and not region.slab.given
-        second = "slab of the best" if best else "slab"
+        second = "slab of the best" if best else "slab of few data" if region.slab.few else "slab"
     return f"{result.intervals.ledger.method}+{second}"
 
 

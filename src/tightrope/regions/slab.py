@@ -49,11 +49,14 @@ from tightrope.regions.slab_rows import (
 )
 from tightrope.regions.walk import LazyProgram
 from tightrope.statistics.bets import (
+    FEW_SHARE,
+    Ends,
     Gradient,
     Levels,
     Slab,
     SlabRow,
     best_shares,
+    few_planned,
     place_bets,
     price_of_shares,
 )
@@ -253,7 +256,9 @@ def slab_region(
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
-    levels = Levels.of(delta, gradient.ends, len(coordinates.free), gradient.guard_share)
+    both, free = gradient.ends is Ends.BOTH and gradient.guard_share is None, len(coordinates.free)
+    few = both and few_planned(counts, free)
+    levels = Levels.of(delta, gradient.ends, free, FEW_SHARE if few else gradient.guard_share)
     guard = narrow(likelihood_region(model, counts, levels.guard, excess, outcomes, predictions))
     functions = guard.coordinates.functions(model.expressions)
     maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
@@ -261,7 +266,7 @@ def slab_region(
     slab = place_bets(outcomes, counts, maximiser, gradient, levels, earlier)
     met = np.isin(guard.system.origin, (Origin.EVENT_UPPER, Origin.EVENT_LOWER))
     names = zip(guard.system.origin[met].tolist(), guard.system.index[met].tolist(), strict=True)
-    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names))
+    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names), few=few)
     notes = (
         levels.note(),
         slab.plan.note(),

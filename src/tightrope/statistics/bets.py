@@ -36,8 +36,9 @@ Bets are renewed whenever the data have grown by half since they were placed.
 of the value, one for the upper end, and a guard region, each at a level of its own, miss the truth together
 with probability at most δ. How δ is split follows from what is asked, before the data (`Levels`):
 
-* *both ends* of a given policy's value: a tenth for the guard, the rest in halves for the bettors; of what
-  is gained over a baseline (`tightrope.learning.differences`) nine tenths for the one bettor;
+* *both ends* of a given policy's value: a tenth for the guard, three tenths where fewer than 120 episodes
+  were planned for every free parameter; the rest in halves for the bettors. Of what is gained over a baseline
+  (`tightrope.learning.differences`) nine tenths for the one bettor;
 * *the guarantee alone*, where the policy is still to be found: one bettor, for the end that is guaranteed.
   The policy that is bet on may turn out to be another one than is found, with another gradient; then the
   guard is all that is left, and its share g is chosen so that this costs little. Seen from its estimate the
@@ -272,6 +273,12 @@ def count_planned_episodes(counts: Counts) -> int | None:
     return design.episodes if design.kind is SamplingKind.TRAJECTORIES else None
 
 
+def few_planned(counts: Counts, free: int) -> bool:
+    """Whether few episodes were planned for so many free parameters."""
+    plan = count_planned_episodes(counts)
+    return plan is not None and plan < FEW * free
+
+
 BASE = 4096.0
 """N where nothing was planned, in visits."""
 
@@ -309,6 +316,10 @@ GUARD_SHARE = 0.1
 WIDER_SHARE = 0.25
 """The guard's share beside intervals of events, where the policy that is asked about may be another one than
 is bet on."""
+
+FEW_SHARE, FEW = 0.3, 120
+"""The guard's share of δ for both ends of a given policy's value where fewer episodes than this were planned
+for every free parameter: it is the guard that bounds most then."""
 
 LEAST_SHARE = 0.6
 """The guard's share of δ where one end is bet on is this or more."""
@@ -373,7 +384,7 @@ class Slab:
     The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
     are those of an enclosure, stage by stage. `without` counts how often bets were due and there was no
     telling how the value changes; `given`: it is a given policy that is bet on; `events` are (origin, index)
-    of the rows of events that the guard has.
+    of the rows of events that the guard has; `few` data were planned, and the guard has more of δ.
     """
 
     plan: Schedule
@@ -385,6 +396,7 @@ class Slab:
     without: int = 0
     given: bool = True
     events: tuple[tuple[int, int], ...] = ()
+    few: bool = False
 
     @property
     def sides(self) -> tuple[int, ...]:

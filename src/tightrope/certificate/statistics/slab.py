@@ -71,7 +71,8 @@ from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import value_slopes
 
 MOST_WORK = 3 * 10**7
-PILOT_SHARE, LEAST_PILOT, OPEN_PILOT, RENEWED_AFTER = 0.03, 5, 10, 1.5
+PILOT_SHARE, LEAST_PILOT, OPEN_PILOT, RENEWED_AFTER, FEW = 0.03, 5, 10, 1.5, 120
+"""FEW is of episodes that were planned for every free parameter."""
 
 MOST_ROWS, MOST_TIMES = 64, 2.0**20
 """Of a stage, and of the guard's evidence."""
@@ -143,12 +144,13 @@ class BetSchedule:
 
 
 def levels(
-    delta: Fraction, both: bool, free: int, best: bool = False, gains: bool = False
+    delta: Fraction, both: bool, free: int, best: bool = False, gains: bool = False, few: bool = False
 ) -> tuple[Fraction, Fraction]:
     """(level of the guard, of each bettor): beside intervals a quarter where the best policy is bet on; else
-    a tenth for both ends of a value and for a difference, and by dimension for one end of a value."""
+    a tenth for both ends of a value, three with few data, a tenth for a difference, and by dimension for one
+    end of a value."""
     if best or both or gains:
-        guard = delta / 4 if best else delta / 10
+        guard = delta / 4 if best else delta * 3 / 10 if few else delta / 10
         return guard, (delta - guard) / (2 if both else 1)
     percent = max(round(100 * exp((1 - 1.025**2) * (1.8 * free - log(delta)))), 60)
     return delta * percent / 100, delta * (100 - percent) / 100
@@ -168,7 +170,7 @@ class PlacedBets:
         problem, space, outcomes, expression = about.problem, about.space, about.outcomes, about.expression
         question = _question(problem)
         best = (given is None and data.has_intervals) or data.method.endswith("best")
-        gains = data.method.endswith("difference")
+        gains, few = data.method.endswith("difference"), data.method.endswith("few data")
         if gains and given is None:
             raise ValueError("bets on a difference to no policy")
         one = given is None or gains
@@ -177,8 +179,10 @@ class PlacedBets:
         self.whose = "best" if given is None else "given"
         self.whose = f"the {self.whose} policy" + (", less the given one" if gains else "")
         self.schedule = BetSchedule.of(data, sizes_of(data))
-        placed, scales = self.schedule.placed, self.schedule.scales
-        self.guard, self.side = levels(delta, len(self.sides) == 2, len(space.free), best, gains)
+        placed, scales, free = self.schedule.placed, self.schedule.scales, len(space.free)
+        if few and (one or not (self.schedule.planned or FEW * free) < FEW * free):
+            raise ValueError("bets of few data on one end, or on data that were not planned to be few")
+        self.guard, self.side = levels(delta, len(self.sides) == 2, free, best, gains, few)
         shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from effort import repeats
+from tightrope.certificate.budget import OverBudget, WorkBudget
 from tightrope.certificate.coordinates import Space, add, multiply, polynomial_range
 from tightrope.certificate.evidence import Data, Domain
 from tightrope.certificate.learned import Learned
@@ -142,6 +143,14 @@ def test_choices_of_one_kind_have_the_same_expressions(expressions):
         own = slice(kinds.start[choice], kinds.start[choice + 1])
         assert kinds.expression[own].tolist() == key[1] and kinds.multiplicity[own].tolist() == key[2]
     assert np.array_equal(kinds.expression[kinds.of_transition], label)
+
+
+def test_wide_choices_are_counted_before_they_are_compared():
+    wide = np.concatenate([np.arange(20_000), np.arange(20_000)])
+    with WorkBudget(1.0).counting(), pytest.raises(OverBudget, match="outcomes of choices"):
+        kinds_of(whole(0, 20_000, 40_000), wide)
+    with WorkBudget(0.1).counting():
+        assert kinds_of(whole(0, 20_000, 20_001), wide[:20_001]).of_choice.tolist() == [1, 0]
 
 
 def test_events_are_tallied_by_choice():

@@ -146,9 +146,9 @@ def test_leaps_and_steps_agree_and_the_policy_attains_its_bound(
     stepped = tr.solve(model, question)
     assert leapt.iterations < 1000 and stepped.iterations == 2500
     assert np.all(leapt.lower <= stepped.upper) and np.all(stepped.lower <= leapt.upper)
-    assert np.all(leapt.upper - leapt.lower <= 1e-9 * leapt.upper)
+    assert np.all(leapt.upper - leapt.lower <= finite_horizon.MOST_LOST * 1e-6 * leapt.upper)
     attained = tr.solve(model, question, policy=leapt.steps)
-    assert np.allclose(attained.lower, leapt.lower, rtol=1e-9)
+    assert np.allclose(attained.lower, leapt.lower, rtol=finite_horizon.MOST_LOST * 1e-6)
 
 
 def test_a_certificate_of_many_steps_is_accepted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

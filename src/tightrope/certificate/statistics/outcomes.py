@@ -38,10 +38,11 @@ class ChoiceKinds:
         pairs = np.unique(choice * radix + expression_of, return_inverse=True, return_counts=True)
         (owner, expression), multiplicity = np.divmod(pairs[0], radix), pairs[2]
         start = np.searchsorted(owner, np.arange(graph.choices + 1))
-        kinds = _rank(np.diff(start))
+        kinds, widths = _rank(np.diff(start)), np.sort(np.diff(start))
+        spend("outcomes of choices", 2000 * int(widths[:-1].max(initial=0)))
         for entries in (expression, multiplicity):
             rows, place, radix = np.arange(graph.choices), 0, int(entries.max()) + 1
-            while len(rows := rows[start[rows] + place < start[rows + 1]]):
+            while len(rows := rows[start[rows] + place < start[rows + 1]]) > 1:
                 below = int(kinds[rows].min())  # kinds of fewer expressions come before
                 kinds[rows] = below + _rank((kinds[rows] - below) * radix + entries[start[rows] + place])
                 place += 1
@@ -86,7 +87,7 @@ class SeenOutcomes:
 def _rank(codes: OffsetArray) -> OffsetArray:
     """The number of smaller codes, each counted once."""
     most = int(codes.max()) + 1
-    if most > 4 * len(codes) + (1 << 20):
+    if most > 64 * len(codes) + 1024:
         return np.unique(codes, return_inverse=True)[1].reshape(-1)
     present = np.zeros(most, dtype=np.int64)
     present[codes] = 1

@@ -51,9 +51,11 @@ MOST_WHOLE = 2**62 - 1
 MOST_BYTES = 2**25
 UNIT = Fraction(1, 2**52)
 OF_INTERVALS = ("clopper-pearson", "hoeffding", "beta-binomial")
-SLABS = ("slab", "slab of few data")
-JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", *SLABS, "slab of the best"))
-ONE_BY_ONE = ("weissman", "likelihood", *SLABS, "slab of the difference", "ellipsoid", "gamma-poisson")
+SLABS = ("slab", "slab of few data", "value slab", "value slab of few data")
+OF_THE_BEST = ("slab of the best", "value slab of the best")
+OF_DIFFERENCES = ("slab of the difference", "value slab of the difference")
+JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", *SLABS, *OF_THE_BEST))
+ONE_BY_ONE = ("weissman", "likelihood", *SLABS, *OF_DIFFERENCES, "ellipsoid", "gamma-poisson")
 METHODS = (*OF_INTERVALS, *ONE_BY_ONE, *JOINT)
 MOST_WORK = 2 * 10**7
 NOT_READ = 3
@@ -1199,8 +1201,8 @@ class Data:
         require((self.waited is not None) == timed, "exposures are for intervals of rates")
         self._read_episodes(own)
         self._read_prior(own)
-        self.bets = self.first in SLABS or self.second.startswith("slab")
-        unread = self.first in ("ellipsoid", "slab of the difference")
+        self.bets = "slab" in self.method
+        unread = self.first in ("ellipsoid", *OF_DIFFERENCES)
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )
@@ -2031,13 +2033,12 @@ class Bets:
         self.schedule, self.question = Schedule(data), Question(problem)
         unknown = [e for e in about.used if not is_number(about.polynomials[e])]
         search = Search(space, [self.forms[e] for e in unknown], [])
-        self.target = None if best or weights is None else weights
-        self.steps: list[list[int]] | None = None
-        self.frozen = self.target is not None
-        t, price = search.centre, -log(self.level)
-        self.stakes: list[list[list[dict[tuple[Any, int], float]]]] = [
-            [[] for _ in self.schedule.scales] for _ in self.sides
-        ]
+        self.former = "value slab" not in data.method  # as version 0.3 placed bets
+        self.held: list[Any] = [] if best or weights is None else [weights]
+        self.frozen = bool(self.held)
+        self.several = not self.held and not self.former and self.schedule.planned is not None
+        t, price, smooth = search.centre, -log(self.level), 1.0 if self.former else 2.0**-6
+        placed: list[list[list[list[dict[tuple[Any, int], float]]]]] = []
         self.seen: list[dict[tuple[Any, int], int]] = []
         group_of = [tuple(outcomes) for outcomes in about.outcomes]
         choice_of = [c for c, (a, b) in enumerate(pairwise(problem.transition_start)) for _ in range(b - a)]
@@ -2053,22 +2054,39 @@ class Bets:
             share = None
             if self.schedule.planned is not None:
                 share = self.schedule.so_far[number] / (self.schedule.planned + self.schedule.so_far[0])
-            along = self._along(self._slopes(chance, share), slopes)
-            for scale, (amount, _) in enumerate(self.schedule.scales):
-                stakes = [dict[tuple[Any, int], float]() for _ in self.sides]
-                if along is not None:
-                    growth = amount / self.schedule.so_far[number]
-                    information = self._information(search, t, chances, so_far, slopes, growth)
-                    for place, side in enumerate(self.sides):
-                        wanted = [-a for a in along] if side else along
-                        stakes[place] = self._place(search, t, wanted, information, price, chances, slopes)
-                for place in range(len(self.sides)):
-                    self.stakes[place][scale].append(stakes[place])
+            nearby = None
+            if self.several and not self.frozen:
+                seen = self._information(search, t, chances, so_far, slopes, 1.0, 1.0)
+                nearby = Nearby(search, self.doubles, about.expression, t, slopes, seen)
+            informations = [
+                self._information(
+                    search, t, chances, so_far, slopes, amount / self.schedule.so_far[number], smooth
+                )
+                for amount, _ in self.schedule.scales
+            ]
+            found = [self._along(slope, slopes) for slope in self._slopes(chance, share, nearby) or []]
+            placed.append(
+                [
+                    [
+                        self._place(search, t, wanted, information, price, chances, slopes)
+                        for along in found
+                        for wanted in [[-a for a in along] if side else along]
+                        for information in informations
+                    ]
+                    for side in self.sides
+                ]
+            )
             met: dict[tuple[Any, int], int] = {}
             for entry, count in (one for later in data.batches[batch:end] for one in later):
                 name = group_of[choice_of[entry]], about.expression[entry]
                 met[name] = met.get(name, 0) + count
             self.seen.append(met)
+        bettors = len(self.held) or 1
+        self.weights = [weight / bettors for _ in range(bettors) for _, weight in self.schedule.scales]
+        self.stakes: list[list[list[dict[tuple[Any, int], float]]]] = [
+            [[each[place][i] if each[place] else {} for each in placed] for i in range(len(self.weights))]
+            for place in range(len(self.sides))
+        ]
 
     def _estimate(self, search: Search, begin: list[float], weight: list[float]) -> list[float]:
         found = begin
@@ -2080,36 +2098,74 @@ class Bets:
         )
         return short if inside else found
 
-    def _slopes(self, chance: list[float], share: float | None) -> list[float] | None:
-        """The slopes of the value that is bet on: the given policy's, or the best one's, which stays from a
-        quarter of the plan on."""
-        question, ended = self.question, share is not None and share >= 1.0
-        stays = share is not None and share >= 0.25
-        if self.target is None and self.about.problem.upper_steps is not None:
-            steps = self.steps
-            if steps is None or not (self.frozen or ended):
-                steps = question.best_steps(chance)
-                if steps is None:
-                    return None
-                if not ended:
-                    self.steps, self.frozen = steps, stays
-            return question.step_slopes(steps, chance)
-        weight = self.target
-        if weight is None or not (self.frozen or ended):
-            begin = None if weight is None else [c for c, w in enumerate(weight) if w]
-            policy = question.best_policy(chance, begin)
-            if policy is None:
+    def _slopes(
+        self, chance: list[float], share: float | None, nearby: Nearby | None
+    ) -> list[list[float]] | None:
+        """The slopes of the values that are bet on: the given policy's, or the best one's and those of others
+        that may be, which stay from a quarter of the plan on."""
+        held, ended = self.held, share is not None and share >= 1.0
+        if not held or not (self.frozen or (ended and len(held) > 1)):
+            best = self._best(chance)
+            if best is None:
                 return None
-            taken = set(policy)
-            weight = [float(c in taken) for c in range(self.about.problem.choices)]
+            held = [best]
+            if nearby is not None and not ended:
+                held = self._likely(best, chance, nearby)
             if not ended:
-                self.target, self.frozen = weight, stays
-        return question.slopes(weight, chance)
+                self.held, self.frozen = held, share is not None and share >= 0.25
+        found = [self._slopes_of(policy, chance) for policy in held]
+        return None if None in found else [slope for slope in found if slope is not None]
 
-    def _along(self, slope: list[float] | None, slopes: list[list[float]]) -> list[float] | None:
+    def _best(self, chance: list[float]) -> Any:
+        """Weights of choices, or choices by steps where these are bounded."""
+        if self.about.problem.upper_steps is not None:
+            return self.question.best_steps(chance)
+        begin = [c for c, w in enumerate(self.held[0]) if w] if self.held else None
+        policy = self.question.best_policy(chance, begin)
+        taken = set(policy or ())
+        return None if policy is None else [float(c in taken) for c in range(self.about.problem.choices)]
+
+    def _slopes_of(self, policy: Any, chance: list[float]) -> list[float] | None:
+        by_steps = isinstance(policy[0], list)
+        return (self.question.step_slopes if by_steps else self.question.slopes)(policy, chance)
+
+    def _likely(self, best: Any, chance: list[float], nearby: Nearby) -> list[Any]:
+        """The policies that are best at most of the points, four at most, or as many as before: those that
+        are best nowhere any more give way. Such with nearly parallel gradients are one."""
+        problem, groups, count = self.about.problem, list[tuple[Any, list[float]]](), list[int]()
+        steps = 1 + (problem.upper_steps or 0)
+        points = min(POINTS, 2**20 // (steps * max(len(problem.successor), 1)))
+
+        def group_of(policy: Any, opens: bool) -> int | None:
+            slope = self._slopes_of(policy, chance)
+            if slope is None:
+                return None
+            seen = nearby.direction(self._along(slope, nearby.slopes))
+            for number, (_, other) in enumerate(groups):
+                if fdot(seen, other) > 0.999:
+                    return number
+            if not opens:
+                return None
+            groups.append((policy, seen))
+            count.append(0)
+            return len(groups) - 1
+
+        for policy in (best, *(self._best(nearby.chance(i)) for i in range(points))):
+            group = None if policy is None else group_of(policy, True)
+            if group is not None:
+                count[group] += 1
+        order = sorted(range(len(groups)), key=lambda group: -count[group])
+        if not self.held or not groups:
+            return [groups[group][0] for group in order[:4]] or [best]
+        own = [group_of(policy, False) for policy in self.held]
+        free = [group for group in order if group not in own]
+        return [
+            policy if group is not None else groups[free.pop(0) if free else order[0]][0]
+            for policy, group in zip(self.held, own, strict=True)
+        ]
+
+    def _along(self, slope: list[float], slopes: list[list[float]]) -> list[float]:
         """The gradient in free parameters."""
-        if slope is None:
-            return None
         total = [0.0] * self.about.space.size
         for e, value in zip(self.about.expression, slope, strict=True):
             if value:
@@ -2124,6 +2180,7 @@ class Bets:
         so_far: dict[int, int],
         slopes: list[list[float]],
         growth: float,
+        smooth: float,
     ) -> list[list[float]]:
         size = len(t)
         total = [[0.0] * size for _ in range(size)]
@@ -2132,7 +2189,9 @@ class Bets:
             for e, k in so_far.items()
             if k > 0
         ]
-        pulls += [(face, 0.5 / max(bound - fdot(face, t), 1e-150) ** 2) for face, bound in search.faces]
+        pulls += [
+            (face, smooth * 0.5 / max(bound - fdot(face, t), 1e-150) ** 2) for face, bound in search.faces
+        ]
         for slope, weight in pulls:
             for i, a in enumerate(slope):
                 if a:
@@ -2182,7 +2241,7 @@ class Bets:
         side, times, sides = stage.side, stage.times, len(self.sides)
         side = list(range(sides)) if side is None else side
         times = [0.0] * len(side) if times is None else times
-        shares, scales = stage.shares, len(self.schedule.scales)
+        shares, scales = stage.shares, len(self.weights)
         fits = len(stage.points) == len(shares) == len(side) == len(times) <= 64
         fits = fits and all(j < sides for j in side)
         fits = fits and all(len(share) == scales and sum(share) > 0 for share in shares)
@@ -2214,7 +2273,7 @@ class Bets:
             touched[e] = min(max(fdot(form, point) + shift, max(low, 1e-9 * high)), high)
         lines: list[tuple[int, Fraction, Fraction]] = []
         losing: dict[int, list[tuple[Fraction, Fraction]]] = {}
-        for (_, weight), number, each in zip(self.schedule.scales, share, stakes, strict=True):
+        for weight, number, each in zip(self.weights, share, stakes, strict=True):
             if not number:
                 continue
             part = Fraction(number, total)
@@ -2263,6 +2322,52 @@ class Bets:
                     yield e, -times * slope, times * near(constant)[0]
                 else:
                     losing.setdefault(e, []).append((stake, times))
+
+
+POINTS = 32
+
+
+class Nearby:
+    """Points around an estimate t: root·rootᵀ, the inverse of the information, is their spread."""
+
+    def __init__(
+        self,
+        search: Search,
+        doubles: dict[int, tuple[list[float], float]],
+        expression: list[int],
+        t: list[float],
+        slopes: list[list[float]],
+        information: list[list[float]],
+    ):
+        self.search, self.doubles, self.expression, self.slopes, size = search, doubles, expression, slopes, len(t)
+        inverse = [solved(information, [float(i == j) for i in range(size)]) for j in range(size)]
+        self.root = [[0.0] * size for _ in range(size)]
+        for i in range(size):
+            for j in range(i + 1):
+                left = inverse[i][j] - fdot(self.root[i][:j], self.root[j][:j])
+                self.root[i][j] = sqrt(max(left, 0.0)) if i == j else left / self.root[j][j]
+        index = [1]
+        while len(index) < size:
+            index.append(2 * index[-1] ^ (37 if index[-1] >= 16 else 0))
+        self.points: list[list[float]] = []
+        for i in range(POINTS):
+            signs = [-1.0 if (i & k).bit_count() % 2 else 1.0 for k in index]
+            move = [fdot(row, signs) for row in self.root]
+            reach = max(fdot(face, move) / (bound - fdot(face, t)) for face, bound in search.faces)
+            factor = min(1.0, 0.9 / max(reach, 1e-300))
+            self.points.append(shortened([a + factor * b for a, b in zip(t, move, strict=True)], 28))
+
+    def chance(self, number: int) -> list[float]:
+        """Of every transition at a point."""
+        x, _ = lifted_at(self.points[number], self.search.products)
+        chances = {e: fdot(form, x) + c for e, (form, c) in self.doubles.items()}
+        return [min(max(chances[e], 0.0), 1.0) for e in self.expression]
+
+    def direction(self, along: list[float]) -> list[float]:
+        """A gradient as long as 1; two values that are estimated independently have orthogonal ones."""
+        seen = [fdot(along, [row[j] for row in self.root]) for j in range(len(along))]
+        size = max(sqrt(fdot(seen, seen)), 1e-300)
+        return [a / size for a in seen]
 
 
 def pooled(

@@ -40,19 +40,25 @@ class Method:
     ordered: bool = False
 
 
+_SLABS = ("slab", "slab of few data", "value slab", "value slab of few data")
+"""A value slab places its bets by information that holds a 64th of the smoothing, and bets on several
+policies; a slab as version 0.3 did."""
+
 METHODS = {
     "clopper-pearson": Method("intervals", fixed=True),
     "hoeffding": Method("intervals", fixed=True),
     "beta-binomial": Method("intervals"),
     "weissman": Method("balls", fixed=True),
     "likelihood": Method("likelihood", ordered=True),
-    **dict.fromkeys(("slab", "slab of few data", "slab of the difference"), Method("slab", ordered=True)),
+    **dict.fromkeys(
+        (*_SLABS, "slab of the difference", "value slab of the difference"), Method("slab", ordered=True)
+    ),
     "ellipsoid": Method("ellipsoid"),
     "gamma-poisson": Method("rates"),
     **{
         f"{first}+{second}": Method("joint", fixed=first != "beta-binomial", ordered=True)
         for first in ("clopper-pearson", "hoeffding", "beta-binomial")
-        for second in ("likelihood", "slab", "slab of few data", "slab of the best")
+        for second in ("likelihood", *_SLABS, "slab of the best", "value slab of the best")
     },
 }
 """The checker's own registry of methods."""
@@ -167,7 +173,7 @@ class Data:
     def bets(self) -> bool:
         """Whether it is bet on a policy's value: on a given one's, if there is one, unless on the best; or on
         what the best one gains over the given one."""
-        return self.method.rpartition("+")[2].startswith("slab")
+        return "slab" in self.method
 
     @property
     def total_delta(self) -> float:

@@ -214,7 +214,7 @@ class CertifiedProblem:
         earned = self.objective.earned
         if max(self.expression.max(initial=0), 0 if earned is None else earned.max()) >= len(polynomial):
             return "an expression's number is out of range"
-        if earned is not None and self.data is not None and self.data.method.startswith("slab"):
+        if earned is not None and self.data is not None and self.data.bets:
             return "a slab has no rewards with parameters"
         costs = None if self.data is None else self.data.costs
         if costs is not None and (

@@ -327,7 +327,7 @@ def _draft(
     """The problem and the intervals of events or transitions; of claims only whose policy is given."""
     data, support = data_of(result, counts), result.assumed_support
     if gains and data is not None and data.bets:
-        data = replace(data, method="slab of the difference")
+        data = replace(data, method="value slab of the difference")
     if question is None:
         problem = to_problem(result.model, result.objective, data=data, assumed_support=support)
     else:
@@ -595,7 +595,7 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
         if region.kind.has_intervals:
             method = _joint_method(result, region)
         elif isinstance(region, Polytope) and region.slab is not None and region.slab.few:
-            method = "slab of few data"
+            method = "value slab of few data"
     assumed = result.options.cost_model if ledger.of_costs else None
     data = to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
     names, priors = result.model.parameters.names, result.options.prior if method == "likelihood" else ()
@@ -611,7 +611,8 @@ def _joint_method(result: LearningResult, region: Region) -> str:
     second = "likelihood"
     if region.slab is not None:
         best = result.value is not None and not region.slab.given
-        second = "slab of the best" if best else "slab of few data" if region.slab.few else "slab"
+        whose = " of the best" if best else " of few data" if region.slab.few else ""
+        second = f"value slab{whose}"
     return f"{result.intervals.ledger.method}+{second}"
 
 

@@ -42,12 +42,12 @@ MOST_ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class AlongValue:
-    """The likelihood's ball, None where there is no evidence after the pilot, the bets, and the policy that
-    was bet on last."""
+    """The likelihood's ball, None where there is no evidence after the pilot, the bets, and the
+    policies that were bet on last."""
 
     ball: LikelihoodBall | None
     slab: Slab | None
-    policy: Policy | None
+    policies: tuple[Policy, ...]
     functions: AffineFunctions
     ledger: ConfidenceBudget
 
@@ -65,7 +65,7 @@ class AlongValue:
         if bets is not None:
             levels = Levels.of(delta, bets.ends, len(coordinates.free), bets.guard_share)
             slab = place_bets(outcomes, counts, maximiser, bets, levels)
-            guard, notes = levels.guard, (levels.note(), slab.plan.note(), bets.words, *slab.missing)
+            guard, notes = levels.guard, (levels.note(), slab.plan.note(), bets.words, *slab.notes)
         evidence = prequential(coordinates, functions, outcomes, counts, guard)
         own_bounds = prepared.intervals.expression_bounds()
         bounds = expression_bounds(prepared.region, model.expressions, own_bounds)
@@ -85,7 +85,7 @@ class AlongValue:
         )
         both = join_ledgers(chain.of_probabilities, own, rest)
         joined = replace(both, events=own.events, gamma=own.gamma, method=own.method, budget=own.budget)
-        return AlongValue(ball, slab, None if bets is None else bets.policy, functions, joined)
+        return AlongValue(ball, slab, () if bets is None else bets.policies, functions, joined)
 
     def range_of(self, chain: Pipeline, value: PolicyValue) -> Interval | str:
         """The range of a policy's value, or why there is none."""
@@ -133,10 +133,12 @@ def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
         tried.append(("along the value", name, seen, seconds, "a likelihood and bets, at half of δ"))
         return replace(value, interval=Interval(low, high))
 
-    robust, value, betted = solved.robust, solved.value, along.policy
+    robust, value = solved.robust, solved.value
     if robust is not None:
         own, robust = robust.policy, meet(robust, "robust policy")
-        if betted is not None and betted != own and not chain.objective.depends_on_step:
+        for betted in () if chain.objective.depends_on_step else along.policies:
+            if betted == own:
+                continue
             other = meet(solved.solver.evaluate(betted), "policy that was bet on")
             low, high = (
                 other.interval.lower - robust.interval.lower,

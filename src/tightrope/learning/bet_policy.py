@@ -1,13 +1,14 @@
 """Which policy a slab bets on, and the gradient of its value as data come in.
 
-A given policy is bet on itself, otherwise the best one at the estimate (`tightrope.numerics.betting`). The
-slab holds for all policies, whichever was bet on; the one that was is evaluated beside the one that synthesis
-finds. Of a given policy both ends of the value are bet on, of a policy that is still to be found the one that
+A given policy is bet on itself, otherwise the best one at the estimate, or several that may be the best
+(`tightrope.numerics.betting`). The slab holds for all policies, whichever were bet on; those that were are
+evaluated beside the one that synthesis finds. Of a given policy both ends of the value are bet on, of a policy that is still to be found the one that
 is guaranteed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,10 @@ class PolicyBets:
         coordinates = Coordinates.of(model.expressions, model.parameters)
         self.functions: AffineFunctions = coordinates.functions(model.expressions)
         self.given = given
-        self._policy = betting.TargetPolicy(
+        self._targets = betting.TargetPolicies(
             question_of(model, objective), None if given is None else given.probability
         )
-        self._known: dict[tuple[bytes, float | None], tuple[Any, Any, bool, FloatArray | None]] = {}
+        self._known: dict[tuple[bytes, float | None], tuple[Any, bool, list[FloatArray] | None]] = {}
         self.ends = Ends.LOWER if objective.maximises else Ends.UPPER
         if given is not None or both:
             self.ends = Ends.BOTH
@@ -111,27 +112,34 @@ class PolicyBets:
         self.words = self._words(() if design is None else design.bet_on)
 
     @property
-    def policy(self) -> Policy | None:
-        """The policy that is bet on now; None where there is none yet."""
-        weight = self._policy.weight
-        if self.given is not None or weight is None:
-            return self.given
-        return Policy(self.model.structure, weight)
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies that are bet on now; none where there is none yet, or where they depend on the
+        step."""
+        if self.given is not None:
+            return (self.given,)
+        held = self._targets.held
+        return tuple(Policy(self.model.structure, one) for one in held if isinstance(one, np.ndarray))
 
-    def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
-        """∂V/∂x at coordinates x when this share of the plan has come."""
-        policy, key = self._policy, (x.tobytes(), share)
+    def __call__(
+        self, x: FloatArray, share: float | None, nearby: Callable[[], betting.Nearby] | None = None
+    ) -> list[FloatArray] | None:
+        """∂V/∂x at coordinates x when this share of the plan has come, of every policy that is bet on."""
+        targets, key = self._targets, (x.tobytes(), share)
         if key in self._known:  # growing data are looked at again: what was bet on then is bet on now
-            policy.weight, policy.steps, policy.frozen, gradient = self._known[key]
-            return gradient
+            targets.held, targets.frozen, gradients = self._known[key]
+            return gradients
         functions, expression = self.functions, self.model.expression
         probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
-        slopes = policy.slopes(probability[expression], share)
-        gradient = None
-        if slopes is not None:
-            gradient = np.bincount(expression[slopes[0]], slopes[1], len(probability)) @ functions.linear
-        self._known[key] = policy.weight, policy.steps, policy.frozen, gradient
-        return gradient
+        looks = nearby is not None and not targets.frozen
+        found = targets.slopes(probability[expression], share, nearby() if looks and nearby else None)
+        gradients = None
+        if found is not None:
+            gradients = [
+                np.bincount(expression[move], slope, len(probability)) @ functions.linear
+                for move, slope in found
+            ]
+        self._known[key] = targets.held, targets.frozen, gradients
+        return gradients
 
     def _words(self, planned: tuple[str, ...]) -> str:
         if self.given is None:

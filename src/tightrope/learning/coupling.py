@@ -79,7 +79,7 @@ def couple_all(
     if value is not None and (beyond is None or beyond[1]):
         value = replace(couple(solver, value, cells), beyond=beyond is not None)
     if robust is not None and (beyond is None or beyond[0]):
-        betted = None if chain.bets is None else chain.bets.policy
+        betted = () if chain.bets is None else chain.bets.policies
         robust, synthesis = couple_robust(solver, robust, betted, cells)
         robust = replace(robust, beyond=beyond is not None)
     return replace(solved, robust=robust, synthesis=synthesis, value=value)
@@ -187,10 +187,10 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
 
 
 def couple_robust(
-    solver: PolicySolver, rectangular: PolicyValue, betted: Policy | None = None, cells: int | None = None
+    solver: PolicySolver, rectangular: PolicyValue, betted: Sequence[Policy] = (), cells: int | None = None
 ) -> tuple[PolicyValue, CoupledSynthesis | None]:
     """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
-    is one that was bet on.
+    are those that were bet on.
     """
     if solver.objective.depends_on_step:
         return couple(solver, rectangular, cells), None
@@ -201,7 +201,7 @@ def couple_robust(
         gap=solver.options.coupled_gap,
         limits=_limits(solver, cells),
         robust=rectangular.policy,
-        more=[] if betted is None or not betted.is_deterministic else [betted],
+        more=[policy for policy in betted if policy.is_deterministic],
     )
     if synthesis.policy != rectangular.policy:
         rectangular = solver.evaluate(synthesis.policy)

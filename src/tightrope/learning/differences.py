@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -68,6 +68,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.betting import Nearby
 from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, interval_text
@@ -355,16 +356,18 @@ class DifferenceBets(PolicyBets):
         self._baseline, self.guard_share = baseline.probability, GUARD_SHARE
         self.words = "bets are on how much better than the baseline the best policy by the data before is"
 
-    def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
-        gradient = super().__call__(x, share)
+    def __call__(
+        self, x: FloatArray, share: float | None, nearby: Callable[[], Nearby] | None = None
+    ) -> list[FloatArray] | None:
+        """One bettor, on the best policy alone."""
+        gradients = super().__call__(x, share)
         functions, expression = self.functions, self.model.expression
         probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
-        slopes = value_slopes(self._policy.question, self._baseline, probability[expression])
-        if gradient is None or slopes is None:
-            return gradient
+        slopes = value_slopes(self._targets.question, self._baseline, probability[expression])
+        if gradients is None or slopes is None:
+            return gradients
         own = np.bincount(expression[slopes[0]], slopes[1], len(probability)) @ functions.linear
-        difference: FloatArray = gradient - own
-        return difference
+        return [one - own for one in gradients]
 
 
 class Differences:

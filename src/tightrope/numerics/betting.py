@@ -15,9 +15,22 @@ of h is rounded to 12 bits.
 of its f_o(t̂). Σ m_o·f_o = 1 identically, so Σ m_o·J_o = 0. Stakes are whole multiples of 2⁻⁵⁰, rounded down,
 and one of each signature is lowered until Σ m_o·a(o) ≤ 0 exactly: that is all that makes a bet fair.
 
+*Information.* With h = I⁻¹·n the bets narrow I·h, which is n only if I is what data will hold: of the
+smoothing's curvature, which no visit brings, just enough is added to invert I where nothing was seen. (All of
+it, as certificates of version 0.3 and before have it, bends bets away from n where data say little: on
+rover(10,10) by 30°, a sixth of the width.)
+
 *Policy.* What is bet on is the value of one policy: a given one, or the best one at the estimate each time
 bets are placed, until a share of the plan has come. From then on it stays, since bets on policies with
 different gradients are narrow for none of them.
+
+*Policies.* Where a plan is known and the policy is still to be found, several bettors share the stake, each
+on a policy of its own: those that are best at the estimate t̂ or at one of the points t̂ + S·s, S·Sᵀ = I⁻¹ for
+the information so far, s signs of Walsh functions, so that the points are spread as I⁻¹ says. Policies whose
+values' gradients are nearly parallel (in I⁻¹) are one; the most frequent ones are bet on. When bets are
+renewed a bettor whose policy is best nowhere any more takes one that no other bettor has. What is left of
+their mixture (`tightrope.statistics.bets`) is narrow along each policy at a price of log(number), and less
+along what lies between.
 
 Whatever comes out is a sound bet: it decides where a region is narrow, never whether it holds. What is relied
 on is that results are functions of the arguments alone. Estimates are rounded, too, so that last digits, in
@@ -36,10 +49,28 @@ import numpy as np
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
-from tightrope.numerics.value_slopes import best_policy, best_steps, step_slopes, value_slopes
+from tightrope.numerics.value_slopes import (
+    best_at_points,
+    best_policy,
+    best_steps,
+    met_choices,
+    step_slopes,
+    value_slopes,
+)
 
 FROZEN_FROM = 0.25
 """The share of the plan after which the policy that is bet on stays."""
+
+MOST_BETTORS, POINTS, ALIKE, REACH = 4, 32, 0.999, 1.0
+"""How many policies are bet on, how many points they are looked for at, and the cosine from which on two
+gradients are one."""
+
+MOST_MOVES = 2**20
+"""Points are fewer where all of them together have more transitions than this, counted once for every step
+of a bounded question."""
+
+SMOOTHED = 2.0**-6
+"""The part of the smoothing's curvature that counts as information."""
 
 GRID = 2.0**-50
 MOST_SUCCESSORS = 4096
@@ -63,6 +94,7 @@ class BetTable:
     expression: Any
     multiplicity: Any
     start: OffsetArray
+    smoothed: float = SMOOTHED
 
     @cached_property
     def bounded(self) -> Any:
@@ -77,15 +109,28 @@ class BetTable:
         room, left = (likelihood.bounds - likelihood.faces @ t for t in (estimate, short))
         return short if np.all(left > 0.5 * room) else estimate
 
-    def information(self, t: FloatArray, weight: FloatArray, growth: float) -> FloatArray:
-        """growth·(observed information of weights K_f at t) + the curvature of the smoothing."""
+    def information(
+        self, t: FloatArray, weight: FloatArray, growth: float, smoothed: float | None = None
+    ) -> FloatArray:
+        """growth·(observed information of weights K_f at t) + a part of the curvature of the smoothing."""
         likelihood, used = self.likelihood, np.flatnonzero(weight > 0.0)
         x, jacobian = likelihood.lifted(t)
         slope = likelihood.linear[used] @ jacobian
         probability = np.maximum(likelihood.linear[used] @ x + likelihood.constant[used], 1e-300)
         observed = (slope * (weight[used] / probability**2)[:, None]).T @ slope
-        result: FloatArray = growth * observed + likelihood.smoothing(t)
+        part = self.smoothed if smoothed is None else smoothed
+        result: FloatArray = growth * observed + part * likelihood.smoothing(t)
         return result
+
+    def around(self, t: FloatArray, weight: FloatArray, expression: Any) -> Nearby:
+        """Points about a standard deviation away from an estimate for these weights, inside the domain;
+        `expression` is that of every transition."""
+        likelihood = self.likelihood
+        root = np.linalg.cholesky(np.linalg.inv(self.information(t, weight, 1.0, 1.0)))
+        moves = REACH * signs_of(len(t)) @ root.T
+        reach = (moves @ likelihood.faces.T / (likelihood.bounds - likelihood.faces @ t)).max(axis=1)
+        points = t + moves * np.minimum(1.0, 0.9 / np.maximum(reach, 1e-300))[:, None]
+        return Nearby(likelihood, expression, t, root, shorten(points, _POINT_BITS))
 
     def place(self, t: FloatArray, wanted: FloatArray, information: FloatArray, level: float) -> FloatArray:
         """Stakes for a bound on wanted·θ from below, at the price `level` = log(1/α)."""
@@ -118,44 +163,148 @@ class BetTable:
         return result
 
 
-class TargetPolicy:
-    """The policy whose value is bet on, asked for in the order in which data come."""
+def signs_of(size: int) -> FloatArray:
+    """[POINTS, size] signs, 1 or −1: those of a coordinate are a Walsh function, of index 2^j in the field
+    with POINTS = 2⁵ elements, so that up to 31 coordinates are uncorrelated and the first five take all
+    signs."""
+    index = [1]
+    while len(index) < size:
+        index.append(2 * index[-1] ^ (37 if index[-1] >= 16 else 0))
+    return np.array([[1.0 - 2.0 * ((i & k).bit_count() % 2) for k in index] for i in range(POINTS)])
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """Points around an estimate t, root·rootᵀ their spread."""
+
+    likelihood: SmoothedLikelihood
+    expression: Any
+    t: FloatArray
+    root: FloatArray
+    points: FloatArray
+
+    def probability(self, points: int) -> FloatArray:
+        """[points, transitions] at the first points."""
+        x = np.array([self.likelihood.lifted(point)[0] for point in self.points[:points]])
+        result = x.reshape(points, -1) @ self.likelihood.linear.T + self.likelihood.constant
+        return np.clip(result, 0.0, 1.0)[:, self.expression]
+
+    def direction(self, slopes: Slopes) -> FloatArray:
+        """A gradient seen from t, as long as 1 and orthogonal to another where the two values are estimated
+        independently."""
+        linear = self.likelihood.linear
+        along = np.bincount(self.expression[slopes[0]], slopes[1], len(linear)) @ linear
+        seen = along @ self.likelihood.lifted(self.t)[1] @ self.root
+        result: FloatArray = seen / max(float(np.linalg.norm(seen)), 1e-300)
+        return result
+
+
+Slopes = tuple[OffsetArray, FloatArray]
+"""(transitions, slopes of a value along each)."""
+
+_Policy = FloatArray | tuple[OffsetArray, ...]
+"""Weights of choices, or a choice for every state and step."""
+
+
+class TargetPolicies:
+    """The policies whose values are bet on, asked for in the order in which data come."""
 
     def __init__(self, question: GraphQuestion, given: FloatArray | None = None):
         """`given`: the weights of its choices."""
-        self.question, self.weight, self.frozen = question, given, given is not None
-        self.steps: tuple[OffsetArray, ...] | None = None
+        self.question, self.frozen = question, given is not None
+        self.held: tuple[_Policy, ...] = () if given is None else (given,)
+        steps = (question.upper_steps or 0) if question.is_bounded else 0
+        self.points = min(POINTS, MOST_MOVES // ((1 + steps) * max(len(question.successor), 1)))
 
-    def slopes(self, probability: FloatArray, share: float | None) -> tuple[OffsetArray, FloatArray] | None:
-        """(transitions, slopes of the value along each) at these probabilities of transitions, when this
-        share of the plan has come (None where there is no plan); None where there is no telling.
+    def slopes(
+        self, probability: FloatArray, share: float | None, nearby: Nearby | None = None
+    ) -> list[Slopes] | None:
+        """The slopes of each value at these probabilities of transitions, when this share of the plan has
+        come (None where there is no plan); None where there is no telling. With points `nearby` there are
+        several policies.
         """
-        weight, ended = self.weight, share is not None and share >= 1.0
-        if weight is None and self.question.is_bounded:
-            return self._step_slopes(probability, share, ended)
-        if weight is None or not (self.frozen or ended):
-            begin = None if weight is None else np.flatnonzero(weight)
-            choice = best_policy(self.question, probability, begin)
-            if choice is None:
+        held, ended = self.held, share is not None and share >= 1.0
+        if not held or not (self.frozen or (ended and len(held) > 1)):
+            best = self._best(probability)
+            if best is None:
                 return None
-            weight = np.zeros(len(self.question.owner))
-            weight[choice] = 1.0
+            held = (best,)
+            if nearby is not None and not ended:
+                held = self._likely(best, probability, nearby)
             if not ended:
-                self.weight, self.frozen = weight, share is not None and share >= FROZEN_FROM
-        return value_slopes(self.question, weight, probability)
+                self.held, self.frozen = held, share is not None and share >= FROZEN_FROM
+        found = [self._slopes(policy, probability) for policy in held]
+        return None if any(one is None for one in found) else [one for one in found if one is not None]
 
-    def _step_slopes(
-        self, probability: FloatArray, share: float | None, ended: bool
-    ) -> tuple[OffsetArray, FloatArray] | None:
-        """The same where steps are bounded, and the best policy has a choice for every state and step."""
-        steps = self.steps
-        if steps is None or not (self.frozen or ended):
-            steps = best_steps(self.question, probability)
-            if steps is None:
+    def _best(self, probability: FloatArray) -> _Policy | None:
+        if self.question.is_bounded:
+            return best_steps(self.question, probability)
+        begin = None
+        if self.held:
+            assert isinstance(self.held[0], np.ndarray)
+            begin = np.flatnonzero(self.held[0])
+        choice = best_policy(self.question, probability, begin)
+        return None if choice is None else self._taking(choice)
+
+    def _taking(self, choice: OffsetArray) -> FloatArray:
+        weight = np.zeros(len(self.question.owner))
+        weight[choice] = 1.0
+        return weight
+
+    def _best_at(self, probability: FloatArray) -> list[_Policy]:
+        """Policies that are best at some of these points [points, transitions], as far as they are found."""
+        if self.question.is_bounded or self.question.layers is None:
+            found = [self._best(one) for one in probability]
+            return [policy for policy in found if policy is not None]
+        return [self._taking(choice) for choice in best_at_points(self.question, probability)]
+
+    def _slopes(self, policy: _Policy, probability: FloatArray) -> Slopes | None:
+        if isinstance(policy, tuple):
+            return step_slopes(self.question, policy, probability)
+        return value_slopes(self.question, policy, probability)
+
+    def _likely(self, best: _Policy, probability: FloatArray, nearby: Nearby) -> tuple[_Policy, ...]:
+        """The policies to bet on: as many as before, if there were any."""
+        groups: list[tuple[_Policy, FloatArray]] = []
+        count, known = list[int](), dict[bytes, FloatArray | None]()
+
+        def group_of(policy: _Policy, opens: bool) -> int | None:
+            """The number of its group; None for a policy without slopes, or like none if none `opens`."""
+            name = self._name(policy)
+            if name not in known:
+                slopes = self._slopes(policy, probability)
+                known[name] = None if slopes is None else nearby.direction(slopes)
+            seen = known[name]
+            if seen is None:
                 return None
-            if not ended:
-                self.steps, self.frozen = steps, share is not None and share >= FROZEN_FROM
-        return step_slopes(self.question, steps, probability)
+            for number, (_, other) in enumerate(groups):
+                if float(seen @ other) > ALIKE:
+                    return number
+            if not opens:
+                return None
+            groups.append((policy, seen))
+            count.append(0)
+            return len(groups) - 1
+
+        for policy in (best, *self._best_at(nearby.probability(self.points))):
+            group = group_of(policy, opens=True)
+            if group is not None:
+                count[group] += 1
+        order = sorted(range(len(groups)), key=lambda group: -count[group])
+        if not self.held or not groups:
+            return tuple(groups[group][0] for group in order[:MOST_BETTORS]) or (best,)
+        own = [group_of(policy, opens=False) for policy in self.held]
+        free = [group for group in order if group not in own]
+        return tuple(
+            policy if group is not None else groups[free.pop(0) if free else order[0]][0]
+            for policy, group in zip(self.held, own, strict=True)
+        )
+
+    def _name(self, policy: _Policy) -> bytes:
+        """The same for policies that differ in states only that are never met."""
+        if isinstance(policy, tuple):
+            return np.array(policy).tobytes()
+        return met_choices(self.question, policy).tobytes()
 
 
 def with_the_domains_help(

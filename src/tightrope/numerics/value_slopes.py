@@ -40,7 +40,7 @@ def best_policy(
     Policy iteration begins with `start` where it is given.
     """
     if question.layers is not None:
-        return _in_one_pass(question, probability)
+        return best_at_points(question, probability[None, :])[0]
     sign = 1.0 if question.maximises else -1.0
     policy = _ending(question) if start is None else start
     for _ in range(_ROUNDS):
@@ -66,6 +66,17 @@ def value_slopes(
     """
     chain = PolicyEquations.of(question, weight, everywhere=False)
     return None if chain is None else chain.slopes(probability)
+
+
+def met_choices(question: GraphQuestion, weight: FloatArray) -> OffsetArray:
+    """The choices that a policy with these weights may come to take before values are decided."""
+    used = np.flatnonzero(weight > 0.0)
+    move, _ = spread(question.transition_start, used)
+    if not question.lower_steps:
+        move = move[~question.decided[0][question.origin[move]]]
+    begin = np.array([question.initial])
+    met = find_reached(question.states, question.origin[move], question.successor[move], begin)
+    return used[met[question.owner[used]]]
 
 
 def best_steps(question: GraphQuestion, probability: FloatArray) -> tuple[OffsetArray, ...] | None:
@@ -144,18 +155,22 @@ def _take(question: GraphQuestion, choice: OffsetArray) -> FloatArray:
 
 
 def _best(gain: FloatArray, start: OffsetArray) -> tuple[FloatArray, OffsetArray]:
-    """The largest gain of each group of choices, and the first that has it or nearly so."""
-    best = np.maximum.reduceat(gain, start[:-1])
-    floor = np.repeat(best - _CLOSE * (1.0 + np.abs(best)), np.diff(start))
-    near = np.where(gain >= floor, np.arange(len(gain)), len(gain))
-    return best, np.minimum(np.minimum.reduceat(near, start[:-1]), start[1:] - 1)
+    """The largest gain of each group of choices, and the first that has it or nearly so; choices are the last
+    axis."""
+    best = np.maximum.reduceat(gain, start[:-1], axis=-1)
+    floor = np.repeat(best - _CLOSE * (1.0 + np.abs(best)), np.diff(start), axis=-1)
+    near = np.where(gain >= floor, np.arange(gain.shape[-1]), gain.shape[-1])
+    return best, np.minimum(np.minimum.reduceat(near, start[:-1], axis=-1), start[1:] - 1)
 
 
-def _in_one_pass(question: GraphQuestion, probability: FloatArray) -> OffsetArray:
+def best_at_points(question: GraphQuestion, probability: FloatArray) -> OffsetArray:
+    """A choice for every point and state of a model without cycles, best at probabilities [points,
+    transitions]: in one pass over its layers."""
     layers, (held, value) = question.layers, question.decided
     assert layers is not None
-    sign = 1.0 if question.maximises else -1.0
-    values, policy = np.where(held, value, 0.0), question.choice_start[:-1].copy()
+    sign, points = 1.0 if question.maximises else -1.0, len(probability)
+    values = np.tile(np.where(held, value, 0.0), (points, 1))
+    policy = np.tile(question.choice_start[:-1], (points, 1))
     order = np.argsort(layers, kind="stable")
     order = order[~held[order]]
     ends = np.flatnonzero(np.diff(layers[order], append=-1)) + 1
@@ -163,10 +178,10 @@ def _in_one_pass(question: GraphQuestion, probability: FloatArray) -> OffsetArra
         states = order[begin:end]
         choices, choice_start = spread(question.choice_start, states)
         moves, move_start = spread(question.transition_start, choices)
-        terms = probability[moves] * values[question.successor[moves]]
-        gain = question.earned[choices] + question.rate * np.add.reduceat(terms, move_start[:-1])
+        terms = probability[:, moves] * values[:, question.successor[moves]]
+        gain = question.earned[choices] + question.rate * np.add.reduceat(terms, move_start[:-1], axis=1)
         best, first = _best(sign * gain, choice_start)
-        values[states], policy[states] = sign * best, choices[first]
+        values[:, states], policy[:, states] = sign * best, choices[first]
     return policy
 
 

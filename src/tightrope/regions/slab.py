@@ -91,24 +91,20 @@ def enclose_slab(
     evidence = guard.evidence
     assert evidence is not None
     centre = LikelihoodMaximiser.of(guard.coordinates, functions).lifted(evidence.estimate)
-    along = gradient(centre, 1.0)
-    direction = np.zeros(guard.coordinates.size) if along is None else along
+    directions = np.array(gradient(centre, 1.0) or [np.zeros(guard.coordinates.size)])
     region = guard
-    if wants_value_cuts(region) and np.any(direction != 0.0):
-        region = cut_along(region, functions, direction[None, :])
-    width, rounds, aims = np.inf, 0, [(side, direction if side else -direction) for side in slab.sides]
+    if wants_value_cuts(region) and np.any(directions != 0.0):
+        region = cut_along(region, functions, directions)
+    width, rounds = np.inf, 0
     while rounds < _ROUNDS and slab.plan.placed and not region.emptiness.is_empty:
         stage = _Stage(region, outcomes, functions, slab)
-        for side in slab.sides:
-            stage.add_chords(side, _end(region, direction if side else -direction))
-        if np.any(direction != 0.0):
-            stage.add_tangents(centre, aims)
+        stage.add_all(centre, directions)
         region = stage.narrowed()
         slab, rounds = region.slab or slab, rounds + 1
         if region.emptiness.is_empty:
             break
-        low, high = region.support(direction[None, :])
-        before, width = width, float(high[0] - low[0])
+        low, high = region.support(directions)
+        before, width = width, float((high - low).sum())
         if width >= (1.0 - _ENOUGH) * before:
             break
     remark = f"bets were placed {len(slab.plan.placed) - slab.without} times; {rounds} rounds of rows"
@@ -132,6 +128,17 @@ class _Stage:
             self.points += list(region.cut_points)
         self.rows, self.ends, self.made = list[FloatArray](), list[float](), list[SlabRow]()
         self.terms: dict[int, tuple[Terms, float, FloatArray]] = {}
+
+    def add_all(self, centre: FloatArray, directions: FloatArray) -> None:
+        """Rows of all sides along each of the directions. One bettor's log-wealth is the same function along
+        all of them; several have their best shares along each."""
+        parts = directions[:, None, :] if len(self.slab.every) > 1 else directions[None, :, :]
+        for part in parts:
+            for side in self.slab.sides:
+                self.add_chords(side, _end(self.region, part[0] if side else -part[0]))
+            aims = [one if side else -one for one in part for side in self.slab.sides if np.any(one != 0.0)]
+            if aims:
+                self.add_tangents(centre, np.array(aims))
 
     def _add(self, side: int, point: FloatArray, times: float) -> None:
         """A row of a side, tight at a point, less so many times the guard's evidence; kept if it cuts."""
@@ -161,9 +168,9 @@ class _Stage:
         self.terms[side] = pool_terms(pairs, self.outcomes, *self.bounds), level, share
         self._add(side, point, 0.0)
 
-    def add_tangents(self, centre: FloatArray, aims: list[tuple[int, FloatArray]]) -> None:
-        """Rows where each aim (side, direction) is largest, as far as is known, and the guard's tangents
-        there; none where the centre is not strictly inside."""
+    def add_tangents(self, centre: FloatArray, aims: FloatArray) -> None:
+        """Rows where each aim is largest, as far as is known, and the guard's tangents there; none where the
+        centre is not strictly inside."""
         evidence, system, sides = self.evidence, self.region.system, list(self.terms)
         if not np.isfinite(evidence.threshold):
             return
@@ -178,7 +185,7 @@ class _Stage:
             (plain.centre, plain.half),
             (np.concatenate([plain.matrix, eye, -eye]), room),
             centre,
-            np.array([direction for _, direction in aims]),
+            aims,
         )
         for end, matter in ends:
             for place, times in matter:
@@ -215,11 +222,7 @@ def narrow_along(region: Polytope, model: ParametricMDP, directions: FloatArray)
         return region
     functions = region.coordinates.functions(model.expressions)
     stage = _Stage(region, Outcomes.of(model), functions, slab)
-    for side in slab.sides:
-        stage.add_chords(side, _end(region, directions[0] if side else -directions[0]))
-    centre = LikelihoodMaximiser.of(region.coordinates, functions).lifted(evidence.estimate)
-    aims = [(side, one if side else -one) for one in directions for side in slab.sides]
-    stage.add_tangents(centre, aims)
+    stage.add_all(LikelihoodMaximiser.of(region.coordinates, functions).lifted(evidence.estimate), directions)
     narrowed = stage.narrowed() if stage.made else region
     return region if narrowed.emptiness.is_empty else narrowed
 
@@ -271,7 +274,7 @@ def slab_region(
         levels.note(),
         slab.plan.note(),
         gradient.words,
-        *slab.missing,
+        *slab.notes,
         *(f"guard, {note}" for note in guard.ledger.notes),
     )
     ledger = replace(
@@ -286,7 +289,7 @@ class ValueSlab(RegionKind):
     value = "slab"
     needs_order = True
     bets = True
-    certificate = "slab"
+    certificate = "value slab"
 
     def build(self, task: RegionTask) -> Polytope:
         if task.gradient is None:

@@ -59,6 +59,9 @@ sum to 1, any shares of the scales give a valid half-space, as below. Those in p
 the point where it is tight are the best. Leaving scales out of the sum only lowers the mixture, which is
 sound.
 
+*Bets on several policies at once*, where the policy is still to be found and a plan is known
+(`tightrope.numerics.betting`): bettors with equal weights, in a mixture like that of sizes.
+
 *Mixtures* of supermartingales by Jensen's inequality: shares that are chosen after looking, and their price.
 Let M_1, M_2, … be nonnegative supermartingales from at most 1 at the truth, and w_j > 0 weights that were
 fixed in advance and sum to at most 1. Then Σ_j w_j·M_j is one, too, and stays below 1/α with probability at
@@ -73,8 +76,10 @@ left out. Shares in proportion to w_j·M_j make it an equality; one M_j alone ha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import field
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -84,7 +89,7 @@ from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import BetTable
+from tightrope.numerics.betting import BetTable, Nearby
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -114,9 +119,12 @@ class Gradient(Protocol):
     def guard_share(self) -> float | None:
         """The guard's share of δ; None where it follows from the dimension."""
 
-    def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
-        """∂V/∂x at coordinates x when this share of the plan has come (None where there is no plan); None
-        where there is no telling: then no bet is placed.
+    def __call__(
+        self, x: FloatArray, share: float | None, nearby: Callable[[], Nearby] | None = None
+    ) -> list[FloatArray] | None:
+        """∂V/∂x of every policy that is bet on, at coordinates x when this share of the plan has come (None
+        where there is no plan), several if there are points `nearby`; None where there is no telling: then
+        no bet is placed.
         """
 
 
@@ -384,7 +392,8 @@ class Slab:
     The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
     are those of an enclosure, stage by stage. `without` counts how often bets were due and there was no
     telling how the value changes; `given`: it is a given policy that is bet on; `events` are (origin, index)
-    of the rows of events that the guard has; `few` data were planned, and the guard has more of δ.
+    of the rows of events that the guard has; `few` data were planned, and the guard has more of δ. `every` are
+    the scales of one bettor after the other.
     """
 
     plan: Schedule
@@ -393,6 +402,7 @@ class Slab:
     price: tuple[float, float]
     levels: Levels
     rows: tuple[tuple[SlabRow, ...], ...] = ()
+    bettors: int = 1
     without: int = 0
     given: bool = True
     events: tuple[tuple[int, int], ...] = ()
@@ -404,12 +414,15 @@ class Slab:
         return tuple(side for side, wagers in enumerate(self.wagers) if wagers)
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """A line where bets are missing."""
-        due = len(self.plan.placed)
+    def notes(self) -> tuple[str, ...]:
+        """A line where there are several bettors, and one where bets are missing."""
+        due, several = len(self.plan.placed), tuple[str, ...]()
+        if self.bettors > 1:
+            several = (f"{self.bettors} bettors share the stake, each on a policy that may turn out the best",)
         if not self.without:
-            return ()
+            return several
         return (
+            *several,
             f"no bets were placed {self.without} of the {due} times they were due, and the guard stands "
             "alone: the value to bet on is infinite there, or its equations are singular or too many (cycles "
             f"among more than {MOST_CYCLIC:,} states)",
@@ -439,26 +452,35 @@ def place_bets(
     informative = ~outcomes.model.expressions.is_constant
     size = len(maximiser.functions)
     weight, done, without = np.zeros(size), 0, 0
-    bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
+    due: list[tuple[FloatArray, FloatArray, list[FloatArray]]] = []
     t = maximiser.start
     for batch, so_far in zip(plan.placed, plan.so_far, strict=True):
         for past in batches[done:batch]:
-            weight += np.bincount(outcomes.expression, weights=past, minlength=size)
+            weight = weight + informative * np.bincount(outcomes.expression, past, size)
         done = batch
         if batch not in known.estimates:
-            known.estimates[batch] = table.estimate(t, weight * informative)
+            known.estimates[batch] = table.estimate(t, weight)
         t = known.estimates[batch]
-        share = None if plan.planned is None else so_far / (plan.planned + plan.so_far[0])
-        along = gradient(maximiser.lifted(t), share)
+        share, nearby = None, None
+        if plan.planned is not None:
+            share = so_far / (plan.planned + plan.so_far[0])
+            nearby = partial(table.around, t, weight, outcomes.model.expression)
+        along = gradient(maximiser.lifted(t), share, nearby)
         without += along is None
-        slope = np.zeros(len(t)) if along is None else along @ maximiser.jacobian(t)
+        due.append((t, weight, [one @ maximiser.jacobian(t) for one in along or ()]))
+    bettors = max((len(slopes) for _, _, slopes in due), default=0) or 1
+    every = tuple(Scale(one.amount, one.weight / bettors) for _ in range(bettors) for one in every)
+    bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
+    for batch, so_far, (t, weight, slopes) in zip(plan.placed, plan.so_far, due, strict=True):
+        slopes = slopes or [np.zeros(len(t))] * bettors
         for number, scale in enumerate(every):
+            slope = slopes[number * bettors // len(every)]
             for side, wanted in enumerate((slope, -slope)):
                 if not math.isfinite(price[side]):
                     continue
                 key = batch, scale.amount, price[side], wanted.tobytes()
                 if key not in known.bets:
-                    information = table.information(t, weight * informative, scale.amount / so_far)
+                    information = table.information(t, weight, scale.amount / so_far)
                     known.bets[key] = Bets(batch, t, table.place(t, wanted, information, price[side]))
                 bets[side][number].append(known.bets[key])
     seen = count_parts(batches, plan)
@@ -466,7 +488,7 @@ def place_bets(
         tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
         for side, cost in zip(bets, price, strict=True)
     )
-    return Slab(plan, every, (low, high), (price[0], price[1]), levels, without=without)
+    return Slab(plan, every, (low, high), (price[0], price[1]), levels, bettors=bettors, without=without)
 
 
 PARTS = 1024

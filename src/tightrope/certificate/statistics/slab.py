@@ -66,7 +66,14 @@ from tightrope.certificate.statistics.likelihood import (
 from tightrope.certificate.statistics.outcomes import SeenOutcomes
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, BetTable, TargetPolicy
+from tightrope.numerics.betting import (
+    GRID,
+    MOST_BETTORS,
+    MOST_SUCCESSORS,
+    SMOOTHED,
+    BetTable,
+    TargetPolicies,
+)
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import value_slopes
 
@@ -159,7 +166,7 @@ def levels(
 class PlacedBets:
     """stake[side, scale, number, outcome] stood while outcomes were seen[number, outcome] times.
 
-    Side 0 looks for the lower end of the reported value, side 1 for the upper one; `sides` are bet on: both
+    Scales are those of one bettor after the other. Side 0 looks for the lower end of the reported value, side 1 for the upper one; `sides` are bet on: both
     ends of a given policy's value, else the one that the agent wants to move, of the best policy's value or
     of what that gains over the given one.
     """
@@ -176,45 +183,54 @@ class PlacedBets:
         one = given is None or gains
         self.sides = (int(question.maximises == question.complement),) if one else (0, 1)
         usual, given = (given, None) if gains else (None, None if best else given)
+        former = "value slab" not in data.method
         self.whose = "best" if given is None else "given"
         self.whose = f"the {self.whose} policy" + (", less the given one" if gains else "")
         self.schedule = BetSchedule.of(data, sizes_of(data))
         placed, scales, free = self.schedule.placed, self.schedule.scales, len(space.free)
+        several = given is None and not (gains or former) and self.schedule.planned is not None
         if few and (one or not (self.schedule.planned or FEW * free) < FEW * free):
             raise ValueError("bets of few data on one end, or on data that were not planned to be few")
         self.guard, self.side = levels(delta, len(self.sides) == 2, free, best, gains, few)
-        shape = len(self.sides), len(scales), len(placed), len(outcomes.expression)
+        bettors = MOST_BETTORS if several else 1
+        shape = len(self.sides), bettors * len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")
         self.stake, self.seen = np.zeros(shape), np.zeros(shape[2:], dtype=np.int64)
         predictor = Predictor(space, linear, constant)
-        table = BetTable(predictor.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
-        policy, t = TargetPolicy(question, given), predictor.centre
+        tied = outcomes.expression, outcomes.multiplicity, outcomes.start
+        table = BetTable(predictor.search, *tied, 1.0 if former else SMOOTHED)
+        targets, t = TargetPolicies(question, given), predictor.centre
         radix, group = len(linear), np.repeat(outcomes.of_choice, np.diff(problem.graph.transition_start))
         known = outcomes.owner * radix + outcomes.expression  # rises
         of_transition = np.searchsorted(known, group * radix + expression)
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
-            work = _work(question) + 4 * len(scales) * linear.size * len(space.free)
+            looks = several and not targets.frozen
+            work = (1 + targets.points * looks) * _work(question) + 4 * shape[1] * linear.size * len(space.free)
             spend("bets", work + 20 * len(data.batch_count))
             weight = data.totals(expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)
             probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
-            slopes = policy.slopes(probability, self.schedule.share(number))
-            if slopes is not None:
-                along = np.bincount(expression[slopes[0]], slopes[1], len(linear)) @ linear
-                less = None if usual is None else value_slopes(question, usual, probability)
-                if less is not None:
-                    along = along - np.bincount(expression[less[0]], less[1], len(linear)) @ linear
-                along = along @ jacobian
-                for scale, (amount, _) in enumerate(scales):
+            nearby = table.around(t, weight, expression) if looks else None
+            found = targets.slopes(probability, self.schedule.share(number), nearby) or []
+            less = None if usual is None else value_slopes(question, usual, probability)
+            off = np.zeros(linear.shape[1])
+            if less is not None:
+                off = np.bincount(expression[less[0]], less[1], len(linear)) @ linear
+            for bettor, (moves, slope) in enumerate(found):
+                along = (np.bincount(expression[moves], slope, len(linear)) @ linear - off) @ jacobian
+                for scale, (amount, _) in enumerate(scales, bettor * len(scales)):
                     information = table.information(t, weight, amount / self.schedule.so_far[number])
                     for place, side in enumerate(self.sides):
                         wanted = -along if side else along
                         self.stake[place, scale, number] = table.place(t, wanted, information, level)
             end = placed[number + 1] if number + 1 < len(placed) else data.batches
             self.seen[number] = data.totals(of_transition, len(outcomes.expression), batch, end)
+        bettors = len(targets.held) or 1
+        self.stake = self.stake[:, : bettors * len(scales)]
+        self.weight = [weight / bettors for _ in range(bettors) for _, weight in scales]
 
     def unfair(self, outcomes: SeenOutcomes) -> bool:
         """Whether some group's stakes are better than fair, or are no whole multiples: asked in integers."""
@@ -272,7 +288,7 @@ class SlabRows:
         sides, count = len(self.bets.sides), len(hints.point)
         place = np.arange(sides) if hints.side is None else hints.side
         times = np.zeros(count) if hints.guard is None else hints.guard
-        shape = (count, self.forms.space.size), (count, len(self.bets.schedule.scales)), (count,)
+        shape = (count, self.forms.space.size), (count, len(self.bets.weight)), (count,)
         fits = (hints.point.shape, hints.share.shape, place.shape) == shape and times.shape == shape[2]
         if not fits or place.max(initial=0) >= sides or count > MOST_ROWS:
             raise ValueError("the points or shares of a slab do not fit its bets")
@@ -296,7 +312,7 @@ class SlabRows:
             times = RATIONAL.array([mu])
             bound = bound - times[0] * guard.threshold
             line.off[guard.used] = times * guard.weight.astype(object)
-        for scale, (_, weight) in enumerate(self.bets.schedule.scales):
+        for scale, weight in enumerate(self.bets.weight):
             if share[scale]:
                 part = RATIONAL.array([Fraction(share[scale], total)])
                 bound = bound + (part * log_up(part / RATIONAL.array([weight])))[0]

@@ -617,7 +617,7 @@ def certify_robust(
     if coupled:
         from tightrope.learning.coupling import couple_robust
 
-        value, _ = couple_robust(solver, rectangular, None if betted is None else betted.policy)
+        value, _ = couple_robust(solver, rectangular, () if betted is None else betted.policies)
     interval = value.interval
     reasons = [s.status.value for s in value.solutions if not s.is_certified]
     reasons += [value.stopped] if coupled and value.stopped is not None else []

@@ -2019,8 +2019,8 @@ class Bets:
         maximises = problem.agent == "MAX"
         self.sides = [int(maximises == problem.complement)] if weights is None else [0, 1]
         few, left = data.method.endswith("few data"), Schedule(data).planned
-        fits = len(self.sides) == 2 and left is not None and left < 120 * len(space.free)
-        require(fits or not few, "bets of few data where there are many", 1)
+        planned_few = left is not None and left < 120 * len(space.free)
+        require(not few or (len(self.sides) == 2 and planned_few), "bets of few data where there are many", 1)
         if best or len(self.sides) == 2:
             self.guard = delta / 4 if best else delta * 3 / 10 if few else delta / 10
             self.level = (delta - self.guard) / len(self.sides)
@@ -2033,11 +2033,11 @@ class Bets:
         self.schedule, self.question = Schedule(data), Question(problem)
         unknown = [e for e in about.used if not is_number(about.polynomials[e])]
         search = Search(space, [self.forms[e] for e in unknown], [])
-        self.former = "value slab" not in data.method  # as version 0.3 placed bets
+        self.former = "value slab" not in data.method  # as bets of files from before were placed
         self.held: list[Any] = [] if best or weights is None else [weights]
         self.frozen = bool(self.held)
-        self.several = not self.held and not self.former and self.schedule.planned is not None
-        t, price, smooth = search.centre, -log(self.level), 1.0 if self.former else 2.0**-6
+        self.several = not (self.held or self.former or planned_few or left is None)
+        t, price, smooth = search.centre, -log(self.level), 1.0 if self.former or planned_few else 2.0**-6
         placed: list[list[list[list[dict[tuple[Any, int], float]]]]] = []
         self.seen: list[dict[tuple[Any, int], int]] = []
         group_of = [tuple(outcomes) for outcomes in about.outcomes]
@@ -2057,7 +2057,7 @@ class Bets:
             nearby = None
             if self.several and not self.frozen:
                 seen = self._information(search, t, chances, so_far, slopes, 1.0, 1.0)
-                nearby = Nearby(search, self.doubles, about.expression, t, slopes, seen)
+                nearby = Nearby(self, search, t, slopes, seen)
             informations = [
                 self._information(
                     search, t, chances, so_far, slopes, amount / self.schedule.so_far[number], smooth
@@ -2105,7 +2105,7 @@ class Bets:
         that may be, which stay from a quarter of the plan on."""
         held, ended = self.held, share is not None and share >= 1.0
         if not held or not (self.frozen or (ended and len(held) > 1)):
-            best = self._best(chance)
+            best = self._best(chance, held[0] if held else None)
             if best is None:
                 return None
             held = [best]
@@ -2116,11 +2116,11 @@ class Bets:
         found = [self._slopes_of(policy, chance) for policy in held]
         return None if None in found else [slope for slope in found if slope is not None]
 
-    def _best(self, chance: list[float]) -> Any:
+    def _best(self, chance: list[float], start: Any) -> Any:
         """Weights of choices, or choices by steps where these are bounded."""
         if self.about.problem.upper_steps is not None:
             return self.question.best_steps(chance)
-        begin = [c for c, w in enumerate(self.held[0]) if w] if self.held else None
+        begin = None if start is None else [c for c, w in enumerate(start) if w]
         policy = self.question.best_policy(chance, begin)
         taken = set(policy or ())
         return None if policy is None else [float(c in taken) for c in range(self.about.problem.choices)]
@@ -2130,8 +2130,8 @@ class Bets:
         return (self.question.step_slopes if by_steps else self.question.slopes)(policy, chance)
 
     def _likely(self, best: Any, chance: list[float], nearby: Nearby) -> list[Any]:
-        """The policies that are best at most of the points, four at most, or as many as before: those that
-        are best nowhere any more give way. Such with nearly parallel gradients are one."""
+        """The best policy and those that are best at most of the points, three at most, or as many as before:
+        then those that are still among them stay. Such with nearly parallel gradients are one."""
         problem, groups, count = self.about.problem, list[tuple[Any, list[float]]](), list[int]()
         steps = 1 + (problem.upper_steps or 0)
         points = min(POINTS, 2**20 // (steps * max(len(problem.successor), 1)))
@@ -2150,19 +2150,23 @@ class Bets:
             count.append(0)
             return len(groups) - 1
 
-        for policy in (best, *(self._best(nearby.chance(i)) for i in range(points))):
+        for policy in (best, *(self._best(nearby.chance(i), best) for i in range(points))):
             group = None if policy is None else group_of(policy, True)
             if group is not None:
                 count[group] += 1
-        order = sorted(range(len(groups)), key=lambda group: -count[group])
-        if not self.held or not groups:
-            return [groups[group][0] for group in order[:4]] or [best]
+        first = group_of(best, False)
+        order = sorted(range(len(groups)), key=lambda group: (group != first, -count[group]))
+        if not groups:
+            return self.held or [best]
+        if not self.held:
+            return [groups[group][0] for group in order[:3]]
+        order = order[: len(self.held)]
         own = [group_of(policy, False) for policy in self.held]
         free = [group for group in order if group not in own]
-        return [
-            policy if group is not None else groups[free.pop(0) if free else order[0]][0]
-            for policy, group in zip(self.held, own, strict=True)
-        ]
+        for place, group in enumerate(own):
+            if group not in order or group in own[:place]:
+                own[place] = free.pop(0) if free else order[0]
+        return [groups[given(group, "no group")][0] for group in own]
 
     def _along(self, slope: list[float], slopes: list[list[float]]) -> list[float]:
         """The gradient in free parameters."""
@@ -2332,14 +2336,13 @@ class Nearby:
 
     def __init__(
         self,
+        bets: Bets,
         search: Search,
-        doubles: dict[int, tuple[list[float], float]],
-        expression: list[int],
         t: list[float],
         slopes: list[list[float]],
         information: list[list[float]],
     ):
-        self.search, self.doubles, self.expression, self.slopes, size = search, doubles, expression, slopes, len(t)
+        self.bets, self.search, self.slopes, size = bets, search, slopes, len(t)
         inverse = [solved(information, [float(i == j) for i in range(size)]) for j in range(size)]
         self.root = [[0.0] * size for _ in range(size)]
         for i in range(size):
@@ -2360,8 +2363,8 @@ class Nearby:
     def chance(self, number: int) -> list[float]:
         """Of every transition at a point."""
         x, _ = lifted_at(self.points[number], self.search.products)
-        chances = {e: fdot(form, x) + c for e, (form, c) in self.doubles.items()}
-        return [min(max(chances[e], 0.0), 1.0) for e in self.expression]
+        chances = {e: fdot(form, x) + c for e, (form, c) in self.bets.doubles.items()}
+        return [min(max(chances[e], 0.0), 1.0) for e in self.bets.about.expression]
 
     def direction(self, along: list[float]) -> list[float]:
         """A gradient as long as 1; two values that are estimated independently have orthogonal ones."""

@@ -76,7 +76,9 @@ def test_what_pays_is_refined_and_proved() -> None:
     assert before.lower <= after.lower <= after.upper <= before.upper
     assert after.width < 0.96 * before.width
     proof = certificate_of(result, counts)
-    assert proof.problem.data is not None and proof.problem.data.method == "beta-binomial+slab of the best"
+    assert (
+        proof.problem.data is not None and proof.problem.data.method == "beta-binomial+value slab of the best"
+    )
     assert check(proof).valid
     assert [claim.name for claim in proof.claims] == ["robust policy", "given policy"]
 
@@ -90,12 +92,14 @@ def test_the_checker_takes_no_more_than_delta() -> None:
     known, counts = case(SMALL), counts_of(SMALL)
     proof = certificate_of(learn(known.problem, counts, delta=DELTA), counts)
     data = proof.problem.data
-    assert data is not None and data.method == "beta-binomial+slab" and check(proof).valid
+    assert data is not None and data.method == "beta-binomial+value slab" and check(proof).valid
     for changes in (
-        {"method": "slab"},
+        {"method": "value slab"},
+        {"method": "beta-binomial+slab"},
+        {"method": "beta-binomial+slab of the best"},
         {"method": "beta-binomial"},
         {"method": "beta-binomial+likelihood"},
-        {"method": "clopper-pearson+slab"},
+        {"method": "clopper-pearson+value slab"},
         {"delta": 1.5 * DELTA},
         {"delta": 0.5 * DELTA},
     ):
@@ -119,8 +123,9 @@ def test_the_second_checker_reads_intervals_and_a_likelihood(
     for name, changes, code in (("honest", {}, 0), ("less", {"delta": 0.5 * DELTA}, 1)):
         save_certificate(_stolen(proof, **changes), tmp_path / name)
         assert second_verdict(tmp_path / name) == code
-    save_certificate(_stolen(proof, method="beta-binomial+slab"), tmp_path / "bets")
-    assert second_verdict(tmp_path / "bets") == 1
+    for word in ("slab", "value slab"):
+        save_certificate(_stolen(proof, method=f"beta-binomial+{word}"), tmp_path / word)
+        assert second_verdict(tmp_path / word) == 1
 
 
 def test_a_cap_on_refining_is_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

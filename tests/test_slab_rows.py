@@ -132,7 +132,7 @@ def test_tangents_narrow_a_slab_along_the_value(monkeypatch):
         region = slab.slab_region(known.model, counts, 0.001, bets, outcomes=outcomes)
         functions = region.coordinates.functions(known.model.expressions)
         x = slab.LikelihoodMaximiser.of(region.coordinates, functions).lifted(region.evidence.estimate)
-        low, high = region.support(bets(x, 1.0)[None, :])
+        low, high = region.support(np.array(bets(x, 1.0)))
         return float(high[0] - low[0]), region.slab.rows
 
     narrow, rows = width()

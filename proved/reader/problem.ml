@@ -120,14 +120,18 @@ let read_domain json arrays =
   { lower; upper; constraints = List.mapi (fun r b ->
     Array.to_list (Array.sub coefficient (r * size) size), b, equal.get r) bound }
 
+let slabs = [ "slab"; "slab of few data"; "value slab"; "value slab of few data" ]
+let of_the_best = [ "slab of the best"; "value slab of the best" ]
+let of_differences = [ "slab of the difference"; "value slab of the difference" ]
+
 let read_data json arrays transitions =
   let own = node json "problem.data." arrays
     [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "costs" ] in
   List.iter (fun (name, words) -> if Hashtbl.mem arrays ("problem.data." ^ name) then not_covered words)
     [ "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
   let intervals = [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
-  let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) [ "likelihood"; "slab"; "slab of few data"; "slab of the best" ]) intervals in
-  let method_ = word own "method" (intervals @ [ "weissman"; "likelihood"; "slab"; "slab of few data"; "slab of the difference"; "ellipsoid"; "gamma-poisson" ] @ joint) in
+  let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) ("likelihood" :: slabs @ of_the_best)) intervals in
+  let method_ = word own "method" (intervals @ "weissman" :: "likelihood" :: "ellipsoid" :: "gamma-poisson" :: slabs @ of_differences @ joint) in
   let methods = String.split_on_char '+' method_ in
   let delta = share own "delta" in
   let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in
@@ -301,7 +305,7 @@ let read_learned json arrays data =
     | None, None -> None
     | _ -> malformed "intervals without one of their ends" in
   demand ((ends <> None) = intervals) "intervals do not fit the method";
-  let ordered = match data with Some d -> List.exists (fun m -> List.mem m d.methods) [ "likelihood"; "slab"; "slab of few data"; "slab of the best" ] | None -> false in
+  let ordered = match data with Some d -> List.exists (fun m -> List.mem m d.methods) ("likelihood" :: slabs @ of_the_best) | None -> false in
   demand (pilot_share = None || ordered) "shares of pilots where there are none";
   { ends; pilot_share; region = (match field own "region" with Json.Null -> None | json -> Some (read_region json arrays)) }
 

@@ -41,8 +41,8 @@ class Method:
 
 
 _SLABS = ("slab", "slab of few data", "value slab", "value slab of few data")
-"""A value slab places its bets by information that holds a 64th of the smoothing, and bets on several
-policies; a slab as version 0.3 did."""
+"""A value slab places bets by information with a 64th of the smoothing's, and where the policy is still to be
+found on several; a slab, which files from before say, by all of it and on one."""
 
 METHODS = {
     "clopper-pearson": Method("intervals", fixed=True),

@@ -41,6 +41,7 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Record
 from tightrope.regions.polytope import Polytope
+from tightrope.solver.solution import Solution
 from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.coordinates import AffineFunctions
 
@@ -113,6 +114,7 @@ def find_coupled_policy(
     limit = np.inf if maximises else -np.inf
     tried: list[Candidate] = []
     worst_points: list[FloatArray] = []
+    seen: list[FloatArray] = []
     origin, policy = "robust over the rectangular sets", robust
     cells = limits.cells
     while True:
@@ -134,6 +136,7 @@ def find_coupled_policy(
         if worst is None:
             break
         worst_points.append(worst.theta)
+        seen.append(worst.x)
         value_there, there = optimum.at(worst.x)
         limit = min(limit, value_there) if maximises else max(limit, value_there)
         repeated = any(there == candidate.policy for candidate in tried)
@@ -147,6 +150,8 @@ def find_coupled_policy(
     for policy in more:
         if any(policy == candidate.policy for candidate in tried):
             continue
+        if any(not _better(optimum.of(policy, x), best.guarantee, maximises) for x in seen):
+            continue  # no guarantee is better than the value at a point
         left = begin + limits.seconds - time.perf_counter()
         if left <= 0.0 or cells <= 0:
             break
@@ -191,13 +196,21 @@ class Optimum:
 
     def at(self, x: FloatArray) -> tuple[float, Policy]:
         """The optimal value at coordinates x, on the side that cannot be beaten, and an optimal policy."""
+        solution = self._solved(x)
+        end = solution.upper if self.maximises else solution.lower
+        return float(end[self.sets.model.initial]), solution.policy
+
+    def of(self, policy: Policy, x: FloatArray) -> float:
+        """The value of a policy there, on the same side."""
+        solution = self._solved(x, policy)
+        return float((solution.upper if self.maximises else solution.lower)[self.sets.model.initial])
+
+    def _solved(self, x: FloatArray, policy: Policy | None = None) -> Solution:
         model = self.sets.model
         values = self.functions.constant + self.functions.linear @ x
         plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
         priced = rewards_at(self.objective, values, model)
-        solution = solve(plain, priced, precision=self.precision)
-        end = solution.upper if self.maximises else solution.lower
-        return float(end[model.initial]), solution.policy
+        return solve(plain, priced, policy=policy, precision=self.precision)
 
     def between(self, points: list[FloatArray], limit: float) -> float:
         """A better limit between the points where candidates were worst: on the way from the last to each

@@ -2,8 +2,8 @@
 
 A given policy is bet on itself, otherwise the best one at the estimate, or several that may be the best
 (`tightrope.numerics.betting`). The slab holds for all policies, whichever were bet on; those that were are
-evaluated beside the one that synthesis finds. Of a given policy both ends of the value are bet on, of a policy that is still to be found the one that
-is guaranteed.
+evaluated beside the one that synthesis finds. Of a given policy both ends of the value are bet on, of a
+policy that is still to be found the one that is guaranteed.
 """
 
 from __future__ import annotations

@@ -16,21 +16,21 @@ of its f_o(t̂). Σ m_o·f_o = 1 identically, so Σ m_o·J_o = 0. Stakes are who
 and one of each signature is lowered until Σ m_o·a(o) ≤ 0 exactly: that is all that makes a bet fair.
 
 *Information.* With h = I⁻¹·n the bets narrow I·h, which is n only if I is what data will hold: of the
-smoothing's curvature, which no visit brings, just enough is added to invert I where nothing was seen. (All of
-it, as certificates of version 0.3 and before have it, bends bets away from n where data say little: on
-rover(10,10) by 30°, a sixth of the width.)
+smoothing's curvature, which no visit brings, just enough is added to invert I where nothing was seen. All of
+it would bend bets away from n where data say little, on rover(10,10) by 30°; it is added where few data are
+planned, whose I is no guide, and bets of files that say `slab`, and not `value slab`, were placed so.
 
 *Policy.* What is bet on is the value of one policy: a given one, or the best one at the estimate each time
 bets are placed, until a share of the plan has come. From then on it stays, since bets on policies with
 different gradients are narrow for none of them.
 
-*Policies.* Where a plan is known and the policy is still to be found, several bettors share the stake, each
-on a policy of its own: those that are best at the estimate t̂ or at one of the points t̂ + S·s, S·Sᵀ = I⁻¹ for
-the information so far, s signs of Walsh functions, so that the points are spread as I⁻¹ says. Policies whose
-values' gradients are nearly parallel (in I⁻¹) are one; the most frequent ones are bet on. When bets are
-renewed a bettor whose policy is best nowhere any more takes one that no other bettor has. What is left of
-their mixture (`tightrope.statistics.bets`) is narrow along each policy at a price of log(number), and less
-along what lies between.
+*Policies.* Where enough data are planned and the policy is still to be found, several bettors share the
+stake, each on a policy of its own: on the one that is best at the estimate t̂, and on those that are best
+most often at points t̂ + S·s, S·Sᵀ = I⁻¹ for the information so far, s signs of Walsh functions, so that the
+points are spread as I⁻¹ says. Policies whose values' gradients are nearly parallel (in I⁻¹) are one. When
+bets are renewed a bettor stays with those of his gradient if they are still among these, or takes one that no
+other bettor has. What is left of the mixture (`tightrope.statistics.bets`) is narrow along each policy at a
+price of log(number), and at less along what lies between.
 
 Whatever comes out is a sound bet: it decides where a region is narrow, never whether it holds. What is relied
 on is that results are functions of the arguments alone. Estimates are rounded, too, so that last digits, in
@@ -61,7 +61,7 @@ from tightrope.numerics.value_slopes import (
 FROZEN_FROM = 0.25
 """The share of the plan after which the policy that is bet on stays."""
 
-MOST_BETTORS, POINTS, ALIKE, REACH = 4, 32, 0.999, 1.0
+MOST_BETTORS, POINTS, ALIKE = 3, 32, 0.999
 """How many policies are bet on, how many points they are looked for at, and the cosine from which on two
 gradients are one."""
 
@@ -127,7 +127,7 @@ class BetTable:
         `expression` is that of every transition."""
         likelihood = self.likelihood
         root = np.linalg.cholesky(np.linalg.inv(self.information(t, weight, 1.0, 1.0)))
-        moves = REACH * signs_of(len(t)) @ root.T
+        moves = signs_of(len(t)) @ root.T
         reach = (moves @ likelihood.faces.T / (likelihood.bounds - likelihood.faces @ t)).max(axis=1)
         points = t + moves * np.minimum(1.0, 0.9 / np.maximum(reach, 1e-300))[:, None]
         return Nearby(likelihood, expression, t, root, shorten(points, _POINT_BITS))
@@ -185,9 +185,9 @@ class Nearby:
 
     def probability(self, points: int) -> FloatArray:
         """[points, transitions] at the first points."""
-        x = np.array([self.likelihood.lifted(point)[0] for point in self.points[:points]])
-        result = x.reshape(points, -1) @ self.likelihood.linear.T + self.likelihood.constant
-        return np.clip(result, 0.0, 1.0)[:, self.expression]
+        linear, constant = self.likelihood.linear, self.likelihood.constant
+        every = [linear @ self.likelihood.lifted(point)[0] + constant for point in self.points[:points]]
+        return np.clip(np.array(every).reshape(points, len(linear)), 0.0, 1.0)[:, self.expression]
 
     def direction(self, slopes: Slopes) -> FloatArray:
         """A gradient seen from t, as long as 1 and orthogonal to another where the two values are estimated
@@ -225,7 +225,7 @@ class TargetPolicies:
         """
         held, ended = self.held, share is not None and share >= 1.0
         if not held or not (self.frozen or (ended and len(held) > 1)):
-            best = self._best(probability)
+            best = self._best(probability, held[0] if held else None)
             if best is None:
                 return None
             held = (best,)
@@ -236,14 +236,11 @@ class TargetPolicies:
         found = [self._slopes(policy, probability) for policy in held]
         return None if any(one is None for one in found) else [one for one in found if one is not None]
 
-    def _best(self, probability: FloatArray) -> _Policy | None:
+    def _best(self, probability: FloatArray, begin: _Policy | None) -> _Policy | None:
         if self.question.is_bounded:
             return best_steps(self.question, probability)
-        begin = None
-        if self.held:
-            assert isinstance(self.held[0], np.ndarray)
-            begin = np.flatnonzero(self.held[0])
-        choice = best_policy(self.question, probability, begin)
+        start = None if begin is None else np.flatnonzero(begin)
+        choice = best_policy(self.question, probability, start)
         return None if choice is None else self._taking(choice)
 
     def _taking(self, choice: OffsetArray) -> FloatArray:
@@ -251,10 +248,10 @@ class TargetPolicies:
         weight[choice] = 1.0
         return weight
 
-    def _best_at(self, probability: FloatArray) -> list[_Policy]:
+    def _best_at(self, probability: FloatArray, begin: _Policy) -> list[_Policy]:
         """Policies that are best at some of these points [points, transitions], as far as they are found."""
         if self.question.is_bounded or self.question.layers is None:
-            found = [self._best(one) for one in probability]
+            found = [self._best(one, begin) for one in probability]
             return [policy for policy in found if policy is not None]
         return [self._taking(choice) for choice in best_at_points(self.question, probability)]
 
@@ -286,19 +283,23 @@ class TargetPolicies:
             count.append(0)
             return len(groups) - 1
 
-        for policy in (best, *self._best_at(nearby.probability(self.points))):
+        for policy in (best, *self._best_at(nearby.probability(self.points), best)):
             group = group_of(policy, opens=True)
             if group is not None:
                 count[group] += 1
-        order = sorted(range(len(groups)), key=lambda group: -count[group])
-        if not self.held or not groups:
-            return tuple(groups[group][0] for group in order[:MOST_BETTORS]) or (best,)
+        first = group_of(best, opens=False)
+        order = sorted(range(len(groups)), key=lambda group: (group != first, -count[group]))
+        if not groups:
+            return self.held or (best,)
+        if not self.held:
+            return tuple(groups[group][0] for group in order[:MOST_BETTORS])
+        order = order[: len(self.held)]
         own = [group_of(policy, opens=False) for policy in self.held]
         free = [group for group in order if group not in own]
-        return tuple(
-            policy if group is not None else groups[free.pop(0) if free else order[0]][0]
-            for policy, group in zip(self.held, own, strict=True)
-        )
+        for place, group in enumerate(own):
+            if group not in order or group in own[:place]:
+                own[place] = free.pop(0) if free else order[0]
+        return tuple(groups[group or 0][0] for group in own)
 
     def _name(self, policy: _Policy) -> bytes:
         """The same for policies that differ in states only that are never met."""

@@ -40,7 +40,8 @@ def best_policy(
     Policy iteration begins with `start` where it is given.
     """
     if question.layers is not None:
-        return best_at_points(question, probability[None, :])[0]
+        only: OffsetArray = best_at_points(question, probability[None, :])[0]
+        return only
     sign = 1.0 if question.maximises else -1.0
     policy = _ending(question) if start is None else start
     for _ in range(_ROUNDS):

@@ -59,7 +59,7 @@ sum to 1, any shares of the scales give a valid half-space, as below. Those in p
 the point where it is tight are the best. Leaving scales out of the sum only lowers the mixture, which is
 sound.
 
-*Bets on several policies at once*, where the policy is still to be found and a plan is known
+*Bets on several policies at once*, where the policy is still to be found and not few data were planned
 (`tightrope.numerics.betting`): bettors with equal weights, in a mixture like that of sizes.
 
 *Mixtures* of supermartingales by Jensen's inequality: shares that are chosen after looking, and their price.
@@ -89,7 +89,7 @@ from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import BetTable, Nearby
+from tightrope.numerics.betting import SMOOTHED, BetTable, Nearby
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -392,8 +392,8 @@ class Slab:
     The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
     are those of an enclosure, stage by stage. `without` counts how often bets were due and there was no
     telling how the value changes; `given`: it is a given policy that is bet on; `events` are (origin, index)
-    of the rows of events that the guard has; `few` data were planned, and the guard has more of δ. `every` are
-    the scales of one bettor after the other.
+    of the rows of events that the guard has; `few` data were planned, and the guard has more of δ. `every`
+    are the scales of one bettor after the other.
     """
 
     plan: Schedule
@@ -418,7 +418,7 @@ class Slab:
         """A line where there are several bettors, and one where bets are missing."""
         due, several = len(self.plan.placed), tuple[str, ...]()
         if self.bettors > 1:
-            several = (f"{self.bettors} bettors share the stake, each on a policy that may turn out the best",)
+            several = (f"{self.bettors} bettors share the stake, each on a policy that may be the best",)
         if not self.without:
             return several
         return (
@@ -448,7 +448,9 @@ def place_bets(
     plan = schedule(counts, np.array([float(seen.sum()) for seen in batches]))
     every = scales(plan.planned, plan.middle)
     price = tuple(up(-math.log(one) * (1.0 + 1e-14)) if one > 0.0 else math.inf for one in levels.sides)
-    table = BetTable(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
+    few = plan.planned is not None and plan.planned < FEW * len(maximiser.start)
+    tied = outcomes.expression, outcomes.multiplicity, outcomes.start
+    table = BetTable(maximiser.search, *tied, 1.0 if few else SMOOTHED)
     informative = ~outcomes.model.expressions.is_constant
     size = len(maximiser.functions)
     weight, done, without = np.zeros(size), 0, 0
@@ -464,7 +466,7 @@ def place_bets(
         share, nearby = None, None
         if plan.planned is not None:
             share = so_far / (plan.planned + plan.so_far[0])
-            nearby = partial(table.around, t, weight, outcomes.model.expression)
+            nearby = None if few else partial(table.around, t, weight, outcomes.model.expression)
         along = gradient(maximiser.lifted(t), share, nearby)
         without += along is None
         due.append((t, weight, [one @ maximiser.jacobian(t) for one in along or ()]))

@@ -166,9 +166,9 @@ def levels(
 class PlacedBets:
     """stake[side, scale, number, outcome] stood while outcomes were seen[number, outcome] times.
 
-    Scales are those of one bettor after the other. Side 0 looks for the lower end of the reported value, side 1 for the upper one; `sides` are bet on: both
-    ends of a given policy's value, else the one that the agent wants to move, of the best policy's value or
-    of what that gains over the given one.
+    Scales are those of one bettor after the other. Side 0 looks for the lower end of the reported value, side
+    1 for the upper one; `sides` are bet on: both ends of a given policy's value, else the one that the agent
+    wants to move, of the best policy's value or of what that gains over the given one.
     """
 
     def __init__(self, forms: Forms, data: Data, given: FloatArray | None, delta: Fraction):
@@ -183,31 +183,34 @@ class PlacedBets:
         one = given is None or gains
         self.sides = (int(question.maximises == question.complement),) if one else (0, 1)
         usual, given = (given, None) if gains else (None, None if best else given)
-        former = "value slab" not in data.method
+        former = "value slab" not in data.method  # by the rule of files from before
         self.whose = "best" if given is None else "given"
         self.whose = f"the {self.whose} policy" + (", less the given one" if gains else "")
         self.schedule = BetSchedule.of(data, sizes_of(data))
         placed, scales, free = self.schedule.placed, self.schedule.scales, len(space.free)
-        several = given is None and not (gains or former) and self.schedule.planned is not None
-        if few and (one or not (self.schedule.planned or FEW * free) < FEW * free):
+        planned_few = self.schedule.planned is not None and self.schedule.planned < FEW * free
+        alone = given is not None or gains or former or planned_few or self.schedule.planned is None
+        if few and (one or not planned_few):
             raise ValueError("bets of few data on one end, or on data that were not planned to be few")
         self.guard, self.side = levels(delta, len(self.sides) == 2, free, best, gains, few)
-        bettors = MOST_BETTORS if several else 1
+        bettors = 1 if alone else MOST_BETTORS
         shape = len(self.sides), bettors * len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")
         self.stake, self.seen = np.zeros(shape), np.zeros(shape[2:], dtype=np.int64)
         predictor = Predictor(space, linear, constant)
         tied = outcomes.expression, outcomes.multiplicity, outcomes.start
-        table = BetTable(predictor.search, *tied, 1.0 if former else SMOOTHED)
+        table = BetTable(predictor.search, *tied, 1.0 if former or planned_few else SMOOTHED)
         targets, t = TargetPolicies(question, given), predictor.centre
         radix, group = len(linear), np.repeat(outcomes.of_choice, np.diff(problem.graph.transition_start))
         known = outcomes.owner * radix + outcomes.expression  # rises
         of_transition = np.searchsorted(known, group * radix + expression)
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
-            looks = several and not targets.frozen
-            work = (1 + targets.points * looks) * _work(question) + 4 * shape[1] * linear.size * len(space.free)
+            looks = not (alone or targets.frozen)
+            work = (1 + targets.points * looks) * _work(question) + 4 * shape[1] * linear.size * len(
+                space.free
+            )
             spend("bets", work + 20 * len(data.batch_count))
             weight = data.totals(expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)

@@ -7,7 +7,6 @@
     python benchmarks/default_widths.py --robust 10                rover(10,10): the guarantee, so many seeds
     python benchmarks/default_widths.py --coverage 2000            misses of each ingredient at δ = 0.1
     python benchmarks/default_widths.py --oracle 3                 rover(10,10): with a bettor who is told
-    python benchmarks/default_widths.py --tied 10                  rover(10,10): several bettors share δ
     python benchmarks/default_widths.py 'betting(25)' --seeds 41   some by name, or by seed
     python benchmarks/default_widths.py --records R --part 2/6     a sixth of the rows that R lacks
     python benchmarks/default_widths.py --records R --merge        the table of what R has, without measuring
@@ -50,19 +49,16 @@ from tightrope.coupled.value import bound_coupled_value
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
-from tightrope.learning.bet_policy import PolicyBets, question_of
+from tightrope.learning.bet_policy import PolicyBets
 from tightrope.learning.learn import learn
 from tightrope.model.policy import Policy
-from tightrope.numerics.betting import BetTable
-from tightrope.numerics.value_slopes import best_policy
 from tightrope.problem import Problem
 from tightrope.regions.joint import split
-from tightrope.regions.likelihood import likelihood_region
 from tightrope.regions.region import RegionOptions
 from tightrope.regions.registry import build_region, region_kind
-from tightrope.regions.slab import enclose_slab, slab_region
+from tightrope.regions.slab import slab_region
 from tightrope.solver.solve import solve
-from tightrope.statistics.bets import WIDER_SHARE, EarlierBets, Ends, Levels, place_bets
+from tightrope.statistics.bets import WIDER_SHARE, Ends, Levels, place_bets
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -290,78 +286,10 @@ def oracle(seeds: int) -> int:
     return 0
 
 
-def likely_policies(problem: Problem, counts: Counts, seed: int) -> list[tuple[float, Policy]]:
-    """(share, policy): which are best at 200 points around the estimate after the pilot of the bets, drawn by
-    its information; policies with the same gradient are one."""
-    model: Any = problem.model
-    outcomes, coordinates = Outcomes.of(model), Coordinates.of(model.expressions, model.parameters)
-    functions = coordinates.functions(model.expressions)
-    maximiser = LikelihoodMaximiser.of(coordinates, functions)
-    bets = PolicyBets(model, problem.objective, None, counts.design)
-    slab = place_bets(outcomes, counts, maximiser, bets, Levels.of(0.001, bets.ends, len(coordinates.free)))
-    t = next(side for side in slab.wagers if side)[0].bets[0].t
-    table = BetTable(maximiser.search, outcomes.expression, outcomes.multiplicity, outcomes.start)
-    pilot = sum(EarlierBets().pooled_batches(outcomes, counts)[: slab.plan.pilot])
-    weight = np.bincount(outcomes.expression, pilot, len(functions)) * ~model.expressions.is_constant
-    spread = np.linalg.cholesky(np.linalg.inv(table.information(t, weight, 1.0)))
-    question = question_of(model, problem.objective)
-    met: dict[bytes, list[Any]] = {}
-    for step in np.random.default_rng(seed).normal(size=(200, len(t))):
-        point = t + spread @ step
-        if not maximiser.is_inside(point):
-            continue
-        f = np.clip(functions.linear @ maximiser.lifted(point) + functions.constant, 0.0, 1.0)
-        choice = best_policy(question, f[model.expression], None)
-        weights = np.zeros(model.choices)
-        weights[choice] = 1.0
-        policy = Policy(model.structure, weights)
-        gradient = ValueGradient.of(model, problem.objective, policy, functions)
-        assert gradient is not None
-        key = np.round(gradient.at(maximiser.lifted(t)), 6).tobytes()
-        met.setdefault(key, [0, policy])[0] += 1
-    drawn = sum(times for times, _ in met.values())
-    return sorted(((times / drawn, policy) for times, policy in met.values()), key=lambda one: -one[0])
-
-
-def tied(seeds: int) -> int:
-    """The same for one to four bettors at equal parts of δ, each on one of the policies that are likely to be
-    best, from the pilot on; the best guarantee of these policies counts. A prototype without intervals of
-    events: no certificate holds several bettors.
-    """
-    found: dict[int, list[float]] = {1: [], 2: [], 3: [], 4: []}
-    for seed in range(51, 51 + seeds):
-        problem, counts, best = data_of("rover(10,10)", seed, 20_000)
-        model: Any = problem.model
-        _, limit = normal_widths(problem, counts, best.policy, 0.001, parse_bench("bench:rover(10,10)").truth)
-        outcomes, likely = Outcomes.of(model), likely_policies(problem, counts, seed)
-        rest = split(0.001, outcomes)[1]
-        guard = likelihood_region(model, counts, WIDER_SHARE * rest, outcomes=outcomes)
-        functions = guard.coordinates.functions(model.expressions)
-        maximiser = LikelihoodMaximiser.of(guard.coordinates, functions)
-        for number, several in found.items():
-            region, chosen = guard, [policy for _, policy in likely[:number]]
-            for policy in chosen:
-                bets = PolicyBets(model, problem.objective, policy, counts.design)
-                bets.ends = Ends.LOWER if problem.objective.maximises else Ends.UPPER
-                level = (1.0 - WIDER_SHARE) * rest / len(chosen)
-                ends = (level, 0.0) if problem.objective.maximises else (0.0, level)
-                slab = place_bets(outcomes, counts, maximiser, bets, Levels(WIDER_SHARE * rest, *ends))
-                region = enclose_slab(region, guard.ledger, outcomes, functions, slab, bets)
-            values = [bound_coupled_value(rectangular(region, model), problem.objective, p) for p in chosen]
-            reached = [value.lower if problem.objective.maximises else value.upper for value in values]
-            several.append(min(abs(float(best.lower[model.initial]) - end) / limit for end in reached))
-        shares = ", ".join(f"{share:.0%}" for share, _ in likely[:4])
-        print(
-            f"  seed {seed}: {', '.join(f'{each[-1]:.3f}' for each in found.values())} ({shares})", flush=True
-        )
-    for number, several in found.items():
-        print(f"rover(10,10), {number} bettors: {np.mean(several):.3f} of the one-sided limit")
-    return 0
-
-
-def coverage(replications: int) -> int:
+def coverage(replications: int, tied: bool) -> int:
     """Misses of the statements behind a joint region at δ = 0.1, on a small model with bounded steps, of the
-    rows that enclose its slab, and of likelihoods with priors, all of δ theirs."""
+    rows that enclose its slab, and of likelihoods with priors, all of δ theirs. Where policies are `tied`
+    there are several bettors; otherwise half of the data have no plan."""
     delta, parameters = 0.1, tr.Parameters.box(p=("0.05", "0.9"), q=("0.05", "0.9"))
     p, q = parameters.symbols()
     rows = [
@@ -370,7 +298,7 @@ def coverage(replications: int) -> int:
     ]  # fmt: skip
     model: Any = tr.build_from_rows(rows, parameters, labels={"end": [2]})
     problem = Problem(model, 'Pmax=? [ F<=6 "end" ]')
-    truth = [Fraction("0.3"), Fraction("0.6")]
+    truth = [Fraction("0.5"), Fraction("0.5")] if tied else [Fraction("0.3"), Fraction("0.6")]
     plain = model.instantiate(truth)
     outcomes = Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
@@ -380,16 +308,16 @@ def coverage(replications: int) -> int:
     f = functions.linear @ maximiser.lifted(t) + functions.constant
     of_events, rest = split(delta, outcomes)
     priors = {
-        "good prior": ((30, 70), (60, 40)),
+        "good prior": ((50, 50), (50, 50)) if tied else ((30, 70), (60, 40)),
         "far prior": ((1, 40), (1, 40)),
         "wild prior": ((9e4, 1), (1, 9e4)),
     }
     misses = dict.fromkeys(("intervals", "guard", "bets", "any", "rows", *priors), 0)
-    held = taken = 0
+    held = taken = several = 0
     simulator = Simulator(plain, None, None, 6, model.hash(), threads=1)
     for seed in range(replications):
-        counts = simulator.episodes(60, 1000 + seed)
-        if seed % 2:  # nothing planned: pilots and scales are mixed
+        counts = simulator.episodes(300 if tied else 60, 1000 + seed)
+        if seed % 2 and not tied:  # nothing planned: pilots and scales are mixed
             counts = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None))
         intervals = event_intervals(model, counts, of_events, IntervalMethod.BETA_BINOMIAL, outcomes=outcomes)
         low, high = intervals.expression_bounds()
@@ -398,6 +326,7 @@ def coverage(replications: int) -> int:
         levels = Levels.of(rest, bets.ends, len(coordinates.free), WIDER_SHARE)
         evidence = prequential(coordinates, functions, outcomes, counts, levels.guard)
         slab = place_bets(outcomes, counts, maximiser, bets, levels)
+        several += slab.bettors > 1
         outside = bool(np.any((f < low - 1e-12) | (f > high + 1e-12)))
         with np.errstate(divide="ignore"):
             unlikely = float(evidence.weight @ np.log(np.maximum(f, 1e-300))) < evidence.threshold
@@ -428,7 +357,8 @@ def coverage(replications: int) -> int:
         rate = count / replications
         print(f"{name:<10} {count:>5} of {replications} missed, {rate:.4f}, allowed {allowed[name]:.4f}")
     print(
-        f"rows with evidence in {taken} of {replications}; {held} cut off a truth that guard and bets leave"
+        f"rows with evidence in {taken} of {replications}; {held} cut off a truth that guard and bets leave; "
+        f"several bettors in {several}"
     )
     return held + sum(count > allowed[name] * replications for name, count in misses.items())
 
@@ -443,17 +373,15 @@ def main() -> int:
     parser.add_argument("--robust", type=int)
     parser.add_argument("--coverage", type=int)
     parser.add_argument("--oracle", type=int)
-    parser.add_argument("--tied", type=int)
     parser.add_argument("--records", type=Path)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--merge", action="store_true")
     parser.add_argument("--episodes", type=int, nargs="*")
     parser.add_argument("--deltas", type=float, nargs="*")
     options = parser.parse_args()
-    if options.coverage or options.robust or options.pump or options.oracle or options.tied:
-        missed = coverage(options.coverage) if options.coverage else 0
+    if options.coverage or options.robust or options.pump or options.oracle:
+        missed = sum(coverage(options.coverage, tied) for tied in (False, True)) if options.coverage else 0
         missed += oracle(options.oracle) if options.oracle else 0
-        missed += tied(options.tied) if options.tied else 0
         missed += robust(options.robust) if options.robust else 0
         missed += pump(options.pump, False) + pump(options.pump, True) if options.pump else 0
         return int(missed > 0)

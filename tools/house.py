@@ -70,7 +70,7 @@ REACHED = {
     "files under 60 lines": 48,
     "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 129_183,
+    "lines": 129_389,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,
@@ -82,7 +82,8 @@ REACHED = {
 """What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified
 differences between policies brought 10,000 lines and 28 files since they were lowest; partial observation,
-joint regions, priors, logged baselines, rates in doubt and every question in every command 7,000 and 24.
+joint regions, priors, logged baselines, rates in doubt and every question in every command 7,000 and 24;
+several bettors 200 lines.
 """
 
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}

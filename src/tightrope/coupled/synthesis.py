@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets
-from tightrope.coupled.result import CoupledValue
+from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.value import (
     DEFAULT_GAP,
     CoupledLimits,
@@ -109,16 +109,13 @@ def find_coupled_policy(
         robust = solve(kernel, opposed, precision=precision, threads=1).policy
     optimum = Optimum(sets, objective, precision, polytope)
     maximises = optimum.maximises
-    best: Candidate | None = None
-    best_value: CoupledValue | None = None
     limit = np.inf if maximises else -np.inf
     tried: list[Candidate] = []
-    worst_points: list[FloatArray] = []
-    seen: list[FloatArray] = []
-    origin, policy = "robust over the rectangular sets", robust
+    values: list[CoupledValue] = []
+    worst_points: list[Witness] = []
     cells = limits.cells
-    while True:
-        left = begin + limits.seconds - time.perf_counter()
+
+    def bound(origin: str, policy: Policy, left: float) -> CoupledValue:
         value = bound_coupled_value(
             sets,
             objective,
@@ -127,54 +124,49 @@ def find_coupled_policy(
             limits=replace(limits, seconds=max(left, 0.0), cells=max(cells, 1)),
             rectangular=rectangular_solutions(sets, objective, policy, precision, kernel),
         )
+        tried.append(Candidate(origin, policy, value.lower if maximises else value.upper))
+        values.append(value)
+        return value
+
+    def best() -> int:
+        """The place of the best candidate, the first if there are several."""
+        return max(range(len(tried)), key=lambda i: tried[i].guarantee if maximises else -tried[i].guarantee)
+
+    origin, policy = "robust over the rectangular sets", robust
+    while True:
+        left = begin + limits.seconds - time.perf_counter()
+        value = bound(origin, policy, left)
         cells -= len(value.cells)
-        guarantee = value.lower if maximises else value.upper
-        tried.append(Candidate(origin, policy, guarantee))
-        if best is None or best_value is None or _better(guarantee, best.guarantee, maximises):
-            best, best_value = tried[-1], value
         worst = value.lowest if maximises else value.highest
         if worst is None:
             break
-        worst_points.append(worst.theta)
-        seen.append(worst.x)
+        worst_points.append(worst)
         value_there, there = optimum.at(worst.x)
         limit = min(limit, value_there) if maximises else max(limit, value_there)
         repeated = any(there == candidate.policy for candidate in tried)
-        close = abs(limit - best.guarantee) <= gap * best_value.width
+        close = abs(limit - tried[best()].guarantee) <= gap * values[best()].width
         if close or left <= 0.0 or cells <= 0:
             break
         if repeated or len(tried) == MOST_CANDIDATES:
-            limit = optimum.between(worst_points, limit)
+            limit = optimum.between([point.theta for point in worst_points], limit)
             break
         origin, policy = f"optimal where candidate {len(tried)} is worst", there
     for policy in more:
-        if any(policy == candidate.policy for candidate in tried):
-            continue
-        if any(not _better(optimum.of(policy, x), best.guarantee, maximises) for x in seen):
-            continue  # no guarantee is better than the value at a point
         left = begin + limits.seconds - time.perf_counter()
         if left <= 0.0 or cells <= 0:
             break
-        value = bound_coupled_value(
-            sets,
-            objective,
-            policy,
-            gap=gap,
-            limits=replace(limits, seconds=left, cells=cells),
-            rectangular=rectangular_solutions(sets, objective, policy, precision, kernel),
-        )
-        cells -= len(value.cells)
-        guarantee = value.lower if maximises else value.upper
-        tried.append(Candidate("given", policy, guarantee))
-        if _better(guarantee, best.guarantee, maximises):
-            best, best_value = tried[-1], value
+        first = tried[best()].guarantee
+        if any(policy == candidate.policy for candidate in tried):
+            continue
+        there_too = (optimum.of(policy, point.x) for point in worst_points)
+        if any(end <= first if maximises else end >= first for end in there_too):
+            continue  # no guarantee is better than the value at a point
+        cells -= len(bound("given", policy, left).cells)
+    place = best()
+    chosen = tried[place]
     return CoupledSynthesis(
-        best.policy, best_value, best.guarantee, limit, tuple(tried), time.perf_counter() - begin
+        chosen.policy, values[place], chosen.guarantee, limit, tuple(tried), time.perf_counter() - begin
     )
-
-
-def _better(guarantee: float, than: float, maximises: bool) -> bool:
-    return guarantee > than if maximises else guarantee < than
 
 
 @dataclass(frozen=True, eq=False)

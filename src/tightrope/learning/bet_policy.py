@@ -121,7 +121,7 @@ class PolicyBets:
         return tuple(Policy(self.model.structure, one) for one in held if isinstance(one, np.ndarray))
 
     def __call__(
-        self, x: FloatArray, share: float | None, nearby: Callable[[], betting.Nearby] | None = None
+        self, x: FloatArray, share: float | None, nearby: Callable[[], betting.PointsAround] | None = None
     ) -> list[FloatArray] | None:
         """∂V/∂x at coordinates x when this share of the plan has come, of every policy that is bet on."""
         targets, key = self._targets, (x.tobytes(), share)
@@ -131,13 +131,11 @@ class PolicyBets:
         functions, expression = self.functions, self.model.expression
         probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
         looks = nearby is not None and not targets.frozen
-        found = targets.slopes(probability[expression], share, nearby() if looks and nearby else None)
+        every = targets.slopes(probability[expression], share, nearby() if looks and nearby else None)
         gradients = None
-        if found is not None:
-            gradients = [
-                np.bincount(expression[move], slope, len(probability)) @ functions.linear
-                for move, slope in found
-            ]
+        if every is not None:
+            sums = (np.bincount(expression[move], slope, len(probability)) for move, slope in every)
+            gradients = [each @ functions.linear for each in sums]
         self._known[key] = targets.held, targets.frozen, gradients
         return gradients
 

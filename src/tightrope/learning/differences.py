@@ -68,7 +68,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.betting import Nearby
+from tightrope.numerics.betting import PointsAround
 from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, interval_text
@@ -357,7 +357,7 @@ class DifferenceBets(PolicyBets):
         self.words = "bets are on how much better than the baseline the best policy by the data before is"
 
     def __call__(
-        self, x: FloatArray, share: float | None, nearby: Callable[[], Nearby] | None = None
+        self, x: FloatArray, share: float | None, nearby: Callable[[], PointsAround] | None = None
     ) -> list[FloatArray] | None:
         """One bettor, on the best policy alone."""
         gradients = super().__call__(x, share)

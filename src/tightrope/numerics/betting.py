@@ -122,7 +122,7 @@ class BetTable:
         result: FloatArray = growth * observed + part * likelihood.smoothing(t)
         return result
 
-    def around(self, t: FloatArray, weight: FloatArray, expression: Any) -> Nearby:
+    def around(self, t: FloatArray, weight: FloatArray, expression: Any) -> PointsAround:
         """Points about a standard deviation away from an estimate for these weights, inside the domain;
         `expression` is that of every transition."""
         likelihood = self.likelihood
@@ -130,7 +130,7 @@ class BetTable:
         moves = signs_of(len(t)) @ root.T
         reach = (moves @ likelihood.faces.T / (likelihood.bounds - likelihood.faces @ t)).max(axis=1)
         points = t + moves * np.minimum(1.0, 0.9 / np.maximum(reach, 1e-300))[:, None]
-        return Nearby(likelihood, expression, t, root, shorten(points, _POINT_BITS))
+        return PointsAround(likelihood, expression, t, root, shorten(points, _POINT_BITS))
 
     def place(self, t: FloatArray, wanted: FloatArray, information: FloatArray, level: float) -> FloatArray:
         """Stakes for a bound on wanted·θ from below, at the price `level` = log(1/α)."""
@@ -174,7 +174,7 @@ def signs_of(size: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Nearby:
+class PointsAround:
     """Points around an estimate t, root·rootᵀ their spread."""
 
     likelihood: SmoothedLikelihood
@@ -217,7 +217,7 @@ class TargetPolicies:
         self.points = min(POINTS, MOST_MOVES // ((1 + steps) * max(len(question.successor), 1)))
 
     def slopes(
-        self, probability: FloatArray, share: float | None, nearby: Nearby | None = None
+        self, probability: FloatArray, share: float | None, nearby: PointsAround | None = None
     ) -> list[Slopes] | None:
         """The slopes of each value at these probabilities of transitions, when this share of the plan has
         come (None where there is no plan); None where there is no telling. With points `nearby` there are
@@ -233,8 +233,8 @@ class TargetPolicies:
                 held = self._likely(best, probability, nearby)
             if not ended:
                 self.held, self.frozen = held, share is not None and share >= FROZEN_FROM
-        found = [self._slopes(policy, probability) for policy in held]
-        return None if any(one is None for one in found) else [one for one in found if one is not None]
+        every = [self._slopes(policy, probability) for policy in held]
+        return None if any(one is None for one in every) else [one for one in every if one is not None]
 
     def _best(self, probability: FloatArray, begin: _Policy | None) -> _Policy | None:
         if self.question.is_bounded:
@@ -251,8 +251,8 @@ class TargetPolicies:
     def _best_at(self, probability: FloatArray, begin: _Policy) -> list[_Policy]:
         """Policies that are best at some of these points [points, transitions], as far as they are found."""
         if self.question.is_bounded or self.question.layers is None:
-            found = [self._best(one, begin) for one in probability]
-            return [policy for policy in found if policy is not None]
+            every = (self._best(one, begin) for one in probability)
+            return [policy for policy in every if policy is not None]
         return [self._taking(choice) for choice in best_at_points(self.question, probability)]
 
     def _slopes(self, policy: _Policy, probability: FloatArray) -> Slopes | None:
@@ -260,7 +260,7 @@ class TargetPolicies:
             return step_slopes(self.question, policy, probability)
         return value_slopes(self.question, policy, probability)
 
-    def _likely(self, best: _Policy, probability: FloatArray, nearby: Nearby) -> tuple[_Policy, ...]:
+    def _likely(self, best: _Policy, probability: FloatArray, nearby: PointsAround) -> tuple[_Policy, ...]:
         """The policies to bet on: as many as before, if there were any."""
         groups: list[tuple[_Policy, FloatArray]] = []
         count, known = list[int](), dict[bytes, FloatArray | None]()

@@ -41,6 +41,7 @@ from tightrope.regions.likelihood import (
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import DEFAULT_EXCESS, RegionKind, RegionTask
 from tightrope.regions.slab_rows import (
+    SlabConstraints,
     Terms,
     line_below,
     pool_terms,
@@ -177,16 +178,15 @@ class _Stage:
         plain = ScaledHalfspaces.of(system.take(~np.isin(system.origin, (Origin.CUT, Origin.SLAB))))
         eye = np.eye(len(centre))
         room = np.concatenate([plain.bound, np.full(2 * len(centre), 1.0 + 1e-9)])
-        ends = support_of_slab(
+        about = SlabConstraints(
             [self.terms[side][:2] for side in sides],
             (evidence.weight, evidence.threshold),
             self.functions,
             self.bounds,
             (plain.centre, plain.half),
             (np.concatenate([plain.matrix, eye, -eye]), room),
-            centre,
-            aims,
         )
+        ends = support_of_slab(about, centre, aims)
         for end, matter in ends:
             for place, times in matter:
                 self._add(sides[place], end, times)

@@ -269,24 +269,30 @@ class _Wealth:
         return slope, np.maximum(bend, 0.0)
 
 
-class _Barrier:
-    """log of what is left of every constraint, at points y with x = centre + half·y."""
+@dataclass(frozen=True, eq=False)
+class SlabConstraints:
+    """`sides` are terms with their levels, `likelihood` weights and the threshold, `bounds` those of the
+    expressions; `rows` are in y, x = centre + half·y for (centre, half) = `scale`."""
 
-    def __init__(
-        self,
-        sides: Sequence[tuple[Terms, float]],
-        likelihood: tuple[FloatArray, float],
-        functions: AffineFunctions,
-        bounds: tuple[FloatArray, FloatArray],
-        scale: tuple[FloatArray, FloatArray],
-        rows: tuple[FloatArray, FloatArray],
-    ):
-        (weight, self.threshold), (self.matrix, self.bound) = likelihood, rows
+    sides: Sequence[tuple[Terms, float]]
+    likelihood: tuple[FloatArray, float]
+    functions: AffineFunctions
+    bounds: tuple[FloatArray, FloatArray]
+    scale: tuple[FloatArray, FloatArray]
+    rows: tuple[FloatArray, FloatArray]
+
+
+class _Barrier:
+    """log of what is left of every constraint, at points y."""
+
+    def __init__(self, about: SlabConstraints):
+        (weight, self.threshold), (self.matrix, self.bound) = about.likelihood, about.rows
+        sides, functions, scale = about.sides, about.functions, about.scale
         met = [np.flatnonzero(weight > 0.0), *(terms.expression for terms, _ in sides)]
         used = np.unique(np.concatenate(met))
         self.linear = functions.linear[used] * scale[1]
         self.constant = functions.constant[used] + functions.linear[used] @ scale[0]
-        self.weight, ends = weight[used], (bounds[0][used], bounds[1][used])
+        self.weight, ends = weight[used], (about.bounds[0][used], about.bounds[1][used])
         self.sides: list[tuple[_Wealth, FloatArray]] = []
         self.names: list[tuple[int, float]] = []
         for number, (terms, level) in enumerate(sides):
@@ -327,22 +333,11 @@ class _Barrier:
 
 
 def support_of_slab(
-    sides: Sequence[tuple[Terms, float]],
-    likelihood: tuple[FloatArray, float],
-    functions: AffineFunctions,
-    bounds: tuple[FloatArray, FloatArray],
-    scale: tuple[FloatArray, FloatArray],
-    rows: tuple[FloatArray, FloatArray],
-    start: FloatArray,
-    directions: FloatArray,
+    about: SlabConstraints, start: FloatArray, directions: FloatArray
 ) -> list[tuple[FloatArray, list[tuple[int, float]]]]:
-    """For each direction a point where it is about largest, and the (side, μ) whose rows bound it there.
-
-    `sides` are terms with their levels, `likelihood` weights and the threshold, `rows` are in y, x = centre +
-    half·y for (centre, half) = `scale`. Nothing where the start is not strictly inside.
-    """
-    search = _Barrier(sides, likelihood, functions, bounds, scale, rows)
-    centre, half = scale
+    """For each direction a point where it is about largest, and the (side, μ) whose rows bound it there;
+    nothing where the start is not strictly inside."""
+    search, (centre, half) = _Barrier(about), about.scale
     begin, result = (start - centre) / half, []
     if search.left(begin) is None:
         return []

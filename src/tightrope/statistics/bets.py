@@ -89,7 +89,7 @@ from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import SMOOTHED, BetTable, Nearby
+from tightrope.numerics.betting import SMOOTHED, BetTable, PointsAround
 from tightrope.numerics.rounding import UNIT, down, up
 from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -120,7 +120,7 @@ class Gradient(Protocol):
         """The guard's share of δ; None where it follows from the dimension."""
 
     def __call__(
-        self, x: FloatArray, share: float | None, nearby: Callable[[], Nearby] | None = None
+        self, x: FloatArray, share: float | None, nearby: Callable[[], PointsAround] | None = None
     ) -> list[FloatArray] | None:
         """∂V/∂x of every policy that is bet on, at coordinates x when this share of the plan has come (None
         where there is no plan), several if there are points `nearby`; None where there is no telling: then

@@ -66,14 +66,7 @@ from tightrope.certificate.statistics.likelihood import (
 from tightrope.certificate.statistics.outcomes import SeenOutcomes
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import (
-    GRID,
-    MOST_BETTORS,
-    MOST_SUCCESSORS,
-    SMOOTHED,
-    BetTable,
-    TargetPolicies,
-)
+from tightrope.numerics.betting import GRID, MOST_BETTORS, MOST_SUCCESSORS, SMOOTHED, BetTable, TargetPolicies
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import value_slopes
 
@@ -208,21 +201,19 @@ class PlacedBets:
         unknown, level = linear.any(axis=1), -log(self.side)
         for number, batch in enumerate(placed):
             looks = not (alone or targets.frozen)
-            work = (1 + targets.points * looks) * _work(question) + 4 * shape[1] * linear.size * len(
-                space.free
-            )
+            work = (1 + targets.points * looks) * _work(question) + 4 * shape[1] * linear.size * free
             spend("bets", work + 20 * len(data.batch_count))
             weight = data.totals(expression, len(linear), 0, batch) * unknown.astype(np.float64)
             t = table.estimate(t, weight)
             x, jacobian = predictor.search.lifted(t)
             probability = np.clip(linear @ x + constant, 0.0, 1.0)[expression]
             nearby = table.around(t, weight, expression) if looks else None
-            found = targets.slopes(probability, self.schedule.share(number), nearby) or []
+            every = targets.slopes(probability, self.schedule.share(number), nearby) or []
             less = None if usual is None else value_slopes(question, usual, probability)
             off = np.zeros(linear.shape[1])
             if less is not None:
                 off = np.bincount(expression[less[0]], less[1], len(linear)) @ linear
-            for bettor, (moves, slope) in enumerate(found):
+            for bettor, (moves, slope) in enumerate(every):
                 along = (np.bincount(expression[moves], slope, len(linear)) @ linear - off) @ jacobian
                 for scale, (amount, _) in enumerate(scales, bettor * len(scales)):
                     information = table.information(t, weight, amount / self.schedule.so_far[number])

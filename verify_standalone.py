@@ -57,7 +57,7 @@ OF_DIFFERENCES = ("slab of the difference", "value slab of the difference")
 JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", *SLABS, *OF_THE_BEST))
 ONE_BY_ONE = ("weissman", "likelihood", *SLABS, *OF_DIFFERENCES, "ellipsoid", "gamma-poisson")
 METHODS = (*OF_INTERVALS, *ONE_BY_ONE, *JOINT)
-MOST_WORK = 2 * 10**7
+MOST_WORK = 8 * 10**7
 NOT_READ = 3
 CONTRADICTION = "the data contradict the model: no instantiation of the domain agrees with all that was seen"
 NO_DOMAIN = "the domain contradicts the model: it has no instantiation"
@@ -1776,6 +1776,20 @@ class Question:
                 break
         return policy
 
+    def met(self, policy: Any) -> Any:
+        """The same for policies that differ in states only that are never met."""
+        if isinstance(policy[0], list):
+            return tuple(map(tuple, policy))
+        problem, front = self.problem, [self.problem.initial]
+        met, taken, held = set(front), list[int](), self.decided[0]
+        for s in front:
+            taken += [c for c in problem.of_state[s] if policy[c]]
+            after = {problem.successor[t] for c in problem.of_state[s] if policy[c] for t in self._span(c)}
+            if not held[s] or problem.lower_steps:
+                front += sorted(after - met)
+                met |= after
+        return tuple(taken)
+
     def _ending(self, policy: list[int]) -> list[int]:
         """From every state a choice on a shortest way to where values are decided."""
         held = self.decided[0]
@@ -2136,11 +2150,17 @@ class Bets:
         steps = 1 + (problem.upper_steps or 0)
         points = min(POINTS, 2**20 // (steps * max(len(problem.successor), 1)))
 
+        known: dict[Any, list[float] | None] = {}
+
         def group_of(policy: Any, opens: bool) -> int | None:
-            slope = self._slopes_of(policy, chance)
-            if slope is None:
+            name = self.question.met(policy)
+            if name not in known:
+                slope = self._slopes_of(policy, chance)
+                along = None if slope is None else self._along(slope, nearby.slopes)
+                known[name] = None if along is None else nearby.direction(along)
+            seen = known[name]
+            if seen is None:
                 return None
-            seen = nearby.direction(self._along(slope, nearby.slopes))
             for number, (_, other) in enumerate(groups):
                 if fdot(seen, other) > 0.999:
                     return number

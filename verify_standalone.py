@@ -2363,12 +2363,15 @@ class Nearby:
         information: list[list[float]],
     ):
         self.bets, self.search, self.slopes, size = bets, search, slopes, len(t)
-        inverse = [solved(information, [float(i == j) for i in range(size)]) for j in range(size)]
+        unit = [1.0 / sqrt(information[i][i]) for i in range(size)]
+        scaled = [[a * unit[i] * unit[j] for j, a in enumerate(row)] for i, row in enumerate(information)]
+        inverse = [solved(scaled, [float(i == j) for i in range(size)]) for j in range(size)]
         self.root = [[0.0] * size for _ in range(size)]
         for i in range(size):
             for j in range(i + 1):
                 left = inverse[i][j] - fdot(self.root[i][:j], self.root[j][:j])
-                self.root[i][j] = sqrt(max(left, 0.0)) if i == j else left / self.root[j][j]
+                self.root[i][j] = sqrt(max(left, 1e-300)) if i == j else left / self.root[j][j]
+        self.root = [[a * unit[i] for a in row] for i, row in enumerate(self.root)]
         index = [1]
         while len(index) < size:
             index.append(2 * index[-1] ^ (37 if index[-1] >= 16 else 0))
@@ -2376,7 +2379,7 @@ class Nearby:
         for i in range(POINTS):
             signs = [-1.0 if (i & k).bit_count() % 2 else 1.0 for k in index]
             move = [fdot(row, signs) for row in self.root]
-            reach = max(fdot(face, move) / (bound - fdot(face, t)) for face, bound in search.faces)
+            reach = max(fdot(face, move) / max(bound - fdot(face, t), 1e-300) for face, bound in search.faces)
             factor = min(1.0, 0.9 / max(reach, 1e-300))
             self.points.append(shortened([a + factor * b for a, b in zip(t, move, strict=True)], 28))
 

@@ -125,10 +125,15 @@ class BetTable:
     def around(self, t: FloatArray, weight: FloatArray, expression: Any) -> PointsAround:
         """Points about a standard deviation away from an estimate for these weights, inside the domain;
         `expression` is that of every transition."""
-        likelihood = self.likelihood
-        root = np.linalg.cholesky(np.linalg.inv(self.information(t, weight, 1.0, 1.0)))
-        moves = signs_of(len(t)) @ root.T
-        reach = (moves @ likelihood.faces.T / (likelihood.bounds - likelihood.faces @ t)).max(axis=1)
+        likelihood, information = self.likelihood, self.information(t, weight, 1.0, 1.0)
+        unit = 1.0 / np.sqrt(np.diag(information))  # parameters may be of very different sizes
+        try:
+            root = np.linalg.cholesky(np.linalg.inv(information * unit[:, None] * unit))
+        except np.linalg.LinAlgError:
+            root = np.eye(len(t))
+        root = root * unit[:, None]
+        moves, room = signs_of(len(t)) @ root.T, likelihood.bounds - likelihood.faces @ t
+        reach = (moves @ likelihood.faces.T / np.maximum(room, 1e-300)).max(axis=1)
         points = t + moves * np.minimum(1.0, 0.9 / np.maximum(reach, 1e-300))[:, None]
         return PointsAround(likelihood, expression, t, root, shorten(points, _POINT_BITS))
 

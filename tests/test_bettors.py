@@ -84,6 +84,24 @@ def test_points_lie_inside_the_domain_and_are_spread_as_the_information_says():
     assert sums == pytest.approx(np.ones_like(sums))
 
 
+def test_points_are_found_for_parameters_of_very_different_sizes():
+    """In units of a millionth of the other: the same points, up to their unit."""
+    points = []
+    for unit in (1, 10**6):
+        parameters = tr.Parameters.box(p=("1/20", "19/20"), q=(f"{unit}/20", f"{19 * unit}/20"))
+        rows = [(0, "a", {1: "p", 0: "1-p"}), (0, "b", {1: f"q/{unit}", 0: f"1-q/{unit}"}), (1, "", {1: 1})]
+        model = tr.build_from_rows(rows, parameters, labels={"done": [1]})
+        maximiser, outcomes, table = table_of(model)
+        truth = model.instantiate(p="0.3", q=str(unit * 0.6))
+        counts = Simulator(truth, None, None, 4, model.hash(), threads=1).episodes(100, 3)
+        _, weight = weights_of(model, outcomes, counts)
+        t = table.estimate(maximiser.start, weight)
+        near = table.around(t, weight, model.expression)
+        points.append(near.points / [1, unit])
+    assert points[0] == pytest.approx(points[1], rel=1e-6)
+    assert len(np.unique(points[0], axis=0)) == 4
+
+
 def test_bets_narrow_the_direction_that_is_wanted():
     """What the bets of a batch narrow is the gradient of their log-wealth; with all of the smoothing's
     curvature it turns away from the value's where data say little."""

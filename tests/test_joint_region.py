@@ -39,6 +39,7 @@ SMALL = "betting(4)"
 @pytest.mark.parametrize(("events", "free", "share"), [(1, 1, 0.1), (11, 6, 0.1), (23, 6, 0.5), (24, 6, 0.9)])
 def test_the_split_follows_from_the_model(events: int, free: int, share: float) -> None:
     assert likelihood_share(events, free) == share == float(share_of(events, free))
+    assert likelihood_share(events, free, bets=True) == 0.9 == float(share_of(events, free, bets=True))
 
 
 def test_the_parts_of_the_split_make_delta() -> None:

@@ -5,7 +5,8 @@
 misses the true parameters with probability at most δ₁ + δ₂ = δ, whatever the two have to do with each other.
 The split is fixed before the data are looked at, from the model alone: a likelihood pays for every parameter
 and gains by pooling events, a union bound pays for every event. Below 2 events per free parameter the former
-gets a tenth of δ, below 4 a half, beyond that nine tenths. What is worse has cost little then; picking the
+gets a tenth of δ, below 4 a half, beyond that nine tenths; a slab, whose bets pay for neither, gets nine
+tenths in any case. What is worse has cost little then; picking the
 better of two regions after looking would cost a split as well.
 
 Everything is one system of half-spaces: tangents to the likelihood, rows of the events, and rows of bettors,
@@ -32,19 +33,19 @@ from tightrope.statistics.outcomes import Outcomes
 
 
 def split(
-    delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED, along: bool = False
+    delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED, along: bool = False, bets: bool = False
 ) -> tuple[float, float]:
-    """(δ of the intervals of events, δ of the likelihood or the slab), from the model alone; halves where
-    they are not met in a region (`along` values: `tightrope.learning.along_value`)."""
+    """(δ of the intervals of events, δ of the likelihood or, with `bets`, the slab), from the model alone;
+    halves where they are not met in a region (`along` values: `tightrope.learning.along_value`)."""
     free = len(Coordinates.of(outcomes.model.expressions, outcomes.model.parameters).free)
-    share = 0.5 if along else likelihood_share(len(Events.tie(outcomes, budget)), free)
+    share = 0.5 if along else likelihood_share(len(Events.tie(outcomes, budget)), free, bets)
     return down((1.0 - share) * delta * (1.0 - 1e-15)), down(share * delta)
 
 
 def joint_region(task: RegionTask) -> Polytope:
     """The intersection; with bets where a gradient is given."""
     options = task.options
-    of_events, rest = split(task.delta, task.outcomes, options.budget)
+    of_events, rest = split(task.delta, task.outcomes, options.budget, bets=task.gradient is not None)
     intervals = event_intervals(
         task.model, task.counts, of_events, options.interval, options.budget, task.outcomes
     )

@@ -2,7 +2,8 @@
 
 Each misses the true parameters with at most its own probability, so both hold with probability at least
 1 − δ, and every row of either holds at the true coordinates then. The shares follow from the model alone:
-the second part has a tenth of δ below 2 events per free parameter, a half below 4, else nine tenths.
+a likelihood has a tenth of δ below 2 events per free parameter, a half below 4, else nine tenths; a value
+slab nine tenths in any case.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from tightrope.certificate.statistics import intervals, likelihood, slab
 from tightrope.certificate.verdict import Check
 
 
-def share_of(events: int, free: int) -> Fraction:
-    """What the second part has of δ."""
+def share_of(events: int, free: int, bets: bool = False) -> Fraction:
+    """What the second part has of δ; `bets`: a value slab."""
+    if bets:
+        return Fraction(9, 10)
     return Fraction(1, 10) if events < 2 * free else Fraction(1, 2) if events < 4 * free else Fraction(9, 10)
 
 
@@ -25,7 +28,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     assert data is not None
     second = data.method.partition("+")[2]
     events = intervals.EventCounts(about, data.shared_by == "events")
-    rest = delta * share_of(len(events.polynomials), len(about.space.free))
+    rest = delta * share_of(len(events.polynomials), len(about.space.free), second.startswith("value"))
     first = intervals.prove(about, delta - rest)
     then = (likelihood if second == "likelihood" else slab).prove(about, rest)
     words = "; ".join(one.check.detail for one in (first, then))

@@ -70,7 +70,7 @@ REACHED = {
     "files under 60 lines": 48,
     "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 129_406,
+    "lines": 129_398,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,

@@ -94,7 +94,7 @@ from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Problem, learnable
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
-from tightrope.regions.region import Conflict, Region, RegionKind
+from tightrope.regions.region import Conflict, Region
 from tightrope.regions.registry import build_region
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BellmanOperator
@@ -528,8 +528,11 @@ class Pipeline:
         `sets_only` leaves out what only explains a result: the box of the parameters. `before_sets` is called
         when the region is there; what follows are large arrays, and leaves other threads alone.
         """
-        seconds = {"region": 0.0, "sets": 0.0}
-        intervals = None
+        seconds, kind, intervals = {"region": 0.0, "sets": 0.0}, decisions.region, None
+        if kind is not None and kind.bets and self.bets is None and not self.problem.is_of_controller:
+            from tightrope.learning.bet_policy import bets_of
+
+            self.bets = bets_of(self.model, self.objective, self.policy, self.data.design, kind.has_intervals)
         if self.counts is not None:
             seconds = {"statistics": 0.0, **seconds}
             self._time("statistics", "outcomes", lambda: self.outcomes, seconds)
@@ -562,8 +565,8 @@ class Pipeline:
         if decisions.splits:
             from tightrope.regions.joint import split
 
-            bets = not decisions.along and self._bets_of(decisions.region) is not None
-            delta = split(delta, self.outcomes, self.options.budget, decisions.along, bets)[0]
+            about = self.options.budget, decisions.along, decisions.bets and self.bets is not None
+            delta = split(delta, self.outcomes, *about)[0]
         return self._time(
             "statistics",
             (decisions.interval, delta),
@@ -579,23 +582,12 @@ class Pipeline:
             {"statistics": 0.0} if seconds is None else seconds,
         )
 
-    def _bets_of(self, kind: RegionKind | None) -> PolicyBets | None:
-        """The bets of a region of this kind, found once; None where it has none."""
-        if kind is None or not kind.bets:
-            return None
-        if self.bets is None and not self.problem.is_of_controller:
-            from tightrope.learning.bet_policy import bets_of
-
-            self.bets = bets_of(self.model, self.objective, self.policy, self.data.design, kind.has_intervals)
-        return self.bets
-
     def _region(
         self, decisions: Decisions, intervals: EventIntervals | None, seconds: dict[str, float]
     ) -> Region | None:
         kind = decisions.region
         if kind is None:
             return None
-        self._bets_of(kind)
 
         def make() -> Region:
             region: Region

@@ -84,8 +84,8 @@ def width_along(gradient: PolicyBets, counts: Counts) -> float:
     )
     assert direction is not None
     if wants_value_cuts(region):
-        region = cut_along(region, functions, direction[None, :])
-    low, high = region.support(direction[None, :])
+        region = cut_along(region, functions, np.array(direction))
+    low, high = region.support(np.array(direction))
     return float(high[0] - low[0])
 
 

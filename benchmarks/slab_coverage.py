@@ -198,7 +198,7 @@ class DenseGradient:
             self.options.append(np.array(rows).T)
         self.goal, self.initial = goal.astype(np.float64), structure.initial
 
-    def __call__(self, x: FloatArray, share: float | None) -> FloatArray | None:
+    def __call__(self, x: FloatArray, share: float | None, nearby: object = None) -> list[FloatArray] | None:
         chance = self.functions.linear @ x + self.functions.constant
         best = None
         for state, expression, successor in self.options:
@@ -210,7 +210,7 @@ class DenseGradient:
                 slopes = np.bincount(expression, visits[state] * value[successor], len(chance))
                 best = value[self.initial], slopes @ self.functions.linear
         assert best is not None
-        return best[1]
+        return [best[1]]
 
 
 class Setting:

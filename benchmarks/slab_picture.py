@@ -58,7 +58,7 @@ def regions(episodes: int) -> tuple[Polytope, Polytope, Polytope, np.ndarray]:
     slab = slab_region(model, counts, DELTA, gradient, 0.002)
     along = gradient(np.array([float(value) for value in TRUTH]), 1.0)
     assert along is not None
-    return guard, plain, slab, along
+    return guard, plain, slab, along[0]
 
 
 def main() -> int:

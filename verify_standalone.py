@@ -2581,7 +2581,8 @@ class Learned:
             counted = self._transitions() if self.is_untied else self._events(data.shared_by == "events")
             events, free = len(counted), len(self.space.free)
             tenths = 1 if events < 2 * free else 5 if events < 4 * free else 9
-            tenths = 9 if data.second.startswith("value") else tenths
+            if data.second.startswith("value"):
+                tenths = 5 if events < 4 * free and free > 7 else 9
             rest = data.delta * tenths / 10 if data.second else Fraction(0)
             level = (data.delta - rest) / max(events, 1)
             for number, (k, n, low, high) in enumerate(counted):

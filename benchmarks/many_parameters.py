@@ -2,8 +2,8 @@
 
     python benchmarks/many_parameters.py               chains of 81 and 109 free parameters, a table, coverage
     python benchmarks/many_parameters.py --smoke       small ones, seconds
-    python benchmarks/many_parameters.py --part table  one part: chains, shared, along, table, sets,
-                                                       coverage or priors
+    python benchmarks/many_parameters.py --part table  one part: chains, shared, along, dozen, table,
+                                                       sets, coverage or priors
 
 *Chains*: 25 and 34 free rows of three to five successors, 15,000 events of episodes; the width of the
 probability of reaching a goal, over that of Clopper and Pearson's interval of the episodes' outcomes, with
@@ -12,19 +12,20 @@ share, each expression of two of them, and of a policy that is given beside a lo
 model gives alone, and what the normal approximation at the truth would give (no sure method does). *Along*:
 of the latter model with ten and a hundred times the events, and a policy that was planned to be bet on, the
 width along the value beside that of the sets and of outcomes; and how often the statements behind it miss at
-δ = 0.1 on a small model of 13 parameters, with and without a plan. *Table*: a random model of 700 states with
-25 actions and eight successors each, every transition unknown, a million events of a uniform policy; the
-interval of the policy that is optimal at the truth, beside that of single transitions (Clopper and Pearson, a
-union bound) and that of importance weights with bets, each with all of δ. *Sets*: where the policy is not
-given, the guarantee of the robust policy of a smaller table over intervals of single transitions, beside sets
-that hold a choice's whole distribution (prototypes in plain floating point: Kullback–Leibler with a Dirichlet
-mixture, which holds at all times, Weissman's ℓ1 ball, and the empirical Bernstein bound of Maurer and Pontil
-on the next value, which holds only of values that were fixed before the data, and so of no policy that these
-chose), and beside a policy that the first half of the log chose and the second half vouches for. *Coverage*:
-at δ = 0.1 how often intervals of episodes that are put together from steps miss, where the log was collected
-by another policy and stopped when that looked well. *Priors*: how often likelihood regions with a prior far
-from the truth miss it, stopped when that looks well, and how wide intervals are with good priors and bad
-ones.
+δ = 0.1 on a small model of 13 parameters, with and without a plan. *Dozen*: eight to twelve parameters, the
+default's distance from the best value beside that of every region, of coupled sets, and misses. *Table*: a
+random model of 700 states with 25 actions and eight successors each, every transition unknown, a million
+events of a uniform policy; the interval of the policy that is optimal at the truth, beside that of single
+transitions (Clopper and Pearson, a union bound) and that of importance weights with bets, each with all of δ.
+*Sets*: where the policy is not given, the guarantee of the robust policy of a smaller table over intervals of
+single transitions, beside sets that hold a choice's whole distribution (prototypes in plain floating point:
+Kullback–Leibler with a Dirichlet mixture, which holds at all times, Weissman's ℓ1 ball, and the empirical
+Bernstein bound of Maurer and Pontil on the next value, which holds only of values that were fixed before the
+data, and so of no policy that these chose), and beside a policy that the first half of the log chose and the
+second half vouches for. *Coverage*: at δ = 0.1 how often intervals of episodes that are put together from
+steps miss, where the log was collected by another policy and stopped when that looked well. *Priors*: how
+often likelihood regions with a prior far from the truth miss it, stopped when that looks well, and how wide
+intervals are with good priors and bad ones.
 
 Leaves with status 1 where a chain is wider than 1.3 times its outcomes, the table's interval wider than half
 of that of transitions or than that of weights, where sets of choices close more than a quarter of the
@@ -205,14 +206,51 @@ def along(smoke: bool) -> bool:
             f"value {best:.3f}: {alone.guarantee:.3f}, sets {sets.guarantee:.3f}"
         )
         good &= widths[1] <= 1.05 * widths[2] and (times < 100 or widths[0] <= 2.0)
-    return along_coverage(6 if smoke else 2000) and good
+    return along_coverage(6 if smoke else 2000, 13, 1) and good
 
 
-def along_coverage(replications: int) -> bool:
-    """Misses of the likelihood, the bets and the ranges of values at δ = 0.1, δ being theirs together."""
-    model, values = shared_model(1, 13, 8, 5)
+def dozen(smoke: bool) -> bool:
+    """Eight to twelve parameters: default settings beside every region that can be chosen, and, on one row of
+    each size, beside coupled sets over it that may take a minute."""
+    good, ratios = True, list[float]()
+    for size in (8,) if smoke else (8, 10, 12):
+        model, values = shared_model(2, size, 2 * size, 5)
+        problem, truth = model.problem(QUESTION), model.instantiate(**values)
+        simulator = tr.Simulator(truth, model_hash=model.hash())
+        best = float(tr.solve(truth.problem(QUESTION)).lower[model.initial])
+        for episodes in (300,) if smoke else (300, 3000, 20_000):
+            for seed, delta in ((81, 0.001),) if smoke else ((81, 0.001), (82, 0.001), (83, 0.05)):
+                counts = simulator.episodes(episodes, seed=seed)
+                asked = {"delta": delta, "outcomes": "none"}
+                begin = time.process_time()
+                own = best - tr.learn(problem, counts, **asked).guarantee
+                seconds = time.process_time() - begin
+                names = ("polytope", "likelihood", "slab", "joint")
+                found = {one: tr.learn(problem, counts, region=one, effort="quick", **asked) for one in names}
+                if episodes == 3000 and seed == 81:
+                    for one in ("slab", "joint"):
+                        found[f"coupled {one}"] = tr.learn(
+                            problem, counts, region=one, sets="coupled", **asked
+                        )
+                distance = {name: best - one.guarantee for name, one in found.items()}
+                ratios.append(own / min(distance.values()))
+                print(
+                    f"{size} parameters, {episodes:,} episodes, δ = {delta}, seed {seed}: {seconds:.1f} s, "
+                    f"guaranteed {own:.4f} below the best value, {ratios[-1]:.3f} of the best single; "
+                    + ", ".join(f"{name} {one:.4f}" for name, one in distance.items()),
+                    flush=True,
+                )
+                good &= ratios[-1] <= 1.06 and (smoke or seconds <= 10.0)
+    print(f"geometric mean {np.exp(np.log(ratios).mean()):.3f}, largest {max(ratios):.3f}")
+    return along_coverage(6 if smoke else 2000, 9, 2) and good
+
+
+def along_coverage(replications: int, size: int, actions: int) -> bool:
+    """Misses of the likelihood, the bets and the ranges of values at δ = 0.1. In a joint region this is all
+    of δ, and the intervals have a part; beside intervals it is the part of the rest."""
+    model, values = shared_model(actions, size, 8 * actions, 5)
     problem, truth = model.problem(QUESTION), model.instantiate(**values)
-    value = float(tr.solve(truth.problem(QUESTION)).lower[model.initial])
+    delta = COVERAGE_DELTA if size <= 12 else 2 * COVERAGE_DELTA
     simulator = tr.Simulator(truth, model_hash=model.hash(), threads=1)
     coordinates = Coordinates.of(model.expressions, model.parameters)
     functions = coordinates.functions(model.expressions)
@@ -224,7 +262,7 @@ def along_coverage(replications: int) -> bool:
         counts = simulator.episodes(400, seed=1000 + seed)
         if seed % 2:
             counts = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None))
-        chain = Pipeline.start(problem, counts, 2 * COVERAGE_DELTA, options=options, serves=Serves.REFINED)
+        chain = Pipeline.start(problem, counts, delta, options=options, serves=Serves.REFINED)
         seen = AlongValue.of(chain, chain.prepare(chain.decide(options), sets_only=True))
         assert seen.ball is not None and seen.slab is not None
         place = np.linalg.solve(seen.ball.axes, x - seen.ball.centre)
@@ -237,14 +275,16 @@ def along_coverage(replications: int) -> bool:
             rich |= bool(np.logaddexp.reduce(weight + wealth) >= seen.slab.price[side])
         misses["bets"] += rich
         if seed % 10 < 2:
-            made = chain_of(model, problem.objective, tr.Policy.uniform(model))
+            policy = seen.policies[0]
+            value = float(tr.solve(truth.problem(QUESTION), policy=policy.probability).lower[model.initial])
+            made = chain_of(model, problem.objective, policy)
             ends = range_over_ball(made, seen.functions, seen.ball, seen.slab, chain.outcomes)
             if ends is not None:
                 ranges += 1
                 misses["ranges"] += not ends[0] <= value <= ends[1]
     print(
-        f"along the value, δ = {COVERAGE_DELTA}: of {replications} replications the ball missed "
-        f"{misses['ball']}, the bets {misses['bets']}, and of {ranges} ranges {misses['ranges']} missed"
+        f"along the value, {size} parameters, δ = {COVERAGE_DELTA}: of {replications} replications the ball "
+        f"missed {misses['ball']}, the bets {misses['bets']}, of {ranges} ranges {misses['ranges']} missed"
     )
     return misses["ball"] + misses["bets"] <= COVERAGE_DELTA * replications and not misses["ranges"]
 
@@ -492,7 +532,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument(
-        "--part", choices=("chains", "shared", "along", "table", "sets", "coverage", "priors")
+        "--part", choices=("chains", "shared", "along", "dozen", "table", "sets", "coverage", "priors")
     )
     arguments = parser.parse_args()
     smoke = arguments.smoke
@@ -500,6 +540,7 @@ def main() -> int:
         "chains": lambda: chains(smoke),
         "shared": lambda: shared(smoke),
         "along": lambda: along(smoke),
+        "dozen": lambda: dozen(smoke),
         "table": lambda: table(smoke),
         "sets": lambda: sets(smoke),
         "coverage": lambda: coverage(12 if smoke else 2000),

@@ -13,12 +13,14 @@ import pytest
 import tightrope as tr
 from effort import repeats
 from tightrope.certificate.checker import check
+from tightrope.certify.certify import OVER_THE_SETS, learned_file
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.ball import LikelihoodBall, Wealth, ball_of, largest, least_eigenvalue, wealth_below
 from tightrope.data.design import SamplingKind
 from tightrope.learning.along_value import AlongValue
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Serves
+from tightrope.regions.joint import split
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
@@ -233,6 +235,45 @@ def test_certificates_prove_the_sets() -> None:
     assert claim.lower < result.guarantee - 0.05
     verdict = check(certificate)
     assert verdict.valid, verdict
+
+
+@cache
+def nine() -> tuple[Any, Any]:
+    """Nine parameters, each of six rows with two of them."""
+    parameters = tr.Parameters.box(**{f"p{i}": ("0.02", "0.3") for i in range(9)})
+    p, random, rows = parameters.symbols(), np.random.default_rng(2), []
+    for s in range(6):
+        for action in range(2):
+            i, j = random.choice(9, size=2, replace=False)
+            rows.append((s, f"a{action}", {7: p[i], (s + 2) % 6: p[j], s + 1: 1 - p[i] - p[j]}))
+    rows += [(6, "", {6: 1}), (7, "", {7: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [6]})
+    return model, model.instantiate([Fraction(int(one), 1000) for one in random.integers(50, 250, size=9)])
+
+
+def test_of_nine_parameters_the_joint_region_has_the_evidence() -> None:
+    """No further part of δ: likelihood, bets and ledger are the region's, and the sets are certified."""
+    model, truth = nine()
+    counts = tr.Simulator(truth, model_hash=model.hash(), threads=1).episodes(3000, seed=4)
+    options = LearnOptions(outcomes="none")
+    chain = Pipeline.start(model.problem(QUESTION), counts, 0.01, options=options, serves=Serves.REFINED)
+    decisions = chain.decide(options)
+    assert decisions.along and not decisions.halves and decisions.region.value == "joint"
+    prepared = chain.prepare(decisions)
+    found = AlongValue.of(chain, prepared)
+    assert found.ledger is prepared.region.ledger and found.slab is prepared.region.slab
+    assert prepared.intervals.ledger.delta == pytest.approx(split(0.01, chain.outcomes, bets=True)[0], rel=0)
+    result = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none")
+    quick = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none", effort="quick")
+    single = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none", region="polytope")
+    true = float(tr.solve(truth.problem(QUESTION)).lower[model.initial])
+    assert result.interval.lower <= true <= result.interval.upper
+    assert result.interval.width < 0.75 * min(quick.interval.width, single.interval.width)
+    assert result.tried[-1][4] == "a likelihood and bets, the region's" and result.ledger == quick.ledger
+    file = learned_file(result, counts)
+    assert file.notes == (OVER_THE_SETS,) and learned_file(quick, counts).notes == ()
+    assert file.values["robust policy"][0] == pytest.approx(quick.guarantee, abs=1e-6)
+    assert check(certificate_of(result, counts)).valid
 
 
 def test_quick_and_chosen_regions_stay_as_they_were() -> None:

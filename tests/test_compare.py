@@ -252,7 +252,7 @@ def test_certificates_prove_the_difference(question: str, region: str) -> None:
     """As close as it was computed, in float64 and in rationals."""
     result = learned(question, region=region)
     made = certificate_of_difference(result)
-    assert made.problem.data.method == {"slab": "slab of the difference", "l1": "weissman"}.get(
+    assert made.problem.data.method == {"slab": "value slab of the difference", "l1": "weissman"}.get(
         region, made.problem.data.method
     )
     for arithmetic in (FLOAT64, RATIONAL):

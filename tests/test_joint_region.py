@@ -36,10 +36,23 @@ DELTA = 0.01
 SMALL = "betting(4)"
 
 
-@pytest.mark.parametrize(("events", "free", "share"), [(1, 1, 0.1), (11, 6, 0.1), (23, 6, 0.5), (24, 6, 0.9)])
+@pytest.mark.parametrize(
+    ("events", "free", "share"),
+    [
+        (1, 1, 0.1),
+        (11, 6, 0.1),
+        (23, 6, 0.5),
+        (24, 6, 0.9),
+        (27, 7, 0.5),
+        (15, 8, 0.1),
+        (31, 8, 0.5),
+        (32, 8, 0.9),
+    ],
+)
 def test_the_split_follows_from_the_model(events: int, free: int, share: float) -> None:
     assert likelihood_share(events, free) == share == float(share_of(events, free))
-    assert likelihood_share(events, free, bets=True) == 0.9 == float(share_of(events, free, bets=True))
+    betting = 0.5 if free > 7 and events < 4 * free else 0.9
+    assert likelihood_share(events, free, bets=True) == betting == float(share_of(events, free, bets=True))
 
 
 def test_the_parts_of_the_split_make_delta() -> None:
@@ -199,11 +212,18 @@ def test_the_default_of_many_coordinates_is_joint() -> None:
     truth = model.instantiate([Fraction(10 + i, 100) for i in range(9)])
     counts = tr.Simulator(truth, model_hash=model.hash()).episodes(500, seed=1)
     problem = model.problem('Pmax=? [ F "end" ]')
-    result = learn(problem, counts, delta=DELTA, outcomes="none")
-    assert (result.decisions.region, result.decisions.sets.value) == (JOINT, "expression")
+    quick, result = (
+        learn(problem, counts, delta=DELTA, outcomes="none", effort=e) for e in ("quick", "normal")
+    )
+    assert all(
+        (one.decisions.region, one.sets.kind.value) == (JOINT, "expression") for one in (quick, result)
+    )
     single = [
         learn(problem, counts, delta=DELTA, outcomes="none", region=region).interval.width
         for region in ("polytope", "likelihood")
     ]
-    assert result.interval.width <= 1.03 * min(single) < 0.95 * max(single)
+    assert quick.interval.width <= 1.03 * min(single) < 0.95 * max(single)
+    assert result.interval.width < 0.97 * min(single)
+    true = float(tr.solve(truth.problem('Pmax=? [ F "end" ]')).lower[model.initial])
+    assert result.interval.lower < true < result.interval.upper
     assert check(certificate_of(result, counts)).valid

@@ -70,7 +70,7 @@ REACHED = {
     "files under 60 lines": 48,
     "modules with exactly one importer": 66,
     "most modules in one folder": 30,
-    "lines": 129_398,
+    "lines": 129_428,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,
@@ -83,7 +83,7 @@ REACHED = {
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified
 differences between policies brought 10,000 lines and 28 files since they were lowest; partial observation,
 joint regions, priors, logged baselines, rates in doubt and every question in every command 7,000 and 24;
-several bettors 200 lines.
+several bettors and ranges along values 230 lines.
 """
 
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}

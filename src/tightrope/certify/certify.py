@@ -59,6 +59,10 @@ BY_INTERVALS = (
     "probabilities of this model are quotients: the certificate rests on an interval for every event, at "
     "every choice anew, and may prove less than the answer says"
 )
+OVER_THE_SETS = (
+    "values were also bounded along themselves, by quadratics on a ball that no certificate holds: this one "
+    "proves the interval over the sets, which may be wider than the answer's"
+)
 
 
 def certify(
@@ -214,7 +218,8 @@ def shown_result(result: LearningResult | LearnedAverage | RateResult) -> Shown:
     given = {} if result.value is None else {"given policy": result.value.interval}
     other = goes_by_intervals(result.model, result.decisions.sets, result.decisions.region)
     apart = refuted or (other and result.counts is not None)
-    return Shown({"robust policy": robust, **given}, apart, (BY_INTERVALS,) if other else ())
+    notes = (BY_INTERVALS,) * other + (OVER_THE_SETS,) * result.decisions.along
+    return Shown({"robust policy": robust, **given}, apart, notes)
 
 
 def shown_difference(comparison: Comparison) -> Shown:

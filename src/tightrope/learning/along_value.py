@@ -1,13 +1,15 @@
 """Values of policies in models of many parameters: confidence is spent along the value, not per parameter.
 
-A region of more than a dozen coordinates has too many vertices for coupled sets, and sets at each choice lose
-most of what parameters that are shared between rows say. Half of δ is for the intervals of events, which make
-the region and its sets; the other half is for a likelihood and for bets on a policy's value, split among them
-as in a slab (`tightrope.statistics.bets`). Both hold together with probability at least 1 − δ, so the true
-value of every policy lies in its interval over the sets and in the range that likelihood and bets leave
-(`tightrope.coupled.ball`). The halves are fixed from the model, before the data are looked at; the one that
-turns out to be useless has cost log 2. No certificate holds the second part: it proves the interval over the
-sets, and says so.
+A region of more than seven coordinates has too many vertices for coupled sets, and sets at each choice lose
+most of what the data say of all of them together. A likelihood and bets on a policy's value
+(`tightrope.statistics.bets`) leave a range of the value of every policy (`tightrope.coupled.ball`), in which
+its true value lies together with the interval over the sets.
+
+Up to a dozen parameters the joint region holds likelihood and bets already: the range follows from the same
+evidence and costs no confidence. Beyond, half of δ is for the intervals of events, which make the region and
+its sets, the other half for a likelihood and bets, split among them as in a slab. The halves are fixed from
+the model, before the data are looked at; the one that turns out to be useless has cost log 2. No certificate
+holds the range: it proves the interval over the sets, and says so.
 """
 
 from __future__ import annotations
@@ -20,18 +22,19 @@ from tightrope.coupled.ball import LikelihoodBall, ball_of, range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
-from tightrope.learning.bet_policy import bets_of
+from tightrope.learning.bet_policy import PolicyBets, bets_of
 from tightrope.learning.result import PolicyValue
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.joint import join_ledgers, split
+from tightrope.regions.polytope import Polytope
 from tightrope.statistics.bets import Levels, Slab, place_bets
 from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.statistics.prequential import prequential
+from tightrope.statistics.prequential import Evidence, prequential
 
 if TYPE_CHECKING:
     from tightrope.learning.pipeline import Pipeline, Prepared, SolvedPolicies
@@ -53,39 +56,21 @@ class AlongValue:
 
     @staticmethod
     def of(chain: Pipeline, prepared: Prepared) -> AlongValue:
-        """From the chain's data, at its part of δ."""
-        model, counts, outcomes = chain.model, chain.data, chain.outcomes
-        assert prepared.region is not None and prepared.intervals is not None
-        delta = split(chain.of_probabilities, outcomes, chain.options.budget, along=True)[1]
+        """From the region's evidence where it has some, else from the chain's data at their part of δ."""
+        model, region = chain.model, prepared.region
+        assert region is not None and prepared.intervals is not None
         coordinates = Coordinates.of(model.expressions, model.parameters)
         functions = coordinates.functions(model.expressions)
         maximiser = LikelihoodMaximiser.of(coordinates, functions)
-        bets = bets_of(model, chain.objective, chain.policy, counts.design, unasked=True)
-        guard, slab, notes = delta, None, tuple[str, ...]()
-        if bets is not None:
-            levels = Levels.of(delta, bets.ends, len(coordinates.free), bets.guard_share)
-            slab = place_bets(outcomes, counts, maximiser, bets, levels)
-            guard, notes = levels.guard, (levels.note(), slab.plan.note(), bets.words, *slab.notes)
-        evidence = prequential(coordinates, functions, outcomes, counts, guard)
+        if isinstance(region, Polytope) and region.evidence is not None:
+            evidence, slab, bets, ledger = region.evidence, region.slab, chain.bets, region.ledger
+        else:
+            evidence, slab, bets, ledger = _beside(chain, prepared.intervals.ledger, maximiser)
         own_bounds = prepared.intervals.expression_bounds()
-        bounds = expression_bounds(prepared.region, model.expressions, own_bounds)
+        bounds = expression_bounds(region, model.expressions, own_bounds)
         box = coordinates.lower, coordinates.upper
         ball = ball_of(evidence, functions, maximiser.lifted(evidence.estimate), box, bounds)
-        own = prepared.intervals.ledger
-        method, assumed = "likelihood and bets along the value", evidence.assumption
-        rest = ConfidenceBudget(
-            delta,
-            1,
-            delta,
-            method,
-            "one statement",
-            assumed,
-            assumed_of(assumed, counts.design, tied=True, ordered=True),
-            (*notes, evidence.note()),
-        )
-        both = join_ledgers(chain.of_probabilities, own, rest)
-        joined = replace(both, events=own.events, gamma=own.gamma, method=own.method, budget=own.budget)
-        return AlongValue(ball, slab, () if bets is None else bets.policies, functions, joined)
+        return AlongValue(ball, slab, () if bets is None else bets.policies, functions, ledger)
 
     def range_of(self, chain: Pipeline, value: PolicyValue) -> Interval | str:
         """The range of a policy's value, or why there is none."""
@@ -106,6 +91,35 @@ class AlongValue:
             return "no error bound could be verified: for some parameters a play may go on for ever"
         low, high = ends
         return Interval(down(1.0 - high), up(1.0 - low)) if objective.complement else Interval(low, high)
+
+
+def _beside(
+    chain: Pipeline, own: ConfidenceBudget, maximiser: LikelihoodMaximiser
+) -> tuple[Evidence, Slab | None, PolicyBets | None, ConfidenceBudget]:
+    """A likelihood and bets beside intervals that have a ledger of their own."""
+    counts, outcomes, coordinates = chain.data, chain.outcomes, maximiser.coordinates
+    delta = split(chain.of_probabilities, outcomes, chain.options.budget, along=True)[1]
+    bets = bets_of(chain.model, chain.objective, chain.policy, counts.design, unasked=True)
+    guard, slab, notes = delta, None, tuple[str, ...]()
+    if bets is not None:
+        levels = Levels.of(delta, bets.ends, len(coordinates.free), bets.guard_share)
+        slab = place_bets(outcomes, counts, maximiser, bets, levels)
+        guard, notes = levels.guard, (levels.note(), slab.plan.note(), bets.words, *slab.notes)
+    evidence = prequential(coordinates, maximiser.functions, outcomes, counts, guard)
+    method, assumed = "likelihood and bets along the value", evidence.assumption
+    rest = ConfidenceBudget(
+        delta,
+        1,
+        delta,
+        method,
+        "one statement",
+        assumed,
+        assumed_of(assumed, counts.design, tied=True, ordered=True),
+        (*notes, evidence.note()),
+    )
+    both = join_ledgers(chain.of_probabilities, own, rest)
+    joined = replace(both, events=own.events, gamma=own.gamma, method=own.method, budget=own.budget)
+    return evidence, slab, bets, joined
 
 
 def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
@@ -130,7 +144,8 @@ def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
             return value
         seconds = round(time.perf_counter() - begin, 6)
         tried.append((prepared.sets.kind.value, name, value.interval, 0.0, "at every choice anew"))
-        tried.append(("along the value", name, seen, seconds, "a likelihood and bets, at half of δ"))
+        share = "the region's" if prepared.region and prepared.region.kind.has_intervals else "at half of δ"
+        tried.append(("along the value", name, seen, seconds, f"a likelihood and bets, {share}"))
         return replace(value, interval=Interval(low, high))
 
     robust, value = solved.robust, solved.value

@@ -343,7 +343,7 @@ class Decisions:
     refines: bool = False
     """Whether the sets are refined while it pays."""
     along: bool = False
-    """Whether half of δ is for a likelihood and bets along values (`tightrope.learning.along_value`)."""
+    """Whether a likelihood and bets bound values along themselves (`tightrope.learning.along_value`)."""
 
     @property
     def has_intervals(self) -> bool:
@@ -357,7 +357,12 @@ class Decisions:
     @property
     def splits(self) -> bool:
         """Whether the intervals of events have a part of δ alone."""
-        return self.along or (self.region is not None and self.region.has_intervals)
+        return self.halves or (self.region is not None and self.region.has_intervals)
+
+    @property
+    def halves(self) -> bool:
+        """Whether half of δ is for evidence along values that the region does not hold."""
+        return self.along and self.follows_from_intervals
 
     @property
     def follows_from_intervals(self) -> bool:
@@ -440,7 +445,8 @@ def decide(
     open_ended = refines and is_open and options.effort is not Effort.QUICK and region is not None
     along = open_ended and plain and _goes_along(model, counts, sets, region, options)
     if along:
-        reasons.append("beside the sets, at half of δ, a likelihood and bets along values of policies")
+        share = "by what the region holds" if region is not None and region.has_intervals else "at half of δ"
+        reasons.append(f"beside the sets, {share}, a likelihood and bets along values of policies")
     refines = open_ended and sets is SetsKind.RECTANGULAR
     return Decisions(region, sets, interval, tuple(reasons), refines, along)
 
@@ -452,17 +458,18 @@ def _goes_along(
     region: RegionKind | None,
     options: LearnOptions,
 ) -> bool:
-    """Whether values are also bounded along themselves: where parameters are too many for a region of all of
-    them together, and rows share them."""
+    """Whether values are also bounded along themselves: where parameters are too many for coupled sets, by
+    what a joint region holds, or beside intervals where they are too many for that."""
     coordinates = Coordinates.of(model.expressions, model.parameters)
     free = len(coordinates.free)
-    work = len(model.expressions.nonconstant) * free**2
-    many = free > MOST_LIKELIHOOD_PARAMETERS and work <= MOST_WORK_ALONG
+    few = len(model.expressions.nonconstant) * free**2 <= MOST_WORK_ALONG
     stated = options.misfit or options.intersect or options.prior or options.cost_model is not None
     ordered = counts.batches is not None and counts.design.order.holds
-    of_intervals = region is not None and region.is_of_intervals
-    shaped = sets is SetsKind.EXPRESSION and of_intervals and not coordinates.is_lifted
-    return many and not stated and ordered and shaped and not unlinked_rows(model)
+    holds = region is not None and (
+        region.has_intervals or (region.is_of_intervals and free > MOST_LIKELIHOOD_PARAMETERS)
+    )
+    shaped = sets is SetsKind.EXPRESSION and not coordinates.is_lifted
+    return holds and few and not stated and ordered and shaped
 
 
 OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)

@@ -565,7 +565,7 @@ class Pipeline:
         if decisions.splits:
             from tightrope.regions.joint import split
 
-            about = self.options.budget, decisions.along, decisions.bets and self.bets is not None
+            about = self.options.budget, decisions.halves, decisions.bets and self.bets is not None
             delta = split(delta, self.outcomes, *about)[0]
         return self._time(
             "statistics",

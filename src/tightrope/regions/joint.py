@@ -5,9 +5,9 @@
 misses the true parameters with probability at most δ₁ + δ₂ = δ, whatever the two have to do with each other.
 The split is fixed before the data are looked at, from the model alone: a likelihood pays for every parameter
 and gains by pooling events, a union bound pays for every event. Below 2 events per free parameter the former
-gets a tenth of δ, below 4 a half, beyond that nine tenths; a slab, whose bets pay for neither, gets nine
-tenths in any case. What is worse has cost little then; picking the
-better of two regions after looking would cost a split as well.
+gets a tenth of δ, below 4 a half, beyond that nine tenths. The bets of a slab pay for neither: it gets a half
+below 4 events for each of more than seven parameters, else nine tenths. What is worse has cost little then;
+picking the better of two regions after looking would cost a split as well.
 
 Everything is one system of half-spaces: tangents to the likelihood, rows of the events, and rows of bettors,
 which are made over what the former two leave. All kinds of sets over it hold on one event.

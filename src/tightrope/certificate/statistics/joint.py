@@ -3,7 +3,7 @@
 Each misses the true parameters with at most its own probability, so both hold with probability at least
 1 − δ, and every row of either holds at the true coordinates then. The shares follow from the model alone:
 a likelihood has a tenth of δ below 2 events per free parameter, a half below 4, else nine tenths; a value
-slab nine tenths in any case.
+slab a half below 4 events for each of more than 7 free parameters, else nine tenths.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tightrope.certificate.verdict import Check
 
 def share_of(events: int, free: int, bets: bool = False) -> Fraction:
     """What the second part has of δ; `bets`: a value slab."""
-    if bets:
+    if events >= 4 * free or (bets and free <= 7):
         return Fraction(9, 10)
-    return Fraction(1, 10) if events < 2 * free else Fraction(1, 2) if events < 4 * free else Fraction(9, 10)
+    return Fraction(1, 10) if events < 2 * free and not bets else Fraction(1, 2)
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:

@@ -264,21 +264,24 @@ class Region:
             best = frame_of(rows.take(chosen), inside, span)
         else:
             chosen = more
+        wanted: list[int] = []
         for direction in directions if best is not None else ():
             for aim in (direction * scaled.half, -direction * scaled.half):
                 outcome = program.maximise(aim / max(float(np.abs(aim).max()), 1e-300))
-                if outcome.status is not LinearStatus.OPTIMAL:
-                    continue
-                share = outcome.multipliers / max(float(outcome.multipliers.sum()), 1e-300)
-                order = np.argsort(-share)[: np.count_nonzero(share > _SMALLEST_SHARE)]
-                for row in program.loaded[order].tolist():
-                    if time.perf_counter() > self.deadline:
-                        return best
-                    candidate = None if row in chosen else frame_of(rows.take([*chosen, row]), inside, span)
-                    if candidate is not None:
-                        best = candidate
-                        chosen.append(row)
-        return best
+                if outcome.status is LinearStatus.OPTIMAL:
+                    share = outcome.multipliers / max(float(outcome.multipliers.sum()), 1e-300)
+                    order = np.argsort(-share)[: np.count_nonzero(share > _SMALLEST_SHARE)]
+                    wanted += program.loaded[order].tolist()
+        wanted = [row for row in dict.fromkeys(wanted) if row not in chosen]
+        every = frame_of(rows.take([*chosen, *wanted]), inside, span) if len(wanted) > 1 else None
+        for row in wanted if every is None else ():  # one by one, as far as there are few enough vertices
+            if time.perf_counter() > self.deadline:
+                break
+            candidate = frame_of(rows.take([*chosen, row]), inside, span)
+            if candidate is not None:
+                best = candidate
+                chosen.append(row)
+        return every or best
 
     def _inside(self, parent: Shape, split: Split) -> tuple[FloatArray | None, FloatArray]:
         """The middle of the parent's points on this side (its centre lies on the plane), and their extent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,6 +174,24 @@ def test_a_frame_of_few_rows_encloses_and_is_tight_where_it_matters() -> None:
     assert float((points @ direction).max()) == pytest.approx(
         largest(rows.matrix, rows.bound, direction), abs=1e-6
     )
+
+
+def test_rows_along_a_direction_are_the_same_together_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    rows = random_rows(rng, 4)
+    region = Region(rows.matrix, rows.bound, -np.ones(4), np.ones(4), np.zeros(4), plain_coordinates(4))
+    directions, most = rng.normal(size=(2, 4)), [8]
+    together = region.root_along(directions).frame
+
+    def refuses_two(rows: Rows, *about: Any) -> Any:
+        found = frame_of(rows, *about) if len(rows.bound) <= most[0] + 1 else None
+        most[0] = most[0] if found is None else len(rows.bound)
+        return found
+
+    monkeypatch.setattr("tightrope.coupled.cells.frame_of", refuses_two)
+    apart = region.root_along(directions).frame
+    assert most[0] > 10 and together is not None and apart is not None
+    assert np.array_equal(together.points, apart.points) and np.array_equal(together.axes, apart.axes)
 
 
 def test_the_halves_of_a_cell_cover_it() -> None:

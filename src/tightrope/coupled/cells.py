@@ -279,8 +279,7 @@ class Region:
                 break
             candidate = frame_of(rows.take([*chosen, row]), inside, span)
             if candidate is not None:
-                best = candidate
-                chosen.append(row)
+                best, chosen = candidate, [*chosen, row]
         return every or best
 
     def _inside(self, parent: Shape, split: Split) -> tuple[FloatArray | None, FloatArray]:

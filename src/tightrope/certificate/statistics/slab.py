@@ -213,12 +213,10 @@ class PlacedBets:
             off = np.zeros(linear.shape[1])
             if less is not None:
                 off = np.bincount(expression[less[0]], less[1], len(linear)) @ linear
-            informed = [
-                table.information(t, weight, size / self.schedule.so_far[number]) for size, _ in scales
-            ]
+            seen = [table.information(t, weight, a / self.schedule.so_far[number]) for a, _ in scales]
             for bettor, (moves, slope) in enumerate(every):
                 along = (np.bincount(expression[moves], slope, len(linear)) @ linear - off) @ jacobian
-                for scale, information in enumerate(informed, bettor * len(scales)):
+                for scale, information in enumerate(seen, bettor * len(scales)):
                     for place, side in enumerate(self.sides):
                         wanted = -along if side else along
                         self.stake[place, scale, number] = table.place(t, wanted, information, level)

@@ -56,18 +56,18 @@ class AlongValue:
 
     @staticmethod
     def of(chain: Pipeline, prepared: Prepared) -> AlongValue:
-        """From the region's evidence where it has some, else from the chain's data at their part of δ."""
+        """From the evidence that a joint region holds, else from the chain's data at their part of δ."""
         model, region = chain.model, prepared.region
         assert region is not None and prepared.intervals is not None
         coordinates = Coordinates.of(model.expressions, model.parameters)
         functions = coordinates.functions(model.expressions)
         maximiser = LikelihoodMaximiser.of(coordinates, functions)
-        if isinstance(region, Polytope) and region.evidence is not None:
+        if region.kind.has_intervals:
+            assert isinstance(region, Polytope) and region.evidence is not None  # else δ would be spent twice
             evidence, slab, bets, ledger = region.evidence, region.slab, chain.bets, region.ledger
         else:
             evidence, slab, bets, ledger = _beside(chain, prepared.intervals.ledger, maximiser)
-        own_bounds = prepared.intervals.expression_bounds()
-        bounds = expression_bounds(region, model.expressions, own_bounds)
+        bounds = expression_bounds(region, model.expressions, prepared.intervals.expression_bounds())
         box = coordinates.lower, coordinates.upper
         ball = ball_of(evidence, functions, maximiser.lifted(evidence.estimate), box, bounds)
         return AlongValue(ball, slab, () if bets is None else bets.policies, functions, ledger)

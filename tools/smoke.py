@@ -26,7 +26,7 @@ endmodule
 label "home" = x=4;
 """
 HOME = 'Pmax=? [ F "home" ]'
-OPTIONAL = ("pandas", "polars", "gymnasium", "minari", "stormpy", "dask", "joblib", "umbi", "flint", "pytest")
+OPTIONAL = ("pandas", "polars", "gymnasium", "minari", "stormpy", "dask", "joblib", "umbi", "pytest")
 
 
 def tightrope(*arguments: str, code: int = 0) -> str:

@@ -7,19 +7,13 @@ values of `money` is two vector operations. The table of a whole model is `Expre
 A quotient f/g is kept in lowest terms, so that equality is a comparison: numerator and denominator have no
 common divisor, and the denominator has coprime whole coefficients with a positive one at its lowest monomial
 (the constant where there is one). A quotient that comes out as a polynomial is a `Polynomial`, never a
-`RationalFunction`. Common divisors are computed one variable at a time: the content (the common divisor of
-the coefficients, polynomials in the other variables) is split off, and the primitive parts go through
-Euclid's algorithm with pseudo-remainders (Knuth, The Art of Computer Programming, vol. 2, 4.6.1).
-Denominators are mostly of degree 1, where one trial division decides.
+`RationalFunction`. Common divisors are those of FLINT (python-flint), which is imported with the first one.
 
-Of many quotients at once denominators are normalised on arrays, and it is proved modulo a prime that nothing
-is left to cancel. A common divisor h of F and G, taken primitive (integral F and G), divides both over the
-integers (Gauss), hence modulo every prime. Put numbers for all parameters but v. If the leading coefficient
-of G in v is not 0 there modulo the prime, neither is that of h, whose degree in v is then a lower bound of
-that of the common divisors of the two univariate images. A resultant of these other than 0, modulo the prime,
-therefore shows that h does not contain v; shown for every parameter of G, F and G have nothing in common. One
-modulus and one point decide nearly always, by a determinant per quotient; whoever is not decided is left to
-the exact algorithm, so that luck plays no part in what comes out.
+Of many quotients at once denominators are normalised on arrays, and of denominators of degree 1, which most
+are, it is proved modulo a prime that nothing is left to cancel. Such a g has no divisor but itself. If it
+divides f, then f·L = g·h with whole coefficients, L the common denominator of f (Gauss), hence modulo every
+prime that does not divide L. So where f is not 0 at a zero of g modulo the prime, they have nothing in
+common. Whatever is not decided so is left to FLINT, so that luck plays no part in what comes out.
 """
 
 from __future__ import annotations
@@ -384,57 +378,6 @@ class PolynomialList(Sequence[Polynomial]):
         return tuple(self.array.list_all())
 
 
-_ONE = Polynomial.constant(1)
-_Column = dict[int, Polynomial]
-"""A polynomial in one variable: the coefficient, a polynomial in the others, of every power."""
-
-
-def common_divisor(left: Polynomial, right: Polynomial) -> Polynomial:
-    """The greatest common divisor, as `normalise` writes it."""
-    if not left.terms:
-        return normalise(right)[0] if right.terms else right
-    if not right.terms:
-        return normalise(left)[0]
-    if left.is_constant or right.is_constant:
-        return _ONE
-    for one, other in ((left, right), (right, left)):
-        if one.degree == 1:
-            return normalise(one)[0] if divide(other, one) is not None else _ONE
-    first, second = set(left.variables), set(right.variables)
-    if alone := first.symmetric_difference(second):
-        variable = min(alone)
-        with_it, without = (left, right) if variable in first else (right, left)
-        return _common([*_column(with_it, variable).values(), without])
-    variable = min(first, key=lambda v: max(_power(m, v) for m in (*left.terms, *right.terms)))
-    contents = [_common(_column(side, variable).values()) for side in (left, right)]
-    parts = [_exactly(side, content) for side, content in zip((left, right), contents, strict=True)]
-    shared = common_divisor(*contents)
-    return normalise(shared * _primitive_divisor(parts[0], parts[1], variable))[0]
-
-
-def divide(left: Polynomial, right: Polynomial) -> Polynomial | None:
-    """left / right where that is a polynomial, None where it is not."""
-    if right.is_constant:
-        return left / right.constant_term
-    lead = max(right.terms, key=_lexicographic)
-    lead_coefficient = right.terms[lead]
-    rest, quotient = dict(left.terms), dict[Monomial, Fraction]()
-    while rest:
-        highest = max(rest, key=_lexicographic)
-        monomial = _without(highest, lead)
-        if monomial is None:
-            return None
-        factor = rest[highest] / lead_coefficient
-        quotient[monomial] = factor
-        for m, c in (right * Polynomial({monomial: factor})).terms.items():
-            value = rest.get(m, Fraction(0)) - c
-            if value:
-                rest[m] = value
-            else:
-                rest.pop(m, None)
-    return Polynomial(quotient)
-
-
 def normalise(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
     """(p, c) with polynomial = c·p: p has coprime whole coefficients, positive at its lowest monomial."""
     coefficients = polynomial.terms.values()
@@ -445,82 +388,33 @@ def normalise(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
     return polynomial / factor, factor
 
 
-def _primitive_divisor(left: Polynomial, right: Polynomial, variable: int) -> Polynomial:
-    """Euclid's algorithm on two polynomials without content in the variable."""
-    large, small = _column(left, variable), _column(right, variable)
-    if max(large) < max(small):
-        large, small = small, large
-    while True:
-        rest = _pseudo_remainder(large, small)
-        if not rest:
-            return _polynomial(small, variable)
-        if max(rest) == 0:
-            return _ONE
-        content = _common(rest.values())
-        large, small = small, {k: _exactly(c, content) for k, c in rest.items()}
+def cancel(left: Polynomial, right: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Both divided by their greatest common divisor; neither is 0."""
+    from flint import fmpq, fmpq_mpoly_ctx
 
+    variables = sorted({*left.variables, *right.variables})
+    context = fmpq_mpoly_ctx.get([f"x{v}" for v in variables], "lex")
 
-def _pseudo_remainder(large: _Column, small: _Column) -> _Column:
-    """A multiple of `large`, less a multiple of `small`, of lower degree than `small`."""
-    degree, lead = max(small), small[max(small)]
-    rest = dict(large)
-    while rest and max(rest) >= degree:
-        shift, factor = max(rest) - degree, rest[max(rest)]
-        lifted = {k: c * lead for k, c in rest.items()}
-        for k, c in small.items():
-            lifted[k + shift] = lifted.get(k + shift, Polynomial({})) - c * factor
-        rest = {k: c for k, c in lifted.items() if c.terms}
-    return rest
+    def read(polynomial: Polynomial) -> Any:
+        powers = ((dict(monomial), c) for monomial, c in polynomial.terms.items())
+        return context.from_dict(
+            {tuple(p.get(v, 0) for v in variables): fmpq(c.numerator, c.denominator) for p, c in powers}
+        )
 
+    def written(polynomial: Any) -> Polynomial:
+        return Polynomial(
+            (
+                tuple((v, e) for v, e in zip(variables, map(int, powers), strict=True) if e),
+                Fraction(int(c.p), int(c.q)),
+            )
+            for powers, c in polynomial.to_dict().items()
+        )
 
-def _common(polynomials: Iterable[Polynomial]) -> Polynomial:
-    result = Polynomial({})
-    for polynomial in polynomials:
-        result = common_divisor(result, polynomial)
-        if result == _ONE:
-            break
-    return result
-
-
-def _exactly(left: Polynomial, right: Polynomial) -> Polynomial:
-    quotient = divide(left, right)
-    assert quotient is not None
-    return quotient
-
-
-def _column(polynomial: Polynomial, variable: int) -> _Column:
-    columns: dict[int, dict[Monomial, Fraction]] = {}
-    for monomial, coefficient in polynomial.terms.items():
-        rest = tuple(factor for factor in monomial if factor[0] != variable)
-        columns.setdefault(_power(monomial, variable), {})[rest] = coefficient
-    return {power: Polynomial(terms) for power, terms in columns.items()}
-
-
-def _polynomial(column: _Column, variable: int) -> Polynomial:
-    total = Polynomial({})
-    for power, coefficient in column.items():
-        monomial: Monomial = ((variable, power),) if power else ()
-        total = total + coefficient * Polynomial({monomial: Fraction(1)})
-    return total
-
-
-def _power(monomial: Monomial, variable: int) -> int:
-    return next((exponent for index, exponent in monomial if index == variable), 0)
-
-
-def _lexicographic(monomial: Monomial) -> tuple[tuple[int, int], ...]:
-    """Sort key of the lexicographic order: a higher power of an earlier parameter is higher."""
-    return tuple((-index, exponent) for index, exponent in monomial)
-
-
-def _without(monomial: Monomial, factor: Monomial) -> Monomial | None:
-    """monomial / factor, or None where it is not divided by it."""
-    left = dict(monomial)
-    for index, exponent in factor:
-        left[index] = left.get(index, 0) - exponent
-        if left[index] < 0:
-            return None
-    return tuple(sorted((index, exponent) for index, exponent in left.items() if exponent))
+    sides = read(left), read(right)
+    shared = sides[0].gcd(sides[1])
+    if shared.is_constant():
+        return left, right
+    return written(sides[0] / shared), written(sides[1] / shared)
 
 
 class RationalFunction:
@@ -630,16 +524,12 @@ def quotient(numerator: Polynomial, denominator: Polynomial) -> Function:
         raise ZeroDivisionError("division by 0")
     if denominator.is_constant:
         return numerator / denominator.constant_term
-    if not numerator.is_constant:
-        whole = divide(numerator, denominator)
-        if whole is not None:
-            return whole
-        # What is of degree 1 has no divisor but itself.
-        shared = _ONE if denominator.degree == 1 else common_divisor(numerator, denominator)
-        if not shared.is_constant:
-            numerator, denominator = _exactly(numerator, shared), _exactly(denominator, shared)
-    elif not numerator.terms:
+    if not numerator.terms:
         return numerator
+    if not numerator.is_constant:
+        numerator, denominator = cancel(numerator, denominator)
+        if denominator.is_constant:
+            return numerator / denominator.constant_term
     bottom, factor = normalise(denominator)
     return RationalFunction(numerator / factor, bottom)
 
@@ -658,9 +548,6 @@ def as_function(value: Function | Number) -> Function:
 _PRIME = 2**31 - 1
 _ROOT = 48271
 """Its powers are the numbers that are put for the parameters."""
-
-_LARGEST_RESULTANT = 12
-"""Rows of a determinant: beyond that the exact algorithm is the better one."""
 
 _BITS = 61.0
 
@@ -713,84 +600,49 @@ def _fits(top: ExactIntegers, below: ExactIntegers) -> bool:
 
 def _coprime(tops: PolynomialArray, monomials: list[Monomial], whole: ExactIntegers) -> BoolArray:
     """Where it is proved that numerator and denominator have no common divisor."""
-    above = sorted(tops.terms, key=monomial_order)
-    images = np.stack([_modulo(tops.terms[m].numerator) for m in above])
-    scales = np.stack([_modulo(tops.terms[m].denominator) for m in above])
-    for j in range(len(above)):  # every coefficient times the other ones' denominators
-        for i in range(len(above)):
-            if i != j:
-                images[j] = images[j] * scales[i] % _PRIME
-    below = _modulo(whole)
-    present = np.concatenate(
-        [
-            np.stack([np.not_equal(tops.terms[m].numerator, 0).astype(np.bool_) for m in above]),
-            np.not_equal(whole, 0).astype(np.bool_),
-        ]
-    )
-    proved: BoolArray = np.zeros(len(tops), dtype=np.bool_)
-    group = np.zeros(len(tops), dtype=np.int64)
-    for byte in np.packbits(present, axis=0):
-        _, group = np.unique(group * 256 + byte, return_inverse=True)
-    for k in range(int(group.max(initial=-1)) + 1):
-        rows = np.flatnonzero(group == k)
-        has = present[:, rows[0]]
-        f = {m: images[j, rows] for j, m in enumerate(above) if has[j]}
-        g = {m: below[j, rows] for j, m in enumerate(monomials) if has[len(above) + j]}
-        proved[rows] = _without_common(f, g, len(rows))
-    return proved
+    if monomials == [()]:
+        return np.ones(len(tops), dtype=np.bool_)
+    listed = [*tops.terms, *monomials]
+    names = sorted({v for monomial in listed for v, _ in monomial})
+    rows = np.arange(len(tops))
+    slope: OffsetArray = np.zeros((len(names), len(tops)), dtype=np.int64)
+    value: OffsetArray = np.zeros(len(tops), dtype=np.int64)
+    linear: BoolArray = np.ones(len(tops), dtype=np.bool_)
+    for monomial, column in zip(monomials, whole, strict=True):
+        if not monomial:
+            value = _modulo(column)
+        elif monomial_degree(monomial) == 1:
+            slope[names.index(monomial[0][0])] = _modulo(column)
+        else:
+            linear &= np.equal(column, 0).astype(np.bool_)
+    point = np.array([pow(_ROOT, v + 1, _PRIME) for v in names])[:, None] * np.ones_like(value)
+    solved = np.argmax(slope != 0, axis=0)  # for this parameter, at numbers for the others
+    lead = slope[solved, rows]
+    point[solved, rows] = 0
+    for one, at in zip(slope, point, strict=True):
+        value = (value + one * at) % _PRIME
+    point[solved, rows] = (_PRIME - value) * _power(lead, _PRIME - 2) % _PRIME
+    total = np.zeros_like(value)
+    for monomial, coefficient in tops.terms.items():
+        below = _modulo(coefficient.denominator)
+        linear &= below != 0
+        term = _modulo(coefficient.numerator) * _power(below, _PRIME - 2) % _PRIME
+        for v, exponent in monomial:
+            term = term * _power(point[names.index(v)], exponent) % _PRIME
+        total = (total + term) % _PRIME
+    no_parameter = np.logical_and.reduce([np.equal(c, 0) for m, c in zip(monomials, whole, strict=True) if m])
+    result: BoolArray = no_parameter.astype(np.bool_) | (linear & (lead != 0) & (total != 0))
+    return result
 
 
-def _without_common(f: dict[Monomial, OffsetArray], g: dict[Monomial, OffsetArray], size: int) -> BoolArray:
-    """As `_coprime`, of polynomials modulo the prime that have the same monomials in all rows."""
-    proved: BoolArray = np.ones(size, dtype=np.bool_)
-    for variable in sorted({v for monomial in g for v, _ in monomial}):
-        above, below = _image(f, variable, size), _image(g, variable, size)
-        if len(above) + len(below) - 2 > _LARGEST_RESULTANT:
-            return np.zeros(size, dtype=np.bool_)
-        proved &= below[-1] != 0
-        proved &= _is_regular(_sylvester(above, below))
-    return proved
-
-
-def _image(polynomial: dict[Monomial, OffsetArray], variable: int, size: int) -> OffsetArray:
-    """[power, row]: the coefficients in one parameter, with numbers for all others."""
-    degree = max(dict(monomial).get(variable, 0) for monomial in polynomial) if polynomial else 0
-    image: OffsetArray = np.zeros((degree + 1, size), dtype=np.int64)
-    for monomial, coefficient in polynomial.items():
-        power, factor = 0, 1
-        for index, exponent in monomial:
-            if index == variable:
-                power = exponent
-            else:
-                factor = factor * pow(_ROOT, (index + 1) * exponent, _PRIME) % _PRIME
-        image[power] = (image[power] + coefficient * factor) % _PRIME
-    return image
-
-
-def _sylvester(f: OffsetArray, g: OffsetArray) -> OffsetArray:
-    """[row, :, :]: the matrices whose determinants are the resultants."""
-    size, first, second = f.shape[1], len(f) - 1, len(g) - 1
-    matrix: OffsetArray = np.zeros((size, first + second, first + second), dtype=np.int64)
-    for shift in range(second):
-        matrix[:, shift, shift : shift + first + 1] = f[::-1].T
-    for shift in range(first):
-        matrix[:, second + shift, shift : shift + second + 1] = g[::-1].T
-    return matrix
-
-
-def _is_regular(matrix: OffsetArray) -> BoolArray:
-    """Whose determinant is not 0 modulo the prime: elimination without division."""
-    size, order = matrix.shape[:2]
-    rows, regular = np.arange(size), np.ones(size, dtype=np.bool_)
-    for k in range(order):
-        pivot = k + np.argmax(matrix[:, k:, k] != 0, axis=1)
-        chosen = matrix[rows, pivot].copy()
-        matrix[rows, pivot] = matrix[:, k]
-        regular &= chosen[:, k] != 0
-        rest = matrix[:, k + 1 :]
-        left = rest * chosen[:, None, k, None] % _PRIME
-        matrix[:, k + 1 :] = (left - rest[:, :, k, None] * chosen[:, None, :]) % _PRIME
-    return regular
+def _power(values: OffsetArray, exponent: int) -> OffsetArray:
+    """Modulo the prime; to the power of the prime less 2 it is the inverse."""
+    result = np.ones_like(values)
+    while exponent:
+        if exponent & 1:
+            result = result * values % _PRIME
+        values, exponent = values * values % _PRIME, exponent >> 1
+    return result
 
 
 def _modulo(values: ExactIntegers) -> OffsetArray:

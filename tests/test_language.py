@@ -233,6 +233,67 @@ def test_guards_that_turn_closed_comparisons_round_are_refused(guard: str) -> No
         load_prism_text(TIMED.replace("s=0 & x>=1", f"s=0 & {guard}"))
 
 
+TWO_CLOCKS = """pta
+module M s : [0..1]; x : clock; y : clock; [] s=0 & x>=1 -> (s'=1)&(x'=0); [] s=1 -> true; endmodule
+"""
+OTHER_CLOCK = TIMED + "module receiver = sender [ s=t, x=y ] endmodule "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'label "t" = s=1 & x>=10; Pmax=? [ F "t" ]',
+        'label "t" = "u"; label "u" = s=1 & x=y; Pmax=? [ F "t" ]',
+        '"late": P>=0.5 [ F x>=2 ]; "all": Pmax=? [ F "late" ]',
+        "filter(max, Pmax=? [ F s=1 ], x>=3)",
+        'label "t" = P>=0.5 [ F x>=2 ]; Pmax=? [ F "t" ]',
+        "multi(Pmax=? [ F x>=2 ], P>=0.5 [ F s=1 ])",
+    ],
+)
+def test_a_property_that_speaks_of_a_clock_is_refused_wherever_it_does(text: str) -> None:
+    """A clock stops at one more than what its module compares it with: [0, 0] was proved where 1 is right."""
+    timed = load_prism_text(TWO_CLOCKS)
+    file = parse_properties(text, "properties")
+    with pytest.raises(tr.InputError, match="is a clock, which counts no further"):
+        query = read_query(file.properties[-1], file, timed.structure)
+        check_query(query, timed.instantiate(), SolveOptions())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (OTHER_CLOCK + 'label "late" = y>=9;', "clock 'y' stands in labels, formulas, rewards"),
+        (OTHER_CLOCK + "module m v : [0..1]; [] y>=1 -> (v'=1); endmodule", "guards of other modules"),
+        (TIMED + 'rewards "r" s=1 : x; endrewards', "clock 'x' stands in labels, formulas, rewards"),
+        (TIMED.replace("(s'=0)&", "(s'=min(2,x))&"), "clock 'x' stands in updates"),
+        (TIMED.replace("0.7 : (s'=2) + 0.3", "x/10 : (s'=2) + 1-x/10"), "clock 'x' stands in updates"),
+        (TIMED + "module m v : [0..1]; [time] v=0 -> (v'=1); endmodule", "the action 'time'"),
+        (TIMED + "module receiver = sender [ s=t, x=y, send=time ] endmodule ", "the action 'time'"),
+        (TIMED + "module receiver = sender [ s=t, x=y, time=tick ] endmodule ", "the action 'time'"),
+        (OTHER_CLOCK + "system sender ||| receiver endsystem", "let time pass together"),
+        (OTHER_CLOCK + "system sender || receiver / { time } endsystem", "let time pass together"),
+        (TIMED + "module c n : [0..3]; endmodule module q = sender [ s=t, x=y, s=y ] endmodule", "twice"),
+        (
+            TIMED.replace("s=1 & x>=3", "s=1 & x>=3 & n<=9")
+            + "module c n : [0..3]; endmodule module q = sender [ s=t, x=y, n=y ] endmodule",
+            "'n' becomes the clock 'y'",
+        ),
+    ],
+)
+def test_a_clock_stands_in_guards_of_its_module_alone(text: str, message: str) -> None:
+    """In the copies of renamed modules, in updates and in rewards, too."""
+    with pytest.raises(tr.InputError, match=message):
+        load_prism_text(text)
+
+
+def test_time_passes_for_all_clocks_in_a_composition() -> None:
+    composed = load_prism_text(OTHER_CLOCK + 'label "both" = s=2 & t=2; system sender || receiver endsystem')
+    assert answer(composed, 'Pmax=? [ F<=2 "both" ]') == (0.49, 0.49)
+    with pytest.raises(tr.InputError, match="of a timed automaton"):
+        file = parse_properties('label "soon" = P>=0.5 [ F<=2 "both" ]; Pmax=? [ F "soon" ]', "p")
+        read_query(file.properties[0], file, composed.structure)
+
+
 def test_compositions_have_names() -> None:
     modules = "".join(
         f"module {name} {v}:[0..1]; [go] {v}=0 -> ({v}'=1); [] {v}=1 -> true; endmodule\n"

@@ -17,7 +17,7 @@ from tightrope.prism.expand.expressions import Inliner, fold, names, type_of, va
 from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.digital_clocks import TIME
+from tightrope.prism.parse.digital_clocks import TIME, check_clocks
 from tightrope.prism.parse.syntax import Complaint, SourceText, position_of, suggestion
 
 
@@ -41,6 +41,8 @@ def _expand(
     check_file(model)
     formulas = Inliner({formula.name: formula.expression for formula in model.formulas}, "formulas")
     modules = copy_out(model, formulas)
+    if model.has_clocks:
+        check_clocks(model, modules)
     check_variables(model, modules)
     variable_types = {
         variable.name: variable.type
@@ -54,6 +56,8 @@ def _expand(
     expanded_formulas = {formula.name: expander.formula(formula.expression) for formula in model.formulas}
     variables = _variables(model, modules, expander)
     synchronisations = compose(modules, model.system) if ready is None else ready
+    if model.has_clocks:
+        _check_time(modules, synchronisations)
     checked = synchronisations if ready is None else ()
     commands = CommandExpander(modules, variables, expander, checked, allows_free=syntax.FREE not in scope)
     expanded = _modules(model, modules, commands)
@@ -78,15 +82,21 @@ def _expand(
         initial_values=_initial_values(model, variables, expander),
         formulas=MappingProxyType(expanded_formulas),
         free=tuple(commands.free),
-        clocks=frozenset(
-            assignment.name
-            for module in modules
-            for command in module.commands
-            if model.has_clocks and command.action == TIME
-            for assignment in command.updates[0].assignments
-        ),
+        clocks=frozenset(name for module in modules for name in module.clocks),
         observables=tuple(_observable(each, expander, variable_types, scope) for each in model.observables),
     )
+
+
+def _check_time(modules: Sequence[syntax.Module], ways: Sequence[Synchronisation]) -> None:
+    """All modules in which time passes let it pass together, whatever `system … endsystem` says."""
+    timed = [i for i, module in enumerate(modules) if any(command.is_time for command in module.commands)]
+    passing = [way for way in ways if any(action == TIME for _, action in way.parts)]
+    if [(way.action, sorted(number for number, _ in way.parts)) for way in passing] != [(TIME, timed)]:
+        raise Complaint(
+            "modules with clocks let time pass together, and this composition does not",
+            modules[timed[0]].position,
+            "compose them by || and leave the action 'time' as it is",
+        )
 
 
 def _variables(

@@ -108,7 +108,18 @@ def _rename(
         ),
         tuple(_with_new_names(command, mapping) for command in copy.commands),
         renaming.position,
+        _renamed_clocks(base, mapping, renaming.position),
     )
+
+
+def _renamed_clocks(
+    base: syntax.Module, mapping: Mapping[str, str], position: syntax.Position
+) -> tuple[str, ...]:
+    clocks = tuple(mapping[name] for name in base.clocks)
+    for old, new in mapping.items():
+        if new in clocks and old not in base.clocks:
+            raise Complaint(f"'{old}' becomes the clock '{new}', and was not compared as one", position)
+    return clocks
 
 
 def _with_new_names(command: syntax.GuardedCommand, mapping: dict[str, str]) -> syntax.GuardedCommand:
@@ -153,11 +164,10 @@ def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
         updates = tuple(update_of(update) for update in command.updates)
         return replace(command, guard=rewrite(command.guard), updates=updates)
 
-    return syntax.Module(
-        module.name,
-        tuple(variable_of(variable) for variable in module.variables),
-        tuple(command_of(command) for command in module.commands),
-        module.position,
+    return replace(
+        module,
+        variables=tuple(variable_of(variable) for variable in module.variables),
+        commands=tuple(command_of(command) for command in module.commands),
     )
 
 

@@ -59,10 +59,7 @@ def with_digital_clocks(
         later[clock.name] = Call("min", (following, last), clock.position)
         updates.append(syntax.Assignment(clock.name, later[clock.name], clock.position))
     certain = syntax.CommandUpdate(Literal(1, Type.INT, place), None, tuple(updates), place)
-    passes = syntax.GuardedCommand(TIME, _put(condition, later), (certain,), place)
-    for command in module.commands:
-        if command.action == TIME:
-            raise Complaint("the action 'time' is that of time itself", command.position)
+    passes = syntax.GuardedCommand(TIME, _put(condition, later), (certain,), place, is_time=True)
     names = tuple(clock.name for clock in clocks)
     return replace(module, variables=tuple(variables), commands=(*module.commands, passes), clocks=names)
 
@@ -71,14 +68,6 @@ def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
     """A timed automaton whose modules have digital clocks already, with its rewards per unit of time."""
     modules = [module for module in model.modules if isinstance(module, syntax.Module)]
     clocks = {name for module in modules for name in module.clocks}
-    foreign = [*(label.expression for label in model.labels), *(one.expression for one in model.formulas)]
-    foreign += [item.guard for rewards in model.rewards for item in rewards.items]
-    for module in modules:
-        others = clocks - set(module.clocks)
-        for command in module.commands:
-            _refuse(command.guard, others, "guards of other modules")
-    for expression in foreign:
-        _refuse(expression, clocks, "labels, formulas and rewards")
     rewards = [replace(one, items=tuple(_per_unit(item) for item in one.items)) for one in model.rewards]
     if clocks and not any(one.name == TIME for one in rewards):
         place = modules[0].position
@@ -87,6 +76,32 @@ def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
         )
         rewards.append(syntax.Rewards(TIME, (item,), place))
     return replace(model, type=syntax.ModelType.MDP, rewards=tuple(rewards), has_clocks=bool(clocks))
+
+
+def check_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> None:
+    """Refuse what digital clocks cannot say, in modules whose formulas and renamings are written out: a clock
+    stands in guards of its own module alone, and only time has the action `time`."""
+    clocks = {name for module in modules for name in module.clocks}
+    foreign: list[Expression | None] = [model.init, *(label.expression for label in model.labels)]
+    foreign += [formula.expression for formula in model.formulas]
+    foreign += [seen.expression for seen in model.observables]
+    foreign += [part for one in model.rewards for item in one.items for part in (item.guard, item.reward)]
+    for expression in foreign:
+        if expression is not None:
+            _refuse(expression, clocks, "labels, formulas, rewards, observables or init")
+    for module in modules:
+        for command in module.commands:
+            if command.action == TIME:
+                if not command.is_time:
+                    raise Complaint("the action 'time' is that of time itself", command.position)
+                continue
+            if command.is_time:
+                raise Complaint("the action 'time' of time itself has another name here", module.position)
+            _refuse(command.guard, clocks - set(module.clocks), "guards of other modules")
+            for update in command.updates:
+                for part in (update.probability, update.upper, *(each.value for each in update.assignments)):
+                    if part is not None:
+                        _refuse(part, clocks, "updates")
 
 
 def _per_unit(item: syntax.RewardItem) -> syntax.RewardItem:

@@ -220,6 +220,8 @@ class GuardedCommand:
     position: Position
     has_rates: bool = False
     """A Markovian command of a Markov automaton."""
+    is_time: bool = False
+    """A unit of time passes in a timed automaton (`digital_clocks`)."""
 
 
 @dataclass(frozen=True)

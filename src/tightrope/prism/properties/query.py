@@ -24,7 +24,6 @@ from tightrope.prism.parse.property_syntax import (
 from tightrope.prism.parse.syntax import (
     Binary,
     Expression,
-    Name,
     Position,
     SourceText,
     suggestion,
@@ -42,7 +41,6 @@ from tightrope.prism.properties.shape import (
     TIME,
     first_temporal,
     kind_of,
-    parts_of,
     refuse_time,
     with_references,
     with_time_bounds,
@@ -207,22 +205,18 @@ def read_query(
 ) -> Query:
     """What one property of a file asks of a model with this structure."""
     options = options or PropertyOptions()
-    clocks = getattr(options.definitions or structure.definitions, "clocks", None)
-    if clocks or options.is_timed:
-        formula = with_time_bounds(property_.formula, structure, file, bool(clocks))
-        property_ = replace(property_, formula=formula)
-    if clocks:
-        path = getattr(property_.formula, "path", None)
-        bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
-        timed = bound if getattr(bound, "reward", None) == TIME else None
-        refuse_time(replace(file, properties=(property_,), chosen=None), "a timed automaton", but=timed)
-        for part in parts_of(property_.formula):
-            if isinstance(part, Name) and part.name in clocks:
-                raise SourceText(file.source, file.file).error(
-                    f"'{part.name}' is a clock, which counts no further than the model looks", part.position
-                )
     known = {*structure.labels, *BUILT_IN_LABELS, *(label.name for label in file.labels)}
     formula = with_references(property_, file, known)
+    clocks = getattr(options.definitions or structure.definitions, "clocks", None)
+    if clocks or options.is_timed:
+        formula = with_time_bounds(formula, structure, file, bool(clocks))
+    if clocks:
+        path = getattr(formula, "path", None)
+        bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
+        timed = bound if getattr(bound, "reward", None) == TIME else None
+        asked = [formula, *(label.expression for label in file.labels)]
+        whole = replace(file, properties=tuple(replace(property_, formula=one) for one in asked), chosen=None)
+        refuse_time(whole, "a timed automaton", but=timed)
     if isinstance(formula, ValueOperator) and formula.is_reward and is_infinite(formula.threshold):
         formula = _compared_with_infinity(formula, file, structure, options)
     query = Query(

@@ -58,6 +58,7 @@ class StateFormulas:
         nested: Callable[[Expression], BoolArray] | None = None,
     ):
         self._nested = nested
+        self._clocks = definitions.clocks
         self._structure = structure
         self._variables = {
             name: Type.BOOL if column.dtype == np.bool_ else Type.INT
@@ -80,8 +81,16 @@ class StateFormulas:
         )
 
     def inlined(self, expression: Expression) -> Expression:
-        """The expression with the model's formulas written out."""
-        return self._formulas.inline(expression)
+        """The expression with the model's formulas written out; no formula may speak of a clock."""
+        written_out = self._formulas.inline(expression)
+        for part in parts_of(written_out):
+            if isinstance(part, Name) and part.name in self._clocks:
+                raise Complaint(
+                    f"'{part.name}' is a clock, which counts no further than the model looks",
+                    part.position,
+                    "compare it in a guard of its module that sets a variable, and ask for that variable",
+                )
+        return written_out
 
     def states(self, expression: Expression) -> BoolArray:
         """The states in which a formula holds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -210,23 +211,45 @@ def test_a_policy_is_observed_where_the_log_was_collected_by_it() -> None:
     own = tr.Simulator(truth, first, model_hash=model.hash()).episodes(400, seed=3)
     assert isinstance(observe(problem, own, 0.01, policy=first), ObservedOutcomes)
     assert isinstance(observe(problem, own, 0.01, policy=policy), Unobserved)
+    unnamed = replace(uniform, design=replace(uniform.design, followed=None))
     with pytest.raises(tr.InputError, match="stated behaviour never takes"):
-        observe(problem, uniform, 0.01, policy=first, behaviour=first)
+        observe(problem, unnamed, 0.01, policy=first, behaviour=first)
 
 
-def test_returns_without_a_limit_need_a_stated_range() -> None:
+def test_a_stated_range_of_returns_that_paths_leave_is_refused() -> None:
     model = walk()
     problem = tr.Problem(model, 'R{"steps"}=? [ F "end" ]')
     counts = simulated(model, 0.5, 600, seed=6)
-    truth = 2.0
     seen = observe(problem, counts, 0.01)
     assert isinstance(seen, ObservedOutcomes) and seen.interval.upper == math.inf
-    assert 1.0 < seen.interval.lower < truth
-    stated = observe(problem, counts, 0.01, return_range=(0, 60))
-    assert isinstance(stated, ObservedOutcomes) and truth in stated.interval
-    assert stated.interval.width < 4.0 and stated.stated[0].name == "returns"
-    with pytest.raises(tr.InputError, match="outside of the range"):
-        observe(problem, counts, 0.01, return_range=(0, 2.5))
+    assert 1.0 < seen.interval.lower < 2.0
+    with pytest.raises(tr.InputError, match="returns at most 60: paths return without limit"):
+        observe(problem, counts, 0.01, return_range=(0, 60))
+    with pytest.raises(tr.InputError, match=r"returns at least 1\.5: a path returns 1"):
+        tr.learn(problem, counts, return_range=(1.5, 60))
+    parameters = tr.Parameters.box(q=("0", "0.01"))
+    (q,) = parameters.symbols()
+    rows = [(0, "", {1: q, 2: 1 - q}), (1, "", {2: 1}), (2, "", {2: 1})]
+    jackpot = tr.build_from_rows(rows, parameters, labels={"end": [2]}, state_rewards={"r": [10, 100000, 0]})
+    rules = rules_of(jackpot, 'R=? [ F "end" ]')
+    with pytest.raises(tr.InputError, match="returns at most 11: a path returns 100010"):
+        rules.refuse_range((0, 11))
+    rules.refuse_range((0, 100010))
+
+
+def test_a_stated_behaviour_is_not_another_one_than_the_data_name() -> None:
+    model = slot_machines()
+    problem, first = tr.Problem(model, 'Pmax=? [ F "won" ]'), tr.Policy(model, [1.0, 0.0, 1.0, 1.0])
+    truth = model.instantiate(p=0.4, q=0.8)
+    own = tr.Simulator(truth, first, model_hash=model.hash()).episodes(400, seed=3)
+    other = tr.Policy(model, [0.0, 1.0, 1.0, 1.0])
+    for wrong in ("uniform", other):
+        with pytest.raises(tr.InputError, match="another policy collected them"):
+            observe(problem, own, 0.01, policy=first, behaviour=wrong)
+    assert isinstance(observe(problem, own, 0.01, policy=first, behaviour=first), ObservedOutcomes)
+    uniform = tr.Simulator(truth, model_hash=model.hash()).episodes(400, seed=3)
+    with pytest.raises(tr.InputError, match="another policy collected them"):
+        tr.learn(problem, uniform, policy=first, behaviour=first)
 
 
 def test_options_are_refused_where_they_mean_nothing() -> None:

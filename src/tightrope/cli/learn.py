@@ -123,7 +123,7 @@ class LearnRequest(SubjectOptions):
         str | None,
         option(
             "--return-range",
-            "All that episodes return lies between these two numbers, where the model does not bound it.",
+            "Expected range of what episodes return; refused if a path of the model leaves it.",
             "LOW,HIGH",
         ),
     ] = None

@@ -126,7 +126,7 @@ class LearnOptions:
 
     `outcomes` says whether what episodes returned is used beside the model ("auto"), without it ("only") or
     not at all ("none"); `behaviour` is the policy that a log was collected by ("uniform", or a policy) where
-    the data do not say it, `return_range` what all returns lie between where the model does not bound them.
+    the data do not say it, `return_range` what all returns lie between, unless the model refutes it.
 
     `effort` says how far `learn` refines sets where neither these nor a region are chosen: "quick" (not at
     all), "normal" or "high".

@@ -41,6 +41,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.product import Product
+from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
 from tightrope.numerics.arrays import FloatArray, IndexArray
@@ -109,7 +110,6 @@ class ObservedOutcomes(Record):
     returns: tuple[Tally, Tally] | None = field(default=None, repr=False)
     model: Interval | None = None
     contradiction: str | None = None
-    stated: tuple[Assumed, ...] = ()
     total: float = 0.0
     from_steps: bool = False
     is_weighted: bool = False
@@ -188,8 +188,8 @@ def observe(
     """The value of a problem in the episodes of a log alone, at level 1 − delta.
 
     `policy` is whose value is asked for, where states have choices; `behaviour` states by which policy the
-    log was collected ("uniform", or a policy), where the data do not say it themselves. `return_range` states
-    what all returns lie between, where the model does not bound them.
+    log was collected ("uniform", or a policy), where the data do not say it themselves; they may not say
+    another one. `return_range` states what all returns lie between: refused where the model refutes it.
     """
     plan = plan_observation(problem, counts, policy, behaviour, return_range)
     return plan if isinstance(plan, Unobserved) else plan.look(delta)
@@ -213,9 +213,12 @@ class Observation:
     policy: Policy | None
     whose: str
     behaviour: str | None
-    ends: tuple[float, float]
-    stated: tuple[Assumed, ...]
     queues: Queues | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What returns lie between: what the model's paths return."""
+        return self.rules.ends
 
     @property
     def is_weighted(self) -> bool:
@@ -268,13 +271,6 @@ class Observation:
         self, scores: Scores, delta: float, planned: int | None, elsewhere: int
     ) -> ObservedOutcomes | Unobserved:
         a, b = self.ends
-        wrong = ((scores.high < a) | (scores.low > b)) & (scores.weight > 0.0)
-        if np.any(wrong):
-            value = float(scores.low[int(np.argmax(wrong))])
-            raise InputError(
-                f"an episode returned {value:g}, outside of the range [{a:g}, {b:g}] that is stated",
-                hint="state a range that all returns keep to, whatever is seen (`return_range`)",
-            )
         low, high = np.maximum(scores.low, a), np.minimum(scores.high, b)
         decided, number = int(np.count_nonzero(scores.low == scores.high)), len(low)
         if self.objective.is_reward:
@@ -311,7 +307,6 @@ class Observation:
             self.objective.complement,
             elsewhere,
             returns,
-            stated=self.stated,
             from_steps=self.queues is not None,
             is_weighted=self.is_weighted,
         )
@@ -367,14 +362,19 @@ def _plan_episodes(
         whose = "the given policy"
         is_uniform = isinstance(stated, str) and stated == UNIFORM
         if behaviour is None:
-            uniform = is_uniform and np.array_equal(given.probability, Policy.uniform(base).probability)
-            if stated != given.digest and not (uniform and not given.has_memory):
+            if not _is_named(given, str(stated), base):
                 how = '; `behaviour="uniform"` weighs its episodes' if is_uniform else ""
                 return Unobserved(f"the log was collected by another policy{how}")
             ratio = (own.probability > 0.0).astype(np.float64)
         else:
             collected = Policy.uniform(base) if is_uniform else as_policy(base, stated)
             assert collected is not None
+            named = counts.design.followed
+            if named is not None and not _is_named(collected, named, base):
+                raise InputError(
+                    "the data say that another policy collected them than `behaviour` states",
+                    hint="leave `behaviour` out",
+                )
             if collected.depends_on_step or collected.has_memory:
                 raise InputError("`behaviour` is a policy with a memory, and such are not weighed")
             chance = collected.probability if lift is None else collected.probability[_product(lift).choice]
@@ -397,8 +397,14 @@ def _plan_episodes(
         log = log.within(base, structure, _product(lift).transition)
     if not len(log):
         return Unobserved("no episode of the log begins in the initial state")
-    rules, ends, assumed = known_rules
-    return Observation(problem, counts, log, rules, ratio, own, whose, known, ends, assumed)
+    return Observation(problem, counts, log, known_rules, ratio, own, whose, known)
+
+
+def _is_named(policy: Policy, name: str, base: Structure) -> bool:
+    """Whether a policy is the one that the data name: "uniform", or a digest."""
+    uniform = name == UNIFORM and not policy.has_memory and not policy.depends_on_step
+    alike = uniform and np.array_equal(policy.probability, Policy.uniform(base).probability)
+    return alike or policy.digest == name
 
 
 def _plan_queues(
@@ -425,33 +431,29 @@ def _plan_queues(
     nothing = np.zeros(0, dtype=np.int64)
     log, ratio = Episodes(nothing, nothing, nothing, 0), np.ones(model.choices)
     whose = "the given policy, put together from steps of the log"
-    return Observation(problem, counts, log, rules[0], ratio, own, whose, None, *rules[1:], queues)
+    return Observation(problem, counts, log, rules, ratio, own, whose, None, queues)
 
 
 def _rules(
     problem: Problem, own: Policy | None, return_range: tuple[float, float] | None
-) -> tuple[PathRules, tuple[float, float], tuple[Assumed, ...]] | Unobserved:
-    """How paths of a policy are scored, what returns lie between, and what of that is stated."""
+) -> PathRules | Unobserved:
+    """How paths of a policy are scored; a stated range is checked against what they return."""
     structure = problem.model.structure
     taken = np.ones(structure.choices, np.bool_) if own is None else own.probability > 0.0
+    if return_range is not None and not problem.objective.is_reward:
+        raise InputError("`return_range` speaks of rewards, and the property asks for a probability")
     try:
         rules = PathRules.of(structure, problem.objective, taken)
     except CannotCertify as error:
         return Unobserved(str(error))
     if rules.at_once:
         return Unobserved("it is decided before the first step")
-    ends = rules.ends
-    assumed: tuple[Assumed, ...] = ()
     if return_range is not None:
-        if not problem.objective.is_reward:
-            raise InputError("`return_range` speaks of rewards, and the property asks for a probability")
-        ends = max(ends[0], return_range[0]), min(ends[1], return_range[1])
-        why = f"all returns lie within [{return_range[0]:g}, {return_range[1]:g}]"
-        assumed = (Assumed("returns", Kept.STATED, why),)
-    if not math.isfinite(ends[0]) or not ends[0] < ends[1]:
-        what = "have no lower limit" if ends[0] == -math.inf else "are the same on every path"
-        return Unobserved(f"returns {what}" + ("; `return_range` states one" if "limit" in what else ""))
-    return rules, ends, assumed
+        rules.refuse_range(return_range)
+    if not math.isfinite(rules.ends[0]) or not rules.ends[0] < rules.ends[1]:
+        what = "have no lower limit" if rules.ends[0] == -math.inf else "are the same on every path"
+        return Unobserved(f"returns {what}")
+    return rules
 
 
 MOST_OF_IT = 0.9

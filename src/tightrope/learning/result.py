@@ -570,7 +570,7 @@ class LearningResult(Result):
         if seen is None:
             return own
         delta = seen.total or own.delta + seen.delta
-        return own.with_outcomes(delta, seen.delta, (*seen.stated, seen.assumption), seen.text)
+        return own.with_outcomes(delta, seen.delta, (seen.assumption,), seen.text)
 
     @property
     def fallback(self) -> bool:

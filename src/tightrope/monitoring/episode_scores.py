@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tightrope.errors import CannotCertify
+from tightrope.errors import CannotCertify, InputError
 from tightrope.late import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import ParametricReward, Structure
@@ -29,6 +29,8 @@ _NEVER = 2**62
 _MOST_ROUNDS = 20_000
 _MOST_STORED = 4_000_000
 _EPS = 2.0**-51
+_ROUNDING = 1e-9
+"""What sums along a path may be off, by their size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +210,19 @@ class PathRules:
         decided = np.where(target, worth, np.nan)
         ends = float(low[initial]), float(high[initial])
         return PathRules(structure, gain, 1.0, decided, decided, 0, last, _constant(low, high), ends)
+
+    def refuse_range(self, stated: tuple[float, float]) -> None:
+        """Refuse a stated range of returns that paths of the model leave; rounding alone refutes nothing."""
+        (low, high), (least, most) = self.ends, stated
+        below = low < least and least - low > _ROUNDING * (1.0 + abs(least))
+        if below or (high > most and high - most > _ROUNDING * (1.0 + abs(most))):
+            end, words = (low, "least") if below else (high, "most")
+            paths = f"a path returns {end:g}" if np.isfinite(end) else "paths return without limit"
+            raise InputError(
+                f"the model refutes that every episode returns at {words} {least if below else most:g}: "
+                f"{paths}",
+                hint="the range of returns follows from the model: leave `return_range` out",
+            )
 
     def followed(self, log: Episodes) -> tuple[BoolArray, OffsetArray, BoolArray, FloatArray]:
         """(rows until an episode is decided; then per episode with rows: its last one of these, whether it is

@@ -324,6 +324,15 @@ def test_steps_that_are_missing_make_the_rate_nominal(capsys: pytest.CaptureFixt
     assert found["nominal"] is True and found["dropped"] == {"missing step": 2}
 
 
+def test_watch_and_learn_read_gaps_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    """Steps 2 and 3 are missing; both commands take the statement that this was an outage."""
+    rows = ["1,0,0,go,1", "1,1,1,go,0", "1,4,0,go,2"]
+    Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")
+    found = watch(capsys, "--data", "log.csv", "--gaps", "outage")
+    assert found["verdict"] == "proved" and found["dropped"] == {} and not found["nominal"]
+    assert [one["kept"] for one in found["assumptions"] if "outage" in one["why"]] == ["stated"]
+
+
 def test_rows_out_of_order_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["1,1,1,go,0", "1,0,0,go,1"]
     Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")

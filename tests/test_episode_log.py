@@ -128,6 +128,16 @@ def test_names_of_units_with_several_episodes_are_a_column(tmp_path: Path) -> No
     assert log is not None and log().episodes == 2 and log().columns["episode"].labels == ("7",)
 
 
+def test_a_unit_that_is_called_na_is_a_unit(tmp_path: Path) -> None:
+    head = "episode,step,state,action,next_state,shift\n"
+    one = _write(tmp_path, head + "NA,0,ok,run,worn,NA\n", "a.csv")
+    other = _write(tmp_path, head + "NA,0,ok,run,ok,day\n7,0,ok,run,worn,day\n", "b.csv")
+    log = tr.read_data([one, other], MODEL).counts.log
+    assert log is not None and log().columns["episode"].labels == ("NA", "7")
+    assert log().columns["episode"].code.tolist() == [0, 0, 1]
+    assert log().columns["shift"].labels == ("day",), "in other columns it is an empty cell"
+
+
 def test_excluded_outcomes_are_listed_with_their_place(tmp_path: Path) -> None:
     text = "episode,step,state,action,next_state\n1,0,ok,run,ok\n1,1,ok,run,dead\n2,0,ok,run,worn\n"
     path = _write(tmp_path, text)

@@ -59,6 +59,22 @@ def test_a_later_row_decides_between_two_forms(tmp_path: Path) -> None:
     assert "values mapped: time: %d/%m/%Y" in reading.read_as
 
 
+@pytest.mark.parametrize(
+    ("dates", "row", "odd"),
+    [
+        (["2024-01-31", "2024-02-01", "2024-02-02", "03/02/2024"], 4, "03/02/2024"),
+        (["31/01/2024", "2024-02-01", "02/02/2024"], 2, "2024-02-01"),
+        (["13/01/2024", "14/01/2024", "01/15/2024", "16/01/2024"], 3, "01/15/2024"),
+        (["2024-01-31", "7", "2024-02-02"], 2, "7"),
+    ],
+)
+def test_the_odd_date_is_named_and_not_the_others(
+    tmp_path: Path, dates: list[str], row: int, odd: str
+) -> None:
+    with pytest.raises(InputError, match=f"column 'date', row {row}: '{odd}' is not written as the other"):
+        tr.read_data(_log(tmp_path, dates), MODEL, columns="time=date")
+
+
 RATES = tr.Parameters.box(lam=(0.01, 10))
 (LAM,) = RATES.symbols()
 CHAIN = tr.build_ctmc_from_rows(

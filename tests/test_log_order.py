@@ -274,6 +274,34 @@ def test_ends_are_known_stated_or_unknown(machine: ParametricMDP) -> None:
     )
 
 
+def test_until_now_looks_at_the_clock_of_logs_with_steps(machine: ParametricMDP) -> None:
+    """Units that fall silent are seen by their times, whether or not rows are numbered as well."""
+    rows = [row for row in units(3, 40, 2) if row[0] != "u1" or row[1] < 120]
+    numbered = as_table(rows).append_column("step", pa.array([int(row[1]) - 100 for row in rows]))
+    assert read_data(numbered, machine, until_now=True).counts.design.ends.kept is Kept.NO
+    with pytest.raises(InputError, match="`until_now` speaks of times, and the log has none"):
+        read_data(numbered.drop(["time"]), machine, until_now=True)
+    with pytest.raises(InputError, match="`until_now` and `gaps` are about the rows of a log"):
+        read_data([[("ok", "run", "down")]], machine, until_now=True, gaps="outage")
+
+
+def test_rows_that_jitter_are_a_clock(machine: ParametricMDP) -> None:
+    """Weekly rows, up to three hours early or late: what is missing shows, and so does a silent unit."""
+    random = np.random.default_rng(5)
+    weekly = [(u, (t - 100) * 168.0 + 6.0 * random.random() - 3.0, s, a) for u, t, s, a in units(3, 40, 2)]
+    whole = read_data(as_table(weekly), machine, gaps="outage", until_now=True).counts.design
+    assert whole.ends.kept is Kept.YES and not whole.censored
+    silent = [row for row in weekly if row[0] != "u1" or row[1] < 20 * 168.0]
+    assert read_data(as_table(silent), machine, until_now=True).counts.design.ends.kept is Kept.NO
+    holed = [row for row in weekly if row[0] != "u1" or not 20 * 168.0 < row[1] < 23 * 168.0]
+    assert read_data(as_table(holed), machine, until_now=True).counts.design.censored
+    stated = read_data(as_table(holed), machine, until_now=True, gaps="outage").counts.design
+    assert stated.ends.kept is Kept.STATED and not stated.censored
+    uneven = [(u, t * t, s, a) for u, t, s, a in units(3, 40, 2)]
+    unknown = read_data(as_table(uneven), machine, until_now=True, gaps="outage").counts.design.ends
+    assert unknown.kept is Kept.UNKNOWN and "neither step numbers nor a regular clock" in unknown.why
+
+
 def test_holes_and_instants_given_twice_are_named(machine: ParametricMDP) -> None:
     rows = units(2, 40, 4)
     holed = read_data(

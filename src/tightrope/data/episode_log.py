@@ -49,7 +49,7 @@ MOST_LABELS = 1 << 16
 MOST_COLUMNS = 64
 
 BLANK = frozenset({"", "na", "n/a", "nan", "null", "none"})
-"""How an empty cell may be written."""
+"""How an empty cell may be written; of names of episodes only the first."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -285,7 +285,8 @@ def _joined(one: LogColumn, other: LogColumn) -> LogColumn:
 class _Coding:
     """Numbers the values of one column as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, blank: frozenset[str] = BLANK) -> None:
+        self.blank = blank
         self.number: dict[str, int] = {}
         self.codes: list[IndexArray] = []
         self.values: list[FloatArray] | None = []
@@ -297,7 +298,7 @@ class _Coding:
         places = [-1] * (len(texts) + 1)
         numbers = [np.nan] * (len(texts) + 1)
         for i, text in enumerate(texts):
-            if text.lower() in BLANK:
+            if text.lower() in self.blank:
                 continue
             if text in self.number or len(self.number) < MOST_LABELS:
                 places[i] = self.number.setdefault(text, len(self.number))
@@ -485,7 +486,8 @@ class BesideColumns:
         )
         wanted = [name for name in free if name not in plan.ignored][:MOST_COLUMNS]
         self.known = plan.known
-        self.codings = {name: _Coding() for name in [*wanted, *sorted(self.names)]}
+        self.codings = {name: _Coding() for name in wanted}
+        self.codings |= {name: _Coding(frozenset({""})) for name in sorted(self.names)}
         self.truncated: BoolArray
         truncated: list[BoolArray] = []
         sizes = [0]

@@ -138,7 +138,7 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
     reader = _EventReader(plan, table, take, strict)
     reader.follow_all()
     rows, dropped, notes = reader.validation.rows, reader.validation.dropped, reader.strands.notes
-    if missing := int(notes[MISSING] + notes[HOLES]):
+    if (missing := int(notes[MISSING] + notes[HOLES])) and not plan.outages:
         dropped[RowProblem.MISSING_STEP.words] += missing
     return rows, dropped
 

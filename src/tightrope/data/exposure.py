@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.data.cluster import LOCAL
 from tightrope.data.columns import (
     COUNT,
     DONE,
@@ -98,6 +99,7 @@ DISCRETE_WORDS = (
     "chosen_at",
     "order",
     "gaps",
+    "scheduler",
 )
 """Options of `LogReadOptions` that say nothing about a log in continuous time."""
 
@@ -198,6 +200,7 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     """The same, with all that is said about the log."""
     options.check()
     words = [f"`{name}`" for name in DISCRETE_WORDS if getattr(options, name)]
+    words += [] if options.engine == LOCAL else [f'`engine="{options.engine}"`']
     if words:
         raise InputError(
             f"{' and '.join(words)} {'goes' if len(words) == 1 else 'go'} with logs of steps, not with logs "

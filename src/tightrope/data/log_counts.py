@@ -292,6 +292,9 @@ def ends_of(
 ) -> Assumed:
     """Whether episodes stop where they were over or cut by a rule, and how that is known."""
     ends = _ends_of(plan, notes, last_is_open, order, options, watched)
+    if options.gaps is not None and options.ends != COMPLETE and not _shows_gaps(plan):
+        why = "--gaps outage: neither step numbers nor a regular clock show where rows are missing"
+        return worse(ends, Assumed(ENDS, Kept.UNKNOWN, why))
     if options.gaps is None or not (notes[HOLES] or notes[GAPS]):
         return ends
     why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
@@ -338,10 +341,14 @@ def _may_lack_rows(plan: ReadPlan) -> bool:
     """Whether a row could be missing within an episode without a trace: the rows around it follow each other
     all the same. Where every step of the model leads one level further it could not.
     """
-    columns = plan.columns[0]
-    if not columns.from_next_row or STEP in columns.roles or plan.tick.step:
+    if not plan.columns[0].from_next_row or _shows_gaps(plan):
         return False
     return not has_levels(plan.structure)
+
+
+def _shows_gaps(plan: ReadPlan) -> bool:
+    """Whether steps or a clock show that a row is missing within an episode."""
+    return STEP in plan.columns[0].roles or plan.tick.step > 0.0
 
 
 _STATED = "no row is missing until then, and how long an outcome takes does not depend on it"

@@ -87,9 +87,10 @@ class ReadPlan:
 
     `counting` counts its parts, where this process does not. `by_episodes`: batches end after numbers of
     episodes. `tick` is the usual step of the log's clock. `until_now`: episodes that go on are cut at the
-    log's last instant. `boundaries` are the times at which batches end, where times say it. `time_kind`: what
-    times are, in all tables. `known` are columns without a role that were written before the outcomes of
-    their rows, `ignored` those that are not looked at.
+    log's last instant. `outages`: what is missing within episodes is so for reasons of its own. `boundaries`
+    are the times at which batches end, where times say it. `time_kind`: what times are, in all tables.
+    `known` are columns without a role that were written before the outcomes of their rows, `ignored` those
+    that are not looked at.
     """
 
     structure: Structure
@@ -100,6 +101,7 @@ class ReadPlan:
     by_episodes: bool = False
     tick: Tick = NO_TICK
     until_now: bool = False
+    outages: bool = False
     drop_copies: bool = False
     has_number_times: bool = False
     time_kind: TimeKind | None = None

@@ -191,6 +191,12 @@ def read_data(
     if isinstance(data, Iterator) and not is_table(data):
         data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
+        if unused := [f"`{name}`" for name in ROW_WORDS if getattr(options, name)]:
+            raise InputError(
+                f"{' and '.join(unused)} {'is' if len(unused) == 1 else 'are'} about the rows of a log, and "
+                "these are whole episodes",
+                hint="leave that out, or give the log as a table with times",
+            )
         read = _of_episodes(*count_episodes(data, model.structure, model.hash(), options), options)
         return _with_added_rows(read, model, options) if options.ends == COMPLETE else read
     return _of_tables(open_tables(data, options.format), model, options, progress)
@@ -309,6 +315,7 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
         maps,
         options.skip_invalid,
         until_now=options.until_now or options.watched_until is not None or options.gaps is not None,
+        outages=options.gaps is not None,
         drop_copies=options.drop_duplicates,
         known=options.names("known"),
         ignored=options.names("ignored"),

@@ -60,8 +60,9 @@ PARTS = 1024
 SILENCE = 1536
 """A hole is longer than one and a half usual steps of the clock, in 1024ths of one."""
 
-LEAST_TICKS, REGULAR = 8, 0.8
-"""A log's times tick where at least so many differences are there, and this share of them is the same."""
+LEAST_TICKS, REGULAR, JITTER = 8, 0.8, 0.1
+"""A log's times tick where at least so many differences are there, and this share of them is the same, up to
+this part of it: rows that come every week tick, though not at the same minute."""
 
 OFTEN = 0.01
 """They may also be whole multiples of a step that is the difference of this share of rows."""
@@ -145,7 +146,7 @@ def find_tick(episode: OffsetArray, time: OffsetArray, is_float: bool) -> Tick:
     if len(apart) < LEAST_TICKS:
         return Tick(0.0, is_float)
     usual = float(np.median(apart))
-    if np.mean(np.abs(apart - usual) <= 1e-6 * usual) >= REGULAR:
+    if np.mean(np.abs(apart - usual) <= JITTER * usual) >= REGULAR:
         return Tick(usual, is_float, is_regular=True)
     least = float(np.quantile(apart, OFTEN))
     whole = np.abs(apart / least - np.rint(apart / least)) <= 1e-3

@@ -216,12 +216,14 @@ class RowDecoder:
     def _moments(self, chunk: Chunk, role: str, problems: ProblemCodes) -> OffsetArray:
         name = self.columns.roles[role]
         column = self.map_column(chunk, TIME, problems, name)
-        return moments(_time_column(column, name, self.file), name, self.file, problems, self.time_kind)
+        column = _time_column(column, name, self.file, chunk.first_row)
+        return moments(column, name, self.file, problems, self.time_kind)
 
     def time_kind_of(self, chunk: Chunk) -> TimeKind | None:
         """What times are, also where a text shows them; None where a chunk has none."""
         unused: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-        column = _time_column(self.map_column(chunk, TIME, unused), self.columns.roles[TIME], self.file)
+        column = self.map_column(chunk, TIME, unused)
+        column = _time_column(column, self.columns.roles[TIME], self.file, chunk.first_row)
         return None if column.null_count == len(column) else _time_kind(column.type)
 
     def map_column(self, chunk: Chunk, role: str, problems: ProblemCodes, name: str | None = None) -> Any:
@@ -338,10 +340,10 @@ def _time_kind(kind: Any) -> TimeKind | None:
     return TimeKind.FLOAT if pa.types.is_floating(kind) else None
 
 
-def _time_column(column: Any, name: str, file: str) -> Any:
+def _time_column(column: Any, name: str, file: str, first_row: int) -> Any:
     """A column of times, also where texts show them."""
     column = dense(column)
-    return times_of(column, name, file) if holds_text(column) else column
+    return times_of(column, name, file, first_row) if holds_text(column) else column
 
 
 def _of_one_kind(column: Any, wanted: TimeKind, name: str, file: str) -> Any:

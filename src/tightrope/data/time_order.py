@@ -157,7 +157,7 @@ def clock_of(plan: ReadPlan) -> Clock:
             break
     kind = next((kind for kind in (TimeKind.DATE, TimeKind.FLOAT) if kind in kinds), TimeKind.INTEGER)
     tick = Tick()
-    if len(kinds) == 1 and STEP not in columns.roles:
+    if len(kinds) == 1:
         is_float = kind is TimeKind.FLOAT
         tick = find_tick(np.concatenate(names)[:LOOKED_AT], np.concatenate(times)[:LOOKED_AT], is_float)
     return Clock(tick=tick, has_number_times=kind is not TimeKind.DATE, time_kind=kind if kinds else None)

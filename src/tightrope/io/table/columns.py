@@ -255,7 +255,7 @@ def describe_column(column: Any) -> str:
     return f"{shown} {'look' if len(values) > 1 else 'looks'} like {look(values)}"
 
 
-def times_of(column: Any, name: str, file: str) -> Any:
+def times_of(column: Any, name: str, file: str, first_row: int = 1) -> Any:
     """A column of text as numbers or as times; what is neither, or two things, is refused."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -266,7 +266,7 @@ def times_of(column: Any, name: str, file: str) -> Any:
     for read in (*readings, *(partial(pc.strptime, stripped, form, "us") for form in _GERMAN)):
         with suppress(pa.ArrowInvalid):
             return read()
-    raise _no_time(column, name, file)
+    raise _no_time(column, name, file, first_row)
 
 
 _DAYS = (
@@ -325,11 +325,39 @@ def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
     return next(iter(forms.values())) if shown else None
 
 
-def _no_time(column: Any, name: str, file: str) -> InputError:
-    here, shown = Location(file), describe_column(column)
+def _no_time(column: Any, name: str, file: str, first_row: int) -> InputError:
+    odd = _odd_text(column)
+    shown = f"column '{name}' holds a text that is no time: {describe_column(column)}"
+    if odd is not None:
+        shown = (
+            f"column '{name}', row {first_row + odd[0]:,}: {odd[1]!r} is not written as the other times are, "
+            f"such as {odd[2]!r}"
+        )
     return InputError(
-        f"column '{name}' holds a text that is no time: {shown}",
-        here,
+        shown,
+        Location(file),
         "write times as numbers, as 2026-01-31 12:00:00 or as 31.01.2026 12:00, or say how they are written: "
         f'`columns="time={name}:%d.%m.%Y %H:%M"`',
     )
+
+
+def _odd_text(column: Any) -> tuple[int, str, str] | None:
+    """The first text that is not written as most are: its place, it, and one of the others; None if most
+    are not written alike."""
+    import pyarrow.compute as pc
+
+    texts = pc.utf8_trim_whitespace(dense(column)).fill_null("")
+    there: npt.NDArray[np.bool_] = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+    shape = pc.replace_substring_regex(pc.replace_substring_regex(texts, "[0-9]+", "0"), "[A-Za-z]+", "a")
+    names, code = distinct(shape)
+    number = np.bincount(code[there], minlength=len(names))
+    alike: npt.NDArray[np.bool_] = there & (code == int(np.argmax(number)))
+    if alike.sum() == there.sum():
+        readings = (pc.strptime(texts, form, "s", error_is_null=True) for form in (*_GERMAN, *DATE_FORMS))
+        read = [there & one.is_valid().to_numpy(zero_copy_only=False) for one in readings]
+        alike = max(read, key=lambda one: int(one.sum()))
+    odd = np.flatnonzero(there & ~alike)
+    if not len(odd) or 2 * alike.sum() <= there.sum():
+        return None
+    first = int(odd[0])
+    return first, texts[first].as_py(), texts[int(np.argmax(alike))].as_py()

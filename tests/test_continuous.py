@@ -480,3 +480,16 @@ def test_long_times_end_when_nothing_changes(monkeypatch: pytest.MonkeyPatch) ->
     average = tr.solve(chain, 'R{"customers"}=? [ S ]', precision=1e-9).bounds
     assert late is not None and average is not None
     assert late[0] <= average[1] and average[0] <= late[1] and late[1] - late[0] < 1e-6 * late[1]
+
+
+def test_every_chain_has_its_time() -> None:
+    """Expected times need no rewards in the model; rewards without a name do; the model stays the same."""
+    chain = tr.build_ctmc_from_rows([(0, {1: "1"}), (1, {2: "2", 0: "1"}), (2, {2: "1"})], labels={"d": [2]})
+    before = chain.instantiate().hash()
+    assert tr.solve(chain.instantiate(), 'T=? [ F "d" ]').bounds == pytest.approx((2.0, 2.0), abs=1e-6)
+    assert tr.solve(chain.instantiate(), "T=? [ C<=3 ]").bounds == pytest.approx((3.0, 3.0), abs=1e-6)
+    assert tr.solve(chain.instantiate(), "T=? [ I=2 ]").bounds == pytest.approx((1.0, 1.0), abs=1e-6)
+    with pytest.raises(InputError, match="no reward structure") as refused:
+        tr.solve(chain.instantiate(), 'R=? [ F "d" ]')
+    assert refused.value.hint is not None and "T=?" in refused.value.hint
+    assert chain.instantiate().hash() == before and not chain.structure.rewards

@@ -94,9 +94,20 @@ def test_what_needs_numbers_is_refused(model: tr.ParametricMDP, tmp_path: Path) 
     ):
         with pytest.raises(InputError, match="the rewards 'cost' depend on parameters"):
             ask()
-    with pytest.raises(InputError, match="how their ranges narrow with more data is not forecast"):
-        tr.plan(problem, data, gap=0.1)
     assert not list(tmp_path.iterdir())
+
+
+def test_plans_forecast_rewards_with_parameters(model: tr.ParametricMDP) -> None:
+    """The width after 2,000 more episodes lies within the range that 100 forecast."""
+    problem = model.problem(ASKED)
+    simulated = tr.Simulator(model.instantiate(d=0.4, h=0.25), model_hash=model.hash())
+    found = tr.plan(problem, simulated.episodes(100, seed=7), budget=2000, delta=0.05)
+    forecast = found.curve(2000)
+    came = tr.learn(problem, simulated.episodes(2100, seed=8), delta=0.05).robust.interval.width
+    assert forecast.low <= came <= forecast.high < found.gap_now
+    assert "no exploration is designed" in found.notes[0]
+    with pytest.raises(InputError, match="an exploration that is designed"):
+        tr.plan(problem, simulated.episodes(100, seed=7), budget=2000, generative=True)
 
 
 @pytest.fixture(scope="module")

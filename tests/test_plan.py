@@ -303,7 +303,7 @@ def test_other_aims() -> None:
     assert budget.curve(3000).expected < budget.gap_now
     value = budget.value
     beyond = tr.plan(problem, data, above=value + 0.02, **OPTIONS)
-    assert beyond.status is PlanStatus.UNREACHABLE and "not beyond" in beyond.notes[0]
+    assert beyond.status is PlanStatus.UNLIKELY and "not beyond" in beyond.notes[0]
     wide = tr.plan(problem, data, gap="900%", **OPTIONS)
     assert wide.gap_asked == pytest.approx(9 * value) and wide.status is PlanStatus.REACHED
     if not WHOLE:
@@ -314,6 +314,37 @@ def test_other_aims() -> None:
     assert [one.name for one in mine.strategies][:2] == ["designed", "given"]
     above = tr.plan(problem, data, above=value - 0.04, **OPTIONS)
     assert above.gap_asked == pytest.approx(0.08, rel=1e-3)
+
+
+def known_or_cheap() -> tuple[tr.ParametricMDP, tr.Simulator]:
+    """Pay 5 for certain, or 10 with an unknown probability, which is 0.25."""
+    parameters = tr.Parameters.box(p=(0.0, 1.0))
+    (p,) = parameters.symbols()
+    rows = [(0, "safe", {3: 1}), (0, "risky", {1: p, 2: 1 - p}), (1, "pay", {3: 1}), (2, "go", {3: 1})]
+    rows.append((3, "end", {3: 1}))
+    costs = {"cost": [5, 0, 10, 0, 0]}
+    model = tr.build_from_rows(rows, parameters, choice_rewards=costs, labels={"done": [3]})
+    return model, tr.Simulator(model.instantiate(p=0.25), model_hash=model.hash())
+
+
+@pytest.mark.usefixtures("few_points")
+@pytest.mark.parametrize("path", ['F "done"', "C<=3"])
+def test_a_guarantee_is_that_of_the_policy_which_data_come_to_choose(path: str) -> None:
+    """20 episodes guarantee 5 by the safe choice, whose value no data change; 2,000 guarantee 3.1."""
+    model, simulated = known_or_cheap()
+    problem = tr.Problem(model, f'R{{"cost"}}min=? [ {path} ]')
+    pilot, later = (simulated.episodes(number, seed=3) for number in (20, 2000))
+    assert tr.learn(problem, pilot, delta=0.05).guarantee == pytest.approx(5.0, abs=1e-6)
+    assert tr.learn(problem, later, delta=0.05).guarantee < 3.2
+    found = tr.plan(problem, pilot, above=4.7, delta=0.05)
+    assert found.status is PlanStatus.PLANNED and found.value < 4.5 and 10 < found.episodes < 100_000
+    assert found.target.text == "a guarantee of at most 4.7"
+    near = tr.plan(problem, pilot, above=4.0, delta=0.05)
+    assert near.status is PlanStatus.UNLIKELY and "near it, not beyond" in near.notes[0]
+    assert tr.plan(problem, pilot, above=5.01, delta=0.05).status is PlanStatus.REACHED
+    if path != "C<=3":
+        never = tr.plan(problem, pilot, above=1.0, delta=0.05)
+        assert never.status is PlanStatus.UNREACHABLE
 
 
 @pytest.mark.parametrize("sets", ["coupled", "expression"])

@@ -310,3 +310,17 @@ def test_drn_files_of_chains_are_read_back(tmp_path: Path, capsys: pytest.Captur
     drn.write_text(drn.read_text().replace("state 0 !0.9", "state 0 !1"))
     assert run(["check", str(drn), *asked]) == 2
     assert "behind transitions stand rates, not probabilities" in capsys.readouterr().err
+
+
+def test_expected_times_are_learned_and_certified_without_rewards(tmp_path: Path) -> None:
+    """Until all three are down at rates of 1: 8/3, by the equations of the three states."""
+    model = load_rates_text(FARM.split("rewards")[0], box="lam=0.01:10,mu=0.01:10")
+    asked = 'T=? [ F "down" ]'
+    truth = tr.solve(model.instantiate(lam=1, mu=1), asked).bounds
+    assert truth == pytest.approx((8 / 3, 8 / 3), abs=1e-5)
+    table = log_of(model, 5, lam=1, mu=1)
+    result = tr.learn(tr.Problem(model, asked), table, delta=0.05)
+    assert result.interval.lower < 8 / 3 < result.interval.upper < 12
+    tr.certify(result, tmp_path / "time.cert")
+    checked = tr.verify(tmp_path / "time.cert", model=model, property=asked, data=table)
+    assert checked.valid and checked.values["value"][1] < 12

@@ -39,7 +39,7 @@ from tightrope.learning.rates import RateResult
 from tightrope.learning.timed_outcomes import observe_times, timed_reach
 from tightrope.logic.long_run import read_average
 from tightrope.logic.timed import time_bound, time_of
-from tightrope.model.continuous import CTMC, ParametricCTMC
+from tightrope.model.continuous import CTMC, TIME, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
@@ -118,6 +118,8 @@ def _question(
                 moment = time_of(path.bound, formulas)
                 if path.operator is RewardOperator.CUMULATIVE:
                     return replace(blank, kind="TOTAL"), (Fraction(0), moment), _earned(model, query)
+                if _is_time(query):
+                    return replace(blank, kind="TOTAL"), (moment,), np.ones(model.states)
                 known = reward_structure_of(operator, query.structure)
                 rate = known if isinstance(known, ParametricReward) else known.per_choice(model.structure)
                 return replace(blank, kind="TOTAL"), (moment,), rate
@@ -139,10 +141,17 @@ def _question(
 
 def _earned(model: ParametricCTMC | CTMC, query: Query) -> Any:
     """What states earn per unit of time, events included: expressions, or numbers."""
+    if _is_time(query):
+        return np.ones(model.states)
     reward = reward_structure_of(query.operator, query.structure)
     structure = query.structure
     name = next(name for name, known in structure.rewards.items() if known is reward)
     return model.earned[name]
+
+
+def _is_time(query: Query) -> bool:
+    """Whether the rewards are time itself, which every chain has."""
+    return query.operator.reward_name == TIME and TIME not in query.structure.rewards
 
 
 def to_rate_data(exposure: Exposure, delta: float) -> Data:

@@ -22,7 +22,7 @@ from tightrope.late import dataclass
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import doubles
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import Durations, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, error_factor, up
@@ -43,9 +43,14 @@ def embed(chain: CTMC) -> MDP:
         np.repeat(signatures.start[signature], length) + within
     ]
     rewards = {
-        name: RewardStructure(choice=_per_visit(earned, chain)) for name, earned in chain.earned.items()
+        name: _rewards(chain, name)(choice=_per_visit(earned, chain)) for name, earned in chain.earned.items()
     }
     return MDP(replace(chain.structure, rewards=rewards), probability)
+
+
+def _rewards(chain: CTMC | IntervalCTMC, name: str) -> type[RewardStructure]:
+    """The kind of rewards: "time" that the model does not have is how long visits last."""
+    return RewardStructure if name in chain.structure.rewards else Durations
 
 
 def _per_visit(earned: FloatArray, chain: CTMC) -> FloatArray:
@@ -82,7 +87,7 @@ def embed_robustly(chain: IntervalCTMC, highest_rewards: bool) -> IntervalMDP:
         high = ends[1] if highest_rewards else ends[0]
         error = error_factor(4) * np.abs(high / exits)
         shown = high / exits + error if highest_rewards else high / exits - error
-        rewards[name] = RewardStructure(choice=shown)
+        rewards[name] = _rewards(chain, name)(choice=shown)
     return IntervalMDP(replace(model.structure, rewards=rewards), model.lower, model.upper)
 
 

@@ -56,20 +56,19 @@ def plan_more(
         raise InputError("the data hold no steps: a plan starts from a pilot", hint="collect episodes first")
     result = _answer(problem, counts, delta, options, policy)
     rough = replace(options, sets=SetsKind.EXPRESSION, region=region_kind("polytope"))
-    limit = None
-    if problem.query.kind is QueryKind.MULTI_OBJECTIVE and result.guarantee is not None:
-        limit = _answer(problem, counts.times(1 << FOR_EVER), delta, rough, policy).guarantee
+    several = problem.query.kind is QueryKind.MULTI_OBJECTIVE and result.guarantee is not None
+    for_ever, limit = None, None
+    if several or target.aim is Aim.ABOVE:
+        for_ever = _answer(problem, counts.times(1 << FOR_EVER), delta, rough, policy)
+        limit = for_ever.guarantee if several else None
     interval = _span(result, limit)
     gap_now, episodes = interval.upper - interval.lower, max(counts.design.episodes or 1, 1)
     value = 0.5 * (interval.lower + interval.upper) if math.isfinite(gap_now) else math.nan
-    sought = _width(problem, target, value)
     if estimate is not None and gap_now > 0 and interval.lower < estimate < interval.upper:
         value = estimate
-        sought = _width(problem, target, value)
-        if sought is not None and target.aim is Aim.ABOVE:  # ends come nearer in proportion
-            least = problem.query.directions is not None and problem.query.directions[0].value == "min"
-            end = interval.upper - value if least else value - interval.lower
-            sought *= gap_now / (2.0 * end)
+    if target.aim is Aim.ABOVE:  # what such data come to promise
+        value = _guarantee(_span(for_ever, limit), target)
+    begin, sought = _distance(interval, target, value), _width(target, value)
     steps = counts.steps / episodes
 
     def made(status: PlanStatus, strategies: tuple[Strategy, ...] = (), notes: tuple[str, ...] = ()) -> Plan:
@@ -96,18 +95,19 @@ def plan_more(
 
     if not math.isfinite(gap_now):
         return made(PlanStatus.EXPLORE)
-    if sought is not None and gap_now <= sought:
+    if sought is not None and begin <= sought:
         return made(PlanStatus.REACHED)
     if sought is not None and sought <= 0:
-        return made(PlanStatus.UNREACHABLE)
-    points = [(0.0, gap_now)]
+        note = f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
+        return made(PlanStatus.UNLIKELY, notes=(note,))
+    points = [(0.0, begin)]
     first: float | None = None
     for doubling in range(DOUBLINGS + 1):
         later = _span(_answer(problem, counts.times(1 << doubling), delta, rough, policy), limit)
-        width = later.upper - later.lower
+        width = _distance(later, target, value)
         first = width if first is None else first
         if doubling:
-            points.append((episodes * ((1 << doubling) - 1.0), gap_now * (width / first if first else 0.0)))
+            points.append((episodes * ((1 << doubling) - 1.0), begin * (width / first if first else 0.0)))
         if sought is not None and points[-1][1] * (1 + SPREAD) <= sought:
             break
         if target.aim is Aim.BUDGET and points[-1][0] >= target.amount:
@@ -157,13 +157,23 @@ def _span(result: Any, limit: float | None) -> Interval:
     return Interval(float(result.truth == TRUE), float(result.truth != FALSE))
 
 
-def _width(problem: Problem, target: Target, value: float) -> float | None:
+def _guarantee(interval: Interval, target: Target) -> float:
+    return interval.upper if target.falls else interval.lower
+
+
+def _distance(interval: Interval, target: Target, value: float) -> float:
+    """What is to become small: the interval's width, or twice the way of its guarantee to the value."""
+    if target.aim is Aim.ABOVE:
+        return max(2.0 * target.better(value, _guarantee(interval, target)), 0.0)
+    return interval.width
+
+
+def _width(target: Target, value: float) -> float | None:
+    """The aim as such a distance."""
     if target.aim is Aim.BUDGET:
         return None
     if target.aim is Aim.ABOVE:
-        directions = problem.query.directions
-        better = 1.0 if directions is None or directions[0].value == "max" else -1.0
-        return 2.0 * better * (value - target.amount)
+        return 2.0 * target.better(value, target.amount)
     return target.amount * abs(value) if target.relative else target.amount
 
 

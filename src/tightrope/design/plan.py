@@ -67,12 +67,13 @@ class PlanStatus(Enum):
     REACHED = "reached already"
     EXPLORE = "no guarantee is finite yet: explore everything first"
     UNREACHABLE = "no amount of data reaches it"
+    UNLIKELY = "not reached if the parameters are as estimated"
     BEYOND = "beyond a thousand million episodes"
 
     @property
     def is_answered(self) -> bool:
         """Whether what was asked for can be reached, as far as is known."""
-        return self not in (PlanStatus.UNREACHABLE, PlanStatus.BEYOND)
+        return self not in (PlanStatus.UNREACHABLE, PlanStatus.UNLIKELY, PlanStatus.BEYOND)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -87,6 +87,7 @@ from tightrope.problem import Problem, learnable, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
 from tightrope.regions.registry import build_region, region_kind
+from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
@@ -137,8 +138,9 @@ class Planner:
         self.stage = Stage.after(self.designer.question, by_expression(model, counts))
         self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
+        self.aimed = self._aimed()
         apart = target.aim is Aim.OPTIMALITY
-        judged = (self.judged.policy, result.optimistic.policy) if apart else (self.judged.policy,)
+        judged = (self.aimed, result.optimistic.policy) if apart else (self.aimed,)
         self.outlook = Outlook(result, counts, self.stage, judged)
         self._criterion: Criterion | None = None
         self._atoms: tuple[Atom, ...] = ()
@@ -162,7 +164,7 @@ class Planner:
             self.notes.append(
                 f"the value at the estimate is {value:.4g}: data bring the guarantee near it, not beyond"
             )
-            return self._answer(PlanStatus.UNREACHABLE, replace(findings, gap_asked=None))
+            return self._answer(self._excluded(), replace(findings, gap_asked=None))
         return self._forecast(findings, directions)
 
     # --- what is asked ---------------------------------------------------------------------
@@ -172,12 +174,42 @@ class Planner:
             return abs(self.result.optimistic_value - self.result.guarantee)
         return self.judged.interval.width
 
+    def _aimed(self) -> Policy:
+        """The policy whose interval is to narrow. A guarantee is that of the robust policy of its data, which
+        tends to the policy that is best at the estimate."""
+        if self.target.aim is not Aim.ABOVE or self.result.value is not None:
+            return self.judged.policy
+        return Policy(self.result.model, self._at_estimate(None).policy)
+
+    def _at_estimate(self, policy: Policy | None) -> Solution:
+        """The question where the parameters are as estimated, for this policy or the best one."""
+        plain = MDP(
+            self.result.model.structure, self.stage.information.probability[self.result.model.expression]
+        )
+        return solve(plain, self.objective, policy=policy, precision=1e-6)
+
     def _value(self) -> float:
         """The policy's value at the estimate."""
-        model = self.result.model
-        plain = MDP(model.structure, self.stage.information.probability[model.expression])
-        solution = solve(plain, self.objective, policy=self.judged.policy, precision=1e-6)
-        return 0.5 * float(solution.lower[model.initial] + solution.upper[model.initial])
+        solution, initial = self._at_estimate(self.aimed), self.result.model.initial
+        return 0.5 * float(solution.lower[initial] + solution.upper[initial])
+
+    def _aimed_gap(self, findings: Found) -> float:
+        """The width now of what is to narrow: twice the way from a guarantee to its value at the estimate,
+        where that is not the policy that the guarantee of now is about."""
+        if self.aimed == self.judged.policy:
+            return findings.gap_now
+        return 2.0 * self.target.better(findings.value, self.result.guarantee)
+
+    def _excluded(self) -> PlanStatus:
+        """Whether the region excludes what is asked for, or the estimate alone."""
+        best = self.result.optimistic_value if self.result.value is None else self._good_end
+        impossible = self.target.better(best, self.target.amount) < 0.0
+        return PlanStatus.UNREACHABLE if impossible else PlanStatus.UNLIKELY
+
+    @property
+    def _good_end(self) -> float:
+        interval = self.judged.interval
+        return interval.lower if self.target.falls else interval.upper
 
     def _find_width(self, value: float) -> float | None:
         """The aim as a width; None where a budget is given."""
@@ -185,17 +217,15 @@ class Planner:
         if target.aim is Aim.BUDGET:
             return None
         if target.aim is Aim.ABOVE:
-            better = 1.0 if self.objective.maximises else -1.0
-            return 2.0 * better * (value - target.amount)
+            return 2.0 * target.better(value, target.amount)
         return target.amount * abs(value) if target.relative else target.amount
 
     def _is_reached(self, gap_now: float, width: float, value: float) -> bool:
         if self.target.aim is not Aim.ABOVE:
             return gap_now <= max(width, _ROUNDING * abs(value))
         interval = self.judged.interval
-        if self.objective.maximises:
-            return interval.lower >= self.target.amount
-        return interval.upper <= self.target.amount
+        guarantee = interval.upper if self.target.falls else interval.lower
+        return self.target.better(guarantee, self.target.amount) >= 0.0
 
     # --- what to expect --------------------------------------------------------------------
 
@@ -204,10 +234,10 @@ class Planner:
         return without_information(self.stage.episodes, self.stage.information, directions)
 
     def _forecast(self, findings: Found, directions: Directions) -> Plan:
-        formula = self.outlook.forecaster(directions)
+        formula, begin = self.outlook.forecaster(directions), self._aimed_gap(findings)
 
         def forecaster(occupancy: FloatArray) -> Forecast:
-            return Corrected(formula(occupancy), findings.gap_now)
+            return Corrected(formula(occupancy), begin)
 
         ways = self._ways()
         forecasts: dict[str, Forecast] = {}
@@ -495,11 +525,11 @@ class DrawPlanner(Planner):
             )
         assert self.outlook.past is not None
         past = replace(self.outlook.past, episodes=self._so_far())
-        experiments = Experiments.of(information)
+        experiments, begin = Experiments.of(information), self._aimed_gap(findings)
 
         def curve(matrix: FloatArray) -> Forecast:
             formula = Curve(information, directions, past, self.delta, matrix, 1.0, self.outlook.elsewhere)
-            return Corrected(formula, findings.gap_now)
+            return Corrected(formula, begin)
 
         forecasts = {EVEN: curve(experiments.information.mean(axis=0))}
         needed = {EVEN: self._forecast_needed(forecasts[EVEN], findings.gap_asked)}
@@ -621,11 +651,12 @@ def plan(
     check_delta(delta)
     options = LearnOptions(**given).without_outcomes
     wanted = problem_of(problem)
+    target = replace(target, falls=wanted.query.directions is not None and not wanted.maximises)
     if isinstance(wanted.model, POMDP):
         if alone := [name for name in ("cost", "avoid", "generative") if own[name]]:
             raise InputError(f"`{alone[0]}` is about designed exploration: here the forecast is of more data")
         return plan_controller(wanted, data, delta, target, options, policy)
-    if wanted.lift is not None or not wanted.query.is_plain or wanted.objective.depends_on_step:
+    if _narrows_without_formula(wanted):
         alone = [name for name in ("cost", "avoid", "generative") if own[name]]
         if alone:
             raise InputError(
@@ -639,7 +670,7 @@ def plan(
     if options.sets is None and decisions.sets is SetsKind.TIED:  # the same sets, over a region
         options = replace(options, sets=SetsKind.EXPRESSION, region=region_kind("polytope"))
         decisions = decide(parametric(question), counts, options)
-    _refuse_plans(question, counts, decisions)
+    _refuse_plans(counts, decisions)
     options = replace(options, region=decisions.region)
     chain = Pipeline.start(question, counts, delta, options=options, policy=policy, progress=progress)
     result = chain.result(options)
@@ -649,13 +680,15 @@ def plan(
     return planner(result, counts, target, explore).plan()
 
 
-def _refuse_plans(problem: Problem, counts: Counts, decisions: Decisions) -> None:
+def _narrows_without_formula(problem: Problem) -> bool:
+    """Questions whose gap is forecast by answers about more data: rewards with parameters among them."""
+    if problem.lift is not None or not problem.query.is_plain:
+        return True
+    return problem.objective.depends_on_step or isinstance(problem.objective.reward, ParametricReward)
+
+
+def _refuse_plans(counts: Counts, decisions: Decisions) -> None:
     """Questions that a plan has no answer to."""
-    if isinstance(problem.objective.reward, ParametricReward):
-        raise InputError(
-            "the rewards depend on parameters, and how their ranges narrow with more data is not forecast",
-            hint="plan for a property about probabilities, or give those parameters a value in the model",
-        )
     if decisions.bets:
         raise InputError(
             "how a slab narrows with more data is not forecast", hint='plan with `region="likelihood"`'

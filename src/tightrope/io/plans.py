@@ -44,11 +44,13 @@ class Aim(Enum):
 class Target:
     """An aim and its number: a width of the policy's interval (`relative`: a share of its value), the
     distance between guarantee and what the best policy could reach, a guarantee, or a number of episodes.
+    `falls`: small values are good ones, so that a guarantee is an upper bound.
     """
 
     aim: Aim
     amount: float
     relative: bool = False
+    falls: bool = False
 
     @staticmethod
     def of(
@@ -75,13 +77,17 @@ class Target:
             raise InputError(f"`optimality` is {value:g}, but a distance must be positive")
         return Target(aim, float(value))
 
+    def better(self, one: float, other: float) -> float:
+        """By how much the first value is better than the second."""
+        return other - one if self.falls else one - other
+
     @property
     def text(self) -> str:
         """In words."""
         if self.aim is Aim.BUDGET:
             return f"what {self.amount:,.0f} more episodes are good for"
         if self.aim is Aim.ABOVE:
-            return f"a guarantee of at least {self.amount:g}"
+            return f"a guarantee of at {'most' if self.falls else 'least'} {self.amount:g}"
         if self.aim is Aim.OPTIMALITY:
             return f"guarantee and best possible value at most {self.amount:g} apart"
         return f"gap {100 * self.amount:g} % of the value" if self.relative else f"gap {self.amount:g}"

@@ -267,7 +267,8 @@ class TimedOperators(Operators):
 
     def _moment_rewards(self, name: str) -> FloatArray:
         """What states alone earn per unit of time: what is looked at in a moment."""
-        return self.chain.structure.rewards[name].per_choice(self.chain.structure)
+        known = self.chain.structure.rewards.get(name)
+        return np.ones(self.chain.states) if known is None else known.per_choice(self.chain.structure)
 
     # --- in the long run -------------------------------------------------------------------
 

@@ -146,7 +146,8 @@ class ParametricCTMC(Structured):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CTMC(Structured):
-    """The rate of transition t is `exact[expression[t]]`; `earned` is per state and unit of time.
+    """The rate of transition t is `exact[expression[t]]`; `earned` is per state and unit of time, among it
+    "time" itself where the model has no such rewards.
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: "1/3"}), (1, {0: 2, 1: 1})]).instantiate()
@@ -164,6 +165,7 @@ class CTMC(Structured):
         _check_chain(self.structure)
         earned = {name: reward.per_choice(self.structure) for name, reward in self.structure.rewards.items()}
         earned.update((name, frozen_array(values, np.float64)) for name, values in self.earned.items())
+        earned.setdefault(TIME, np.ones(self.states))
         object.__setattr__(self, "earned", MappingProxyType(earned))
         for rates in (self.exact, self.exit_exact):
             if (wrong := door.first_not_held(rates)) is not None:
@@ -207,7 +209,7 @@ class CTMC(Structured):
         digest = new_digest(b"ctmc")
         self.structure.hash_into(digest)
         digest.update(self.rate.tobytes())
-        for name in sorted(self.earned):
+        for name in sorted(self.structure.rewards):
             digest.update(name.encode() + self.earned[name].tobytes())
         return digest.hexdigest()
 
@@ -236,6 +238,7 @@ class IntervalCTMC(Structured):
         for name, dtype in (("expression", np.int32), ("lower", np.float64), ("upper", np.float64)):
             object.__setattr__(self, name, frozen_array(getattr(self, name), dtype))
         earned = {name: tuple(frozen_array(a) for a in pair) for name, pair in self.earned.items()}
+        earned.setdefault(TIME, (np.ones(self.states), np.ones(self.states)))
         object.__setattr__(self, "earned", MappingProxyType(earned))
         _check_chain(self.structure)
         wrong = np.flatnonzero(~((self.lower >= 0) & (self.lower <= self.upper) & np.isfinite(self.upper)))

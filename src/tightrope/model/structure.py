@@ -538,7 +538,7 @@ class RewardStructure(Record):
 
 
 class Durations(RewardStructure):
-    """How long visits of a Markov automaton last: rewards that are time itself."""
+    """How long visits last in continuous time: rewards that are time itself."""
 
 
 class ParametricReward(RewardStructure):

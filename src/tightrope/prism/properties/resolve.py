@@ -33,7 +33,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.late import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import Durations, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse.property_syntax import (
@@ -236,14 +236,17 @@ def _reward_objective(
 
 
 def reward_structure_of(operator: ValueOperator, structure: Structure) -> RewardStructure:
-    """By name, by number from 1 (`R{2}`), or the first where the property names none."""
-    wanted, known = operator.reward_name, list(structure.rewards)
+    """By name, by number from 1 (`R{2}`), or the first where the property names none; "time" is known in
+    continuous time, too, where the model does not have it."""
+    wanted = operator.reward_name
+    known = [name for name, reward in structure.rewards.items() if not isinstance(reward, Durations)]
+    if wanted is not None and wanted in structure.rewards:
+        return structure.rewards[wanted]
     if not known:
-        raise Complaint("the model has no reward structure", operator.position)
+        hint = 'T=? [ F "goal" ] asks for an expected time' if structure.rewards else None
+        raise Complaint("the model has no reward structure", operator.position, hint)
     if wanted is None:
         return structure.rewards[known[0]]
-    if wanted in structure.rewards:
-        return structure.rewards[wanted]
     if wanted.isdecimal() and len(wanted) < 10 and 1 <= int(wanted) <= len(known):
         return structure.rewards[known[int(wanted) - 1]]
     if wanted.isdecimal():

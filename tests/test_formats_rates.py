@@ -90,8 +90,8 @@ def assert_same_chain(one: tr.CTMC, other: tr.CTMC) -> None:
     assert one.valuations.keys() == other.valuations.keys()
     for name, members in one.labels.items():
         assert (members[orders[0]] == other.labels[name][orders[1]]).all(), name
-    for name, earned in one.earned.items():
-        assert np.allclose(earned[orders[0]], other.earned[name][orders[1]], rtol=1e-14), name
+    for name in one.rewards:
+        assert np.allclose(one.earned[name][orders[0]], other.earned[name][orders[1]], rtol=1e-14), name
         held = [c.rewards[name].per_choice(c.structure)[o] for c, o in zip((one, other), orders, strict=True)]
         assert (held[0] == held[1]).all(), name
 

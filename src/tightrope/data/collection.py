@@ -50,7 +50,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.data.counts import NO_COUNTS, Batches, Counts, LazyLog, add_counts, batch_ends, next_end
+from tightrope.data.counts import NO_COUNTS, Batches, Counts, add_counts, batch_ends, next_end
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.data.simulator import (
     DEFAULT_CAP,
@@ -77,6 +77,7 @@ from tightrope.model.product import Product, lift_model, product_with_memory
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.provenance import of_counts
 
 
 class GrowingCounts:
@@ -181,9 +182,9 @@ class GrowingCounts:
         if (before := self._begun_with) is not None:
             added, steps = self.episodes - (before.episodes or 0), self.steps - before.steps
             design = before.merged(SamplingDesign(SamplingKind.ADAPTIVE, added, steps, anytime=True))
-        return Counts.from_batches(
-            Batches.from_parts(parts), self.model.transition_start, design, self.model.hash()
-        )
+        batches, structure = Batches.from_parts(parts), self.model.structure
+        counts = Counts.from_batches(batches, structure.transition_start, design, self.model.hash())
+        return replace(counts, seen=lambda: of_counts(structure, counts.transition))
 
     def state(self) -> dict[str, OffsetArray]:
         """Everything, as arrays."""
@@ -320,7 +321,7 @@ class SteeredSimulator:
         design = replace(counts.design, repeats=repeats)
         name = self.model_hash if self.model_hash is not None else self.mdp.hash()
         seen = Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, name)
-        return replace(seen, log=LazyLog(lambda: simulated_log(self, episodes, seed, first)))
+        return replace(seen, log=simulated_log(self, episodes, seed, first))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes step by step."""

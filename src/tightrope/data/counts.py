@@ -38,6 +38,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.provenance import Provenance, of_counts
 
 EpisodeRows = Any
 """An `EpisodeLog` (`tightrope.data.episode_log`, which counts)."""
@@ -46,8 +47,8 @@ EpisodeRows = Any
 class LazyLog:
     """The rows of a log, read when they are asked for, once."""
 
-    def __init__(self, read: Callable[[], EpisodeRows]):
-        self._read, self._log = read, None
+    def __init__(self, read: Callable[[], EpisodeRows], structure: Structure | None = None):
+        self._read, self._log, self.structure = read, None, structure
 
     _log: EpisodeRows
 
@@ -80,9 +81,11 @@ class Counts(Record):
     costs: CostSums | None = None
     log: Callable[[], EpisodeRows] | None = field(default=None, compare=False, repr=False)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
+    seen: Provenance | Callable[[], Provenance] | None = field(default=None, compare=False, repr=False)
+    """Which rows were counted, where reading them has found it out; else `provenance` does."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "log": None}
+        return {**super().__getstate__(), "log": None, "seen": self.provenance}
 
     def __post_init__(self) -> None:
         for name in ("transition", "transition_start"):
@@ -157,6 +160,16 @@ class Counts(Record):
         added = np.add.reduceat(number, first) if len(first) else number
         start = np.searchsorted(group[first], np.arange(size + 1)).astype(np.int64)
         return Counts.from_batches(Batches(start, index[first], added), transition_start, design, model_hash)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Which rows were counted."""
+        if self.seen is not None:
+            return self.seen() if callable(self.seen) else self.seen
+        if isinstance(self.log, LazyLog) and self.log.structure is not None:
+            found: Provenance = self.log().provenance(self.log.structure)
+            return found
+        return of_counts(None, self.transition)
 
     @cached_property
     def visits(self) -> OffsetArray:
@@ -244,7 +257,10 @@ class Counts(Record):
         else:
             batches = self._in_batches() + later._in_batches()
             counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
-        return replace(counts, costs=costs, log=log, names={**later.names, **self.names})
+        names = {**later.names, **self.names}
+        return replace(
+            counts, costs=costs, log=log, names=names, seen=lambda: self.provenance | later.provenance
+        )
 
     def _in_batches(self) -> Batches:
         if self.batches is not None:

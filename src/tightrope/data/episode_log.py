@@ -41,6 +41,7 @@ from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.provenance import Provenance, Tally, transition_marks
 
 MOST = 20_000_000
 """Rows that are held; those after them are left out."""
@@ -98,6 +99,8 @@ class EpisodeLog(Record):
     columns: Mapping[str, LogColumn] = field(default_factory=dict)
     excluded: tuple[Excluded, ...] = ()
     rows_left_out: int = 0
+    names: OffsetArray | None = None
+    """Of each row, what tells its episode from others in files (`ReadPlan.names_of`); None: its number."""
 
     def __post_init__(self) -> None:
         if not len(self.transition) == len(self.previous) == len(self.episode):
@@ -129,6 +132,14 @@ class EpisodeLog(Record):
 
     def __len__(self) -> int:
         return len(self.transition)
+
+    def provenance(self, structure: Structure) -> Provenance:
+        """Which rows these are."""
+        order = np.argsort(self.episode, kind="stable")
+        mark = transition_marks(structure)[self.transition[order]]
+        tally, names = Tally(), self.episode.astype(np.int64) if self.names is None else self.names
+        tally.add(mark, names[order])
+        return tally.finish(self.episodes)
 
     @property
     def episodes(self) -> int:
@@ -194,6 +205,7 @@ class EpisodeLog(Record):
             episode=number[self.episode[rows]].astype(np.int32),
             over=over,
             time=None if self.time is None else self.time[rows],
+            names=(self.episode.astype(np.int64) if self.names is None else self.names)[rows],
             columns={name: column.select(rows) for name, column in self.columns.items()},
             excluded=tuple(
                 replace(one, row=int(place[one.row - 1]) + 1) for one in self.excluded if _is_kept(one, rows)
@@ -219,6 +231,7 @@ class EpisodeLog(Record):
             {name: _joined(_column(self, name), _column(later, name)) for name in names},
             (*self.excluded, *(replace(one, row=one.row + shift) for one in later.excluded)),
             self.rows_left_out + later.rows_left_out,
+            None if self.names is None or later.names is None else np.concatenate([self.names, later.names]),
         )
         if self.rows_left_out:
             return replace(self, rows_left_out=both.rows_left_out + len(later))
@@ -238,7 +251,7 @@ class EpisodeLog(Record):
         design = replace(design, episodes=self.episodes, steps=len(self), planned=planned)
         batches = accumulator.finish(len(batch_ends(self.episodes)) if design.by_episodes else None)
         counts = Counts.from_batches(batches, structure.transition_start, design, self.model_hash)
-        return replace(counts, log=lambda: self)
+        return replace(counts, log=LazyLog(lambda: self, structure))
 
     def _title_(self) -> str:
         return f"EpisodeLog: {len(self):,} rows of {self.episodes:,} episodes"
@@ -331,7 +344,8 @@ class _Gathering:
     def __init__(self, plan: ReadPlan, strict: bool, is_sorted: bool = False):
         self.plan, self.strict = plan, strict
         self.strands = Strands(plan, is_sorted, trail=True)
-        self.rows: Columns = ([], [], [], [])
+        self.rows: Columns = ([], [], [], [], [])
+        self.names: OffsetArray | None = None
         self.excluded: list[tuple[int, Excluded]] = []
         self.closed: list[OffsetArray] = []
         self.flagged: Columns = ([], [])
@@ -351,7 +365,7 @@ class _Gathering:
 
     def follow_sorted(self) -> None:
         """All rows, sorted within their episodes."""
-        rows, table = sorted_rows(self.plan)
+        rows, table, self.names = sorted_rows(self.plan)
         self.add(self.strands.follow(rows, table, np.zeros(len(rows), dtype=np.int64)))
         self.finish()
 
@@ -374,7 +388,7 @@ class _Gathering:
             outcome = Excluded(int(rows.number[row]), text, int(rows.time[row]))
             self.excluded.append((int(settled.places[row]), outcome))
         valid = (rows.problems == RowProblem.NONE) & (transition >= 0)
-        parts = (settled.places, transition, settled.batch, rows.time)
+        parts = (settled.places, transition, settled.batch, rows.time, plan.names_of(rows, 0, self.names))
         for part, values in zip(self.rows, parts, strict=True):
             part.append(values[valid])
         self._note_ends(settled)
@@ -403,12 +417,14 @@ def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = Fal
         gathering = _Gathering(plan, strict, is_sorted=True)
         gathering.follow_sorted()
     has_time = TIME in plan.columns[0].roles
-    place, transition, episode, time = map(_flat, gathering.rows)
+    place, transition, episode, time, names = map(_flat, gathering.rows)
     order = np.arange(len(place)) if gathering.strands.is_sorted else np.argsort(place)
     if has_time and in_time:
         order = order[np.argsort(time[order], kind="stable")]
     left_out, order = max(0, len(order) - MOST), order[:MOST]
-    place, transition, episode, time = (part[order] for part in (place, transition, episode, time))
+    place, transition, episode, time, names = (
+        part[order] for part in (place, transition, episode, time, names)
+    )
     beside, begins = BesideColumns(plan), gathering.strands.begun
     over = np.zeros(begins, dtype=np.bool_)
     over[_flat(gathering.closed)] = True
@@ -430,6 +446,7 @@ def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = Fal
         columns,
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
         left_out,
+        names,
     )
 
 
@@ -549,4 +566,4 @@ class HeldEpisodes:
             log = EpisodeLog.of_episodes(transition, episode, len(parts), structure, model_hash)
             return replace(log, rows_left_out=left_out)
 
-        return LazyLog(read)
+        return LazyLog(read, structure)

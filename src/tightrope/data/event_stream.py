@@ -358,7 +358,8 @@ class RecentEvents:
             self._accumulator.finish(), whole.transition_start, design, whole.model_hash
         )
         if (log := whole.log) is not None:
-            counts = replace(counts, log=LazyLog(lambda: log().since(first - 1)))
+            structure = log.structure if isinstance(log, LazyLog) else None
+            counts = replace(counts, log=LazyLog(lambda: log().since(first - 1), structure))
         return counts, events
 
 

@@ -68,7 +68,7 @@ from tightrope.data.columns import (
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import COMPLETE, LogReadOptions
-from tightrope.data.read_plan import ReadPlan
+from tightrope.data.read_plan import ReadPlan, refuse_copy
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
 from tightrope.data.survival import as_timed_tables, entries_of
@@ -81,6 +81,7 @@ from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
+from tightrope.provenance import Provenance, Tally, joined, state_marks, with_number
 from tightrope.verdict import Assumed, Kept
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ class Exposure(Record):
     ends: Assumed = KNOWN_ENDS
     pieces: Callable[[], Pieces] | None = field(default=None, compare=False, repr=False)
     """The rows themselves, where they are at hand."""
+    provenance: Provenance | None = field(default=None, compare=False, repr=False)
+    """Which rows were read."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "pieces": None}
@@ -242,7 +245,10 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
         ignored=options.names("ignored"),
     )
     plan.check_free_columns()
-    return Exposure(*about, KNOWN_ENDS if is_own else ends, partial(counter.pieces, plan))
+    how = KNOWN_ENDS if is_own else ends
+    return Exposure(
+        *about, how, partial(counter.pieces, plan), counter.provenance(EPISODE in plan.columns[0].roles)
+    )
 
 
 @dataclass(frozen=True)
@@ -633,6 +639,19 @@ class _ExposureCounter:
         ended_by[:-1][moved] = transition
         self._rows = (log, np.r_[follows, False], lasted, ended_by)
         self._has_clock = form.kind == TIME
+
+    def provenance(self, named: bool) -> Provenance:
+        """Which rows were read; where they are in two files, these are the same."""
+        assert self._rows is not None
+        log, _, lasted, _ = self._rows
+        mark = with_number(state_marks(self._structure)[log.state], lasted)
+        name = log.episode & np.int64(2**63 - 1) if named else -log.number
+        held: dict[Provenance, DataTable] = {}
+        for source, table in enumerate(self._tables):
+            tally, here = Tally(), log.source == source
+            tally.add(mark[here], name[here])
+            refuse_copy(held, table, tally.finish())
+        return replace(joined(held), episodes=self.episodes)
 
     def pieces(self, plan: ReadPlan) -> Pieces:
         """All stretches of time, in the order of episodes."""

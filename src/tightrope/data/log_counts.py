@@ -86,6 +86,8 @@ from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.provenance import Provenance, of_counts
+from tightrope.provenance import joined as as_one
 from tightrope.verdict import Assumed, Kept
 
 
@@ -164,6 +166,8 @@ class LogCounts:
     costs: CostSums | None = None
     order: Assumed = KNOWN_ORDER
     ends: Assumed = KNOWN_ENDS
+    seen: Sequence[Provenance] = ()
+    """Which rows were counted, of every table."""
 
 
 class _NotInTime(Exception):
@@ -249,7 +253,7 @@ def _describe(
     order = order_of(plan, notes, options, interleaved=shows_one_clock, sorted_=is_sorted)
     ends = ends_of(plan, notes, strands.last_is_open, order, options, strands.watched)
     about = (counted.count, counted.batches, counted.rows, counted.dropped, int(notes[EPISODES]), missing)
-    return LogCounts(*about, remarks, counted.open_end, counted.costs, order, ends)
+    return LogCounts(*about, remarks, counted.open_end, counted.costs, order, ends, counted.seen)
 
 
 def order_of(
@@ -455,7 +459,9 @@ def finish(
     order = order_of(plan, joined.notes, options)
     ends = ends_of(plan, joined.notes, joined.last_is_open, order, options)
     about = (count, batches, joined.rows, joined.dropped, episodes, missing)
-    return LogCounts(*about, open_end=joined.open_end, costs=costs, order=order, ends=ends)
+    parts = (joined.seen.get(table, ()) for table in range(len(plan.tables)))
+    seen = [as_one(tally.finish() for tally in part) for part in parts]
+    return LogCounts(*about, open_end=joined.open_end, costs=costs, order=order, ends=ends, seen=seen)
 
 
 def explain(plan: ReadPlan, error: InputError) -> InputError:
@@ -540,7 +546,8 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         batches=_read_stated_batches(table, batch) if batched else None,
     )
     missing = describe_missing(validation.dropped, no_notes(), 0)
-    return LogCounts(counts.transition, counts.batches, validation.rows, validation.dropped, None, missing)
+    about = (counts.transition, counts.batches, validation.rows, validation.dropped, None, missing)
+    return LogCounts(*about, seen=[of_counts(plan.structure, counts.transition)])
 
 
 def _order(plan: ReadPlan, options: LogReadOptions) -> Assumed:

@@ -49,6 +49,7 @@ from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
+from tightrope.provenance import Tally
 
 
 def _no_names() -> list[OffsetArray]:
@@ -77,6 +78,7 @@ class Partial:
     lost: int = 0
     broken: bool = False
     costs: CostSums | None = None
+    seen: Tally = field(default_factory=Tally)
 
 
 @dataclass
@@ -95,6 +97,8 @@ class Joined:
     last_is_open: bool = False
     last_time: int = 0
     costs: CostTally = field(default_factory=CostTally)
+    seen: dict[int, list[Tally]] = field(default_factory=dict)
+    """Which rows were counted, by table: those of its parts, and those between them."""
     _last: Partial | None = None
     _broken: bool = False
 
@@ -105,6 +109,7 @@ class Joined:
         self.dropped += part.dropped
         self.accumulator.add_parts(part.parts)
         self.costs.merge(part.costs)
+        self.seen.setdefault(part.table, []).append(part.seen)
         if part.tail is None:
             return
         if part.head is None:
@@ -183,6 +188,7 @@ class Joined:
         self.lost -= lost
         if transition[0] >= 0:
             self._count_one(int(transition[0]), part.head_position, -1)
+            self._see(part.table, head, transition, -1)
             if part.costs is not None:
                 self.costs.add(transition, head.cost, -1)
 
@@ -219,8 +225,13 @@ class Joined:
             self._refuse(last.table, tail, RowProblem(tail.problems[0]), next_state)
         else:
             self._count_one(int(transition[0]), last.tail_position)
+            self._see(last.table, tail, transition)
             if last.costs is not None:
                 self.costs.add(transition, tail.cost)
+
+    def _see(self, table: int, row: LogRows, transition: OffsetArray, sign: int = 1) -> None:
+        self.seen[table].append(Tally())
+        self.plan.see(self.seen[table][-1], row, transition, table, sign=sign)
 
 
 def locate_known(plan: ReadPlan, rows: LogRows) -> tuple[OffsetArray, int]:
@@ -330,7 +341,8 @@ class PartCounter:
             self.costs.add(transition[valid], rows.cost[valid])
         position = self._position(rows)
         if not valid.all():
-            transition, position = transition[valid], position[valid]
+            transition, position, rows = transition[valid], position[valid], rows[valid]
+        self.plan.see(result.seen, rows, transition, self.part.table)
         self.accumulator.add(transition, position)
 
     def _follow(self, rows: LogRows, start: int) -> None:

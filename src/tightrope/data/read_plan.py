@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns, unused_names
+from tightrope.data.columns import COST, EPISODE, STEP, TIME, RowColumns, unused_names
 from tightrope.data.design import absorbing_states
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.row_sequence import (
@@ -35,6 +35,7 @@ from tightrope.io.table.data_table import DataTable
 from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.provenance import Provenance, Tally, transition_marks
 
 PART_ROWS = 1 << 20
 """Rows of a part that is cut out of a Parquet file: whole row groups, until there are so many."""
@@ -60,6 +61,18 @@ def in_threads(threads: int, work: Callable[[Task], Outcome], tasks: Sequence[Ta
         finally:
             for future in running:
                 future.cancel()
+
+
+def refuse_copy(held: dict[Provenance, DataTable], table: DataTable, rows: Provenance) -> None:
+    """Refuse the rows of a table before, written in another way; chance hardly makes two logs the same."""
+    first = held.setdefault(rows, table)
+    if first is not table and rows.is_telling:
+        raise InputError(
+            f"it holds the same rows as {first.path}: they would count twice",
+            Location(table.path),
+            "leave one of the two out; if they are two logs that happen to be equal, give episodes other "
+            "names in one of them",
+        )
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,29 @@ class ReadPlan:
     def validation(self, table: int, skip: bool | None = None) -> RowValidation:
         """What lets the rows of a table pass; bad ones are skipped as the plan says, or as `skip` does."""
         return RowValidation(self.tables[table], self.decoder(table), self.skip if skip is None else skip)
+
+    def see(
+        self,
+        tally: Tally,
+        rows: LogRows,
+        transition: OffsetArray,
+        table: int,
+        place: OffsetArray | None = None,
+        names: OffsetArray | None = None,
+        sign: int = 1,
+    ) -> None:
+        """Let a tally take rows, of which these are the transitions."""
+        mark = transition_marks(self.structure)[transition]
+        cost = rows.cost if COST in self.columns[table].roles else None
+        tally.add(mark, self.names_of(rows, table, names), place, cost, sign)
+
+    def names_of(self, rows: LogRows, table: int = 0, names: OffsetArray | None = None) -> OffsetArray:
+        """What tells episodes apart: their names (by number, where these were numbered), or, where there are
+        none, the number of each row, negated.
+        """
+        if EPISODE not in self.columns[table].roles:
+            return -rows.number
+        return (rows.episode if names is None else names[rows.episode]) & np.int64(2**63 - 1)
 
     def leads_nowhere(self, rows: LogRows, table: int = 0) -> BoolArray:
         """Which rows lead to states that nothing leaves, or stand in one where the next row says it."""

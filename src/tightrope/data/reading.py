@@ -51,7 +51,7 @@ from tightrope.data.log_counts import (
 )
 from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, LogReadOptions
-from tightrope.data.read_plan import ReadPlan
+from tightrope.data.read_plan import ReadPlan, refuse_copy
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
@@ -61,6 +61,7 @@ from tightrope.io.table.opening import is_table, open_table, open_tables
 from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
+from tightrope.provenance import Provenance, joined
 from tightrope.verdict import Assumed, Kept
 
 if TYPE_CHECKING:
@@ -342,8 +343,11 @@ def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions, progress: P
     notes: list[str] = []
     watch = ReadProgress.over(plan.tables, progress)
     segments = _segments(plan, options)
+    held: dict[Provenance, DataTable] = {}
     for segment in segments:
         counts, log = _segment(segment, model_hash, options, watch)
+        for table, rows_held in zip(segment.tables, log.seen, strict=True):
+            refuse_copy(held, table, rows_held)
         rows += log.rows
         dropped += log.dropped
         notes += log.notes
@@ -459,6 +463,7 @@ def _segment(
         design = replace(design, open_end=True)
     start = plan.structure.transition_start
     counts = Counts(log.count, start, design, model_hash, log.batches, log.costs)
+    counts = replace(counts, seen=replace(joined(log.seen), episodes=log.episodes))
     return counts, log
 
 

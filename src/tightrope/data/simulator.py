@@ -194,9 +194,7 @@ class Simulator(Record):
         design = SamplingDesign(
             SamplingKind.TRAJECTORIES, episodes, steps, self.repeats, planned=episodes, followed=followed
         )
-        return replace(
-            self._counts(parts, design), log=LazyLog(lambda: simulated_log(self, episodes, seed, first))
-        )
+        return replace(self._counts(parts, design), log=simulated_log(self, episodes, seed, first))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:
         """The same episodes as `episodes`, step by step in blocks: never more in memory than one block."""
@@ -298,8 +296,12 @@ class RecordsEpisodes(Protocol):
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]: ...
 
 
-def simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> EpisodeLog:
-    """The rows of episodes that were counted, simulated again."""
+def simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> LazyLog:
+    """The rows of episodes that were counted, simulated again when they are asked for."""
+    return LazyLog(lambda: _simulated_log(simulator, episodes, seed, first), simulator.mdp.structure)
+
+
+def _simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> EpisodeLog:
     from tightrope.data.episode_log import MOST, EpisodeLog
 
     blocks: list[Trajectories] = []

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from threading import Lock
@@ -60,6 +60,7 @@ from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.provenance import Provenance, Tally
 
 BINS = 1 << 16
 MOST_SORTED = 1 << 22
@@ -301,8 +302,8 @@ UNWATCHED = -(2**63)
 
 @dataclass
 class Placed:
-    """Rows with the number of their table, their batch, their transition where they say where they lead, and
-    whether each begins an episode.
+    """Rows with the number of their table, their batch, their transition where they say where they lead,
+    whether each begins an episode, and how many rows of it came before.
     """
 
     rows: LogRows
@@ -310,6 +311,7 @@ class Placed:
     batch: OffsetArray
     transition: OffsetArray
     begins: BoolArray
+    since: OffsetArray
 
     def __getitem__(self, part: OffsetArray | BoolArray) -> Placed:
         more = (getattr(self, name)[part] for name in _BESIDE)
@@ -326,7 +328,7 @@ class Placed:
         return self.table * (1 << 40) + self.rows.number
 
 
-_BESIDE = ("table", "batch", "transition", "begins")
+_BESIDE = ("table", "batch", "transition", "begins", "since")
 
 
 @dataclass
@@ -405,7 +407,7 @@ class Strands:
         if not self.from_next:
             transition = self.plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
         numbers = (np.full(size, table, dtype=np.int64), batch, transition)
-        new = Placed(rows, *numbers, np.zeros(size, dtype=np.bool_))
+        new = Placed(rows, *numbers, np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.int64))
         unplaced = new[~rows.placed]
         new = new[rows.placed]
         waiting, over = self._waiting(new.rows, shape)
@@ -426,8 +428,10 @@ class Strands:
         marks = follow(bits, 0, both.rows, closed, self.state, self.plan.tick, known)
         begins = marks.is_new & ~known
         both.begins |= begins
+        head = np.maximum.accumulate(np.where(known | begins, np.arange(len(known)), 0))
+        both.since[:] = both.since[head] + np.arange(len(known)) - head
         if self.numbers_episodes:
-            self._number_episodes(both, known, begins, marks.continues)
+            self._number_episodes(both, head, begins, marks.continues)
         self.begun += int(begins.sum())
         self.first_steps = both.rows.step[begins]
         is_last = self._lasts(both.rows)
@@ -442,11 +446,10 @@ class Strands:
         return Placed.joined([*settled, unplaced]) if len(settled) > 1 or len(unplaced.rows) else settled[0]
 
     def _number_episodes(
-        self, both: Placed, known: BoolArray, begins: BoolArray, continues: BoolArray
+        self, both: Placed, head: OffsetArray, begins: BoolArray, continues: BoolArray
     ) -> None:
         """Give rows the numbers of their episodes, and remember which row each continues."""
         both.batch[begins] = self.begun + np.arange(int(begins.sum()))
-        head = np.maximum.accumulate(np.where(known | begins, np.arange(len(known)), 0))
         both.batch[:] = both.batch[head]
         places, rows = both.places, np.flatnonzero(continues)
         self.trail.append((places[rows], places[rows - 1]))
@@ -554,6 +557,7 @@ class StrandCounts:
     open_end: bool = False
     late_starts: int = 0
     how: str = "several episodes at once, each followed by its name"
+    seen: Sequence[Provenance] = ()
 
 
 def count_strands(plan: ReadPlan) -> StrandCounts:
@@ -594,6 +598,9 @@ class _StrandCounter:
         self.counter = BatchCounter(plan.structure.transitions, size)
         self.costs = CostTally() if COST in plan.columns[0].roles else None
         self._seen: set[int] = set()
+        self.names: OffsetArray | None = None
+        """The names of episodes by number, where these were numbered."""
+        self.rows_seen = [Tally() for _ in plan.tables]
 
     def add(self, table: int, chunk: Chunk, rows: LogRows) -> None:
         self.rows += chunk.rows
@@ -644,6 +651,10 @@ class _StrandCounter:
         self.counter.add(transition[valid], placed.batch[valid])
         if self.costs is not None:
             self.costs.add(transition[valid], rows.cost[valid])
+        for number in np.unique(placed.table[valid]).tolist():
+            here = valid & (placed.table == number)
+            about = rows[here], transition[here], number, placed.since[here], self.names
+            self.plan.see(self.rows_seen[number], *about)
 
     def finish(self) -> StrandCounts:
         strands = self.strands
@@ -663,7 +674,8 @@ class _StrandCounter:
         batches = Batches.from_parts(self.counter.parts()[:number])
         costs = None if self.costs is None else self.costs.sums()
         count = batches.total(self.plan.structure.transitions)
-        return StrandCounts(batches, count, self.rows, self.dropped, strands, self.lost, costs, open_end)
+        about = (batches, count, self.rows, self.dropped, strands, self.lost, costs, open_end)
+        return StrandCounts(*about, seen=[tally.finish() for tally in self.rows_seen])
 
 
 def count_sorted(plan: ReadPlan) -> StrandCounts:
@@ -690,7 +702,7 @@ def count_sorted(plan: ReadPlan) -> StrandCounts:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
     strands = Strands(plan, is_sorted=True)
     counter = _StrandCounter(plan, strands)
-    counter.rows = len(placed) + len(unplaced)
+    counter.rows, counter.names = len(placed) + len(unplaced), _names_by_number(rows, first_seen)
     counter.dropped += count_problems(unplaced.problems)
     in_order = replace(rows[order], episode=first_seen[order])
     counter.count(strands.follow(in_order, table[order], counter.batch_of(in_order, position)))
@@ -702,15 +714,24 @@ def count_sorted(plan: ReadPlan) -> StrandCounts:
     return replace(counted, batches=batches, late_starts=late, how=how)
 
 
-def sorted_rows(plan: ReadPlan) -> tuple[LogRows, OffsetArray]:
-    """All rows that have a place, sorted within their episodes, which are numbered; and their tables."""
+def sorted_rows(plan: ReadPlan) -> tuple[LogRows, OffsetArray, OffsetArray]:
+    """All rows that have a place, sorted within their episodes, which are numbered; their tables, and the
+    names of episodes.
+    """
     rows, table = _all_rows(plan)
     rows, table = rows[rows.placed], table[rows.placed]
     roles = plan.columns[0].roles
     first_seen = _number_by_first_row(_episodes(rows, table, EPISODE in roles, STEP in roles))
     place = rows.step if STEP in roles else rows.time if TIME in roles else np.arange(len(rows))
     order = np.lexsort((np.arange(len(rows)), place, first_seen))
-    return replace(rows[order], episode=first_seen[order]), table[order]
+    in_order = replace(rows[order], episode=first_seen[order])
+    return in_order, table[order], _names_by_number(rows, first_seen)
+
+
+def _names_by_number(rows: LogRows, number: OffsetArray) -> OffsetArray:
+    names: OffsetArray = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    names[number] = rows.episode
+    return names
 
 
 def times_fall(plan: ReadPlan) -> bool:

@@ -139,7 +139,7 @@ def counted_anew(data: Any, numeric: Any, model: Any) -> Any:
         return data
     log = data.log
     again = None if log is None else lambda: replace(log(), model_hash=model.hash())
-    return replace(data, model_hash=model.hash(), log=again)
+    return replace(data, model_hash=model.hash(), log=again, seen=lambda: data.provenance)
 
 
 @spell_out()

@@ -103,7 +103,15 @@ class ProductLift(Record):
         if counts.batches is None:
             total = np.zeros(self.model.transitions, np.int64)
             total[copy[copy >= 0]] = counts.transition[copy >= 0]
-            return Counts(total, start, counts.design, name, log=counts.log, names=counts.names)
+            return Counts(
+                total,
+                start,
+                counts.design,
+                name,
+                log=counts.log,
+                names=counts.names,
+                seen=lambda: counts.provenance,
+            )
         parts = []
         begins = counts.batches.start
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
@@ -112,7 +120,7 @@ class ProductLift(Record):
             order = order[there[order] >= 0]
             parts.append((there[order], count[order]))
         lifted = Counts.from_batches(Batches.from_parts(parts), start, counts.design, name)
-        return replace(lifted, log=counts.log, names=counts.names)
+        return replace(lifted, log=counts.log, names=counts.names, seen=lambda: counts.provenance)
 
     def to_base(self, counts: Counts) -> Counts:
         """Counts of the product as counts of the model: what all copies of a transition have seen."""

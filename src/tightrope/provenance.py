@@ -1,0 +1,407 @@
+"""Which data something was made from: policies, drafted and revised models, priors and plans carry it.
+
+A confidence statement is about data that had no part in choosing what it is about. `Provenance` describes the
+rows of a data set *as they were understood*: a digest (independent of file names, formats, compression, line
+endings and the order of files), the numbers of rows and episodes, and a sketch by which a common part of two
+data sets is found. `COSTS` is the table of what an artefact may be used for when it was made from the data at
+hand; `judge` reads it.
+
+*Digest.* Every transition has a mark, a hash of the names of its states and its action, mixed in the digest
+with the cost of its row where there is one. The digest is the sum over all rows of mark times key of the
+episode's name (of the row's number in its file, where episodes have no names): a sum has no order.
+
+*Sketch.* Episodes are cut into pieces of `PIECE` rows. Of each piece there is a key (from the episode's name
+and the number of the piece) and its content (the sum of its marks). The `MOST` pieces with the smallest keys
+are kept, so that two data sets keep the same pieces of what they have in common. In small models pieces of
+independent logs are often equal by chance. The rate of that is estimated from different pieces of one log;
+only a number of equal pieces that chance reaches with probability `CHANCE` counts as a common part.
+
+*Limits.* Tables of counts have no episodes: only the whole table, or the whole log with these counts, is
+recognised. A log read with other names of states or episodes is another log.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from enum import Enum, StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError
+from tightrope.late import dataclass
+from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.record import remember
+from tightrope.verdict import Assumed, Kept
+
+Marks = npt.NDArray[np.uint64]
+
+PIECE = 8
+MOST = 128
+CHANCE = 1e-5
+MOST_PARTS = 16
+"""Data sets that were put together and are still known one by one."""
+
+COMMENT = "// made from data:"
+"""How the line of a model file begins that says from which data the model was made."""
+
+_ALL = (1 << 64) - 1
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def _mix(values: Marks) -> Marks:
+    """The finaliser of splitmix64."""
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    result: Marks = mixed ^ (mixed >> np.uint64(31))
+    return result
+
+
+def _of_text(text: str) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+
+
+def _bits(numbers: npt.NDArray[Any]) -> Marks:
+    return np.ascontiguousarray(numbers).astype(np.int64).view(np.uint64)
+
+
+@remember
+def state_marks(structure: Any) -> Marks:
+    """A hash of the name of every state: the values of its variables, what its author calls it, its index."""
+    states = np.arange(structure.states, dtype=np.uint64)
+    if structure.valuations:
+        total: Marks = np.zeros(structure.states, dtype=np.uint64)
+        for name, column in structure.valuations.items():
+            total += _mix(_bits(column) ^ _of_text(name))
+        return total
+    if structure.own_states is not None:
+        return np.array([_of_text(repr(own)) for own in structure.own_states], dtype=np.uint64)
+    return _mix(states)
+
+
+@remember
+def transition_marks(structure: Any) -> Marks:
+    """A hash of the names of every transition's states and action."""
+    actions = np.array([_of_text(name) for name in structure.action_names], dtype=np.uint64)
+    choice, states = structure.transition_choice, state_marks(structure)
+    source = states[structure.choice_state[choice]]
+    return _mix(_mix(source + actions[structure.action_of_choice[choice]]) ^ states[structure.successor])
+
+
+def with_number(mark: Marks, number: FloatArray) -> Marks:
+    """The marks of rows that say a number, too; it counts as far as single precision goes."""
+    return _mix(mark ^ _bits((number + 0.0).astype(np.float32).view(np.int32)))
+
+
+class Tally:
+    """Takes the rows of a data set in any order and in parts."""
+
+    def __init__(self) -> None:
+        self.rows = self._digest = self._counted = 0
+        self._keys = self._contents = np.empty(0, dtype=np.uint64)
+        self._limit = _ALL
+        self._last, self._before = -1, 0
+        """The episode of the last row, and how many rows of it there were."""
+
+    def add(
+        self,
+        mark: Marks,
+        name: OffsetArray,
+        place: OffsetArray | None = None,
+        cost: FloatArray | None = None,
+        sign: int = 1,
+    ) -> None:
+        """Rows by the marks of their transitions, the name of their episode, how many rows of it came before,
+        where those of an episode do not stand together, and their costs. A name below 0 is that of the row
+        alone: its number in the file, negated. With the sign −1 rows are taken back.
+        """
+        if not len(mark):
+            return
+        place = self._places(name) if place is None else place
+        self.rows += sign * len(mark)
+        self._counted += sign * int(mark.sum(dtype=np.uint64))
+        unnamed = name < 0
+        if unnamed.any():
+            mark = np.where(unnamed, mark * (_bits(-2 * name % (2 * PIECE)) + np.uint64(1)), mark)
+            place = np.where(unnamed, 0, place)
+            name = np.where(unnamed, name // PIECE, name)
+        piece = place // PIECE
+        first = np.flatnonzero(np.r_[True, (np.diff(name) != 0) | (np.diff(piece) != 0)])
+        content: Marks = np.add.reduceat(mark, first)
+        key = _mix(_bits(name[first]))
+        said = content if cost is None else np.add.reduceat(with_number(mark, cost), first)
+        self._digest += sign * int((said * key).sum(dtype=np.uint64))
+        self._keep(_mix(key + _bits(piece[first])), content if sign > 0 else np.uint64(0) - content)
+
+    def _places(self, name: OffsetArray) -> OffsetArray:
+        row = np.arange(len(name), dtype=np.int64)
+        begins = np.r_[name[0] != self._last, np.diff(name) != 0]
+        result: OffsetArray = row - np.maximum.accumulate(np.where(begins, row, -self._before))
+        self._last, self._before = int(name[-1]), int(result[-1]) + 1
+        return result
+
+    def add_counts(self, mark: Marks, count: OffsetArray) -> None:
+        """Transitions with how often each was seen, of which no episode is known."""
+        self.rows += int(count.sum())
+        self._counted += int((mark * _bits(count)).sum(dtype=np.uint64))
+
+    def _keep(self, keys: Marks, contents: Marks) -> None:
+        near = keys <= np.uint64(self._limit)
+        if not near.any():
+            return
+        every, place = np.unique(np.concatenate([self._keys, keys[near]]), return_inverse=True)
+        total: Marks = np.zeros(len(every), dtype=np.uint64)
+        np.add.at(total, place, np.concatenate([self._contents, contents[near]]))
+        if len(every) > MOST:
+            self._limit = int(every[MOST - 1])
+        self._keys, self._contents = every[:MOST], total[:MOST]
+
+    def finish(self, episodes: int | None = None) -> Provenance:
+        """What the rows are."""
+        digest = f"{self._digest & _ALL:016x}", f"{self._counted & _ALL:016x}"
+        keys, contents = self._keys.tolist(), (self._contents >> np.uint64(32)).tolist()
+        pieces = tuple(zip(keys, contents, strict=True))
+        return Provenance(self.rows, episodes, (digest,), pieces, self._limit)
+
+
+def joined(parts: Iterable[Provenance]) -> Provenance:
+    """One data set of which these are parts, however it was divided."""
+    several = list(parts)
+    digest = _sum(part for one in several for part in one.parts)
+    return Provenance(sum(one.rows for one in several), None, (digest,), *_sketch(several))
+
+
+def of_counts(structure: Any, count: OffsetArray) -> Provenance:
+    """The counts of all transitions of a model, of which no rows are known."""
+    tally = Tally()
+    index: Marks = _mix(np.arange(len(count), dtype=np.uint64))
+    tally.add_counts(index if structure is None else transition_marks(structure), count)
+    return tally.finish()
+
+
+class Overlap(Enum):
+    """What two data sets have in common."""
+
+    NONE = "nothing"
+    PART = "a part"
+    SAME = "all rows"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The rows of one data set, or of several: `parts` are the digests of each, by rows and by counts.
+
+    `pieces` are keys and contents of the sketch, `limit` the key up to which it has all pieces.
+
+    >>> tally = Tally()
+    >>> tally.add(np.arange(6, dtype=np.uint64), np.array([0, 0, 1, 1, 1, 2]))
+    >>> one = tally.finish(episodes=3)
+    >>> one.rows, Provenance.parse(one.text()) == one, one.overlap(one).value
+    (6, True, 'all rows')
+    """
+
+    rows: int
+    episodes: int | None
+    parts: tuple[tuple[str, str], ...]
+    pieces: tuple[tuple[int, int], ...] = ()
+    limit: int = _ALL
+
+    def overlap(self, other: Provenance) -> Overlap:
+        """What the two have in common, as far as it can be told."""
+        if not self.rows or not other.rows:
+            return Overlap.NONE
+        if sorted(self.parts) == sorted(other.parts):
+            return Overlap.SAME
+        if any(_same(one, two) for one in self.parts for two in other.parts):
+            return Overlap.SAME if self.rows == other.rows else Overlap.PART
+        limit = min(self.limit, other.limit)
+        mine, theirs = (_by_key(one.pieces, limit) for one in (self, other))
+        both = mine.keys() & theirs.keys()
+        equal = sum(bool(mine[key] & theirs[key]) for key in both)
+        if _tail(len(both), equal, max(_by_chance(self.pieces), _by_chance(other.pieces))) > CHANCE:
+            return Overlap.NONE
+        return Overlap.PART
+
+    def __or__(self, other: Provenance) -> Provenance:
+        """Both data sets together; rows of one that the other has, too, count once where all are the same."""
+        if not other.rows or set(other.parts) <= set(self.parts):
+            return self
+        if not self.rows or set(self.parts) <= set(other.parts):
+            return other
+        known = None not in (self.episodes, other.episodes)
+        episodes = (self.episodes or 0) + (other.episodes or 0) if known else None
+        parts = tuple(sorted({*self.parts, *other.parts}))
+        parts = parts if len(parts) <= MOST_PARTS else (_sum(parts),)
+        return Provenance(self.rows + other.rows, episodes, parts, *_sketch([self, other]))
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether independent data hardly have the same digest."""
+        return _tail(len(self.pieces), len(self.pieces), _by_chance(self.pieces)) <= CHANCE
+
+    def text(self) -> str:
+        """One line, without spaces at its ends."""
+        sketch = b"".join(key.to_bytes(8) + content.to_bytes(4) for key, content in self.pieces)
+        digests = ",".join(f"{rows}:{counts}" for rows, counts in self.parts)
+        episodes = "-" if self.episodes is None else self.episodes
+        packed = base64.b64encode(sketch).decode()
+        return f"rows={self.rows} episodes={episodes} digest={digests} limit={self.limit:x} sketch={packed}"
+
+    @staticmethod
+    def parse(text: str) -> Provenance:
+        """Read what `text` wrote; anything else is an `InputError`."""
+        try:
+            fields = dict(field.split("=", 1) for field in text.split())
+            sketch = base64.b64decode(fields["sketch"], validate=True)
+            if len(sketch) % 12 or len(sketch) > 24 * MOST:
+                raise ValueError
+            entries = (sketch[i : i + 12] for i in range(0, len(sketch), 12))
+            pieces = tuple((int.from_bytes(one[:8]), int.from_bytes(one[8:])) for one in entries)
+            parts = tuple(_digests(part) for part in fields["digest"].split(",")[:MOST_PARTS])
+            episodes = None if fields["episodes"] == "-" else int(fields["episodes"])
+            return Provenance(int(fields["rows"]), episodes, parts, pieces, int(fields["limit"], 16))
+        except (KeyError, ValueError, binascii.Error):
+            raise InputError(
+                f"this does not say from which data something was made: {text[:60]!r}",
+                hint="the line is written by tightrope: leave it as it was, or remove it",
+            ) from None
+
+    def comment(self) -> str:
+        """The same as a line of a PRISM file."""
+        return f"{COMMENT} {self.text()}"
+
+    @staticmethod
+    def in_comments(text: str) -> Provenance | None:
+        """What the lines of a model file say; None where none does."""
+        lines = (line.strip() for line in text.splitlines() if COMMENT in line)
+        return union(Provenance.parse(line[len(COMMENT) :]) for line in lines if line.startswith(COMMENT))
+
+    @property
+    def words(self) -> str:
+        """How many rows, in words."""
+        episodes = "" if self.episodes is None else f" of {self.episodes:,} episodes"
+        return f"{self.rows:,} rows{episodes}"
+
+
+def union(several: Iterable[Provenance | None]) -> Provenance | None:
+    """All data sets together; None where there is none."""
+    total: Provenance | None = None
+    for one in several:
+        total = one if total is None else total if one is None else total | one
+    return total
+
+
+def _sum(parts: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    rows = counts = 0
+    for part in parts:
+        rows, counts = rows + int(part[0], 16), counts + int(part[1], 16)
+    return f"{rows & _ALL:016x}", f"{counts & _ALL:016x}"
+
+
+def _sketch(several: Sequence[Provenance]) -> tuple[tuple[tuple[int, int], ...], int]:
+    """The pieces of all, and the key up to which these are all."""
+    limit = min((one.limit for one in several), default=_ALL)
+    pieces = sorted({piece for one in several for piece in one.pieces if piece[0] <= limit})
+    if len(pieces) > MOST:
+        limit = pieces[MOST - 1][0]
+    return tuple(piece for piece in pieces if piece[0] <= limit), limit
+
+
+def _digests(part: str) -> tuple[str, str]:
+    rows, counts = part.split(":")
+    return f"{int(rows, 16):016x}", f"{int(counts, 16):016x}"
+
+
+_NO_ROWS = "0" * 16
+
+
+def _same(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two digests are of the same rows, or of the same counts where one has no rows."""
+    return one == other or (one[1] == other[1] and _NO_ROWS in (one[0], other[0]))
+
+
+def _by_key(pieces: Iterable[tuple[int, int]], limit: int) -> dict[int, set[int]]:
+    known: dict[int, set[int]] = {}
+    for key, content in pieces:
+        if key <= limit:
+            known.setdefault(key, set()).add(content)
+    return known
+
+
+def _by_chance(pieces: tuple[tuple[int, int], ...]) -> float:
+    """How likely two different pieces of a log are equal: at most, but for one time in twenty."""
+    contents: dict[int, int] = {}
+    for _, content in pieces:
+        contents[content] = contents.get(content, 0) + 1
+    pairs = len(pieces) * (len(pieces) - 1) / 2
+    equal = sum(number * (number - 1) / 2 for number in contents.values())
+    return min(1.0, (1.5 * equal + 3.0) / pairs) if pairs else 1.0
+
+
+def _tail(number: int, equal: int, chance: float) -> float:
+    """The probability of so many equal pieces, or more, of a number of them."""
+    if not equal or chance >= 1.0:
+        return 1.0
+    terms = (
+        math.comb(number, k) * chance**k * (1.0 - chance) ** (number - k) for k in range(equal, number + 1)
+    )
+    return min(1.0, math.fsum(terms))
+
+
+# --- what it costs ---------------------------------------------------------------------------
+
+
+class Artefact(StrEnum):
+    """What is made from data and used again."""
+
+    POLICY = "policy"
+    MODEL = "model"
+    PRIOR = "prior"
+
+
+class Method(StrEnum):
+    """What a bound is proved by."""
+
+    ALL_POLICIES = "bounds for all policies at once"
+    ONE_POLICY = "bets on one policy, importance weights, returns of one policy"
+
+
+class Cost(StrEnum):
+    """What becomes of a bound when the artefact was made from the same data."""
+
+    NOTHING = "the bound holds"
+    LEFT_OUT = "the method is left out"
+    NOMINAL = "the confidence is nominal"
+    REFUSED = "the artefact is refused"
+
+
+COSTS: dict[tuple[Artefact, Method], Cost] = {
+    (Artefact.POLICY, Method.ALL_POLICIES): Cost.NOTHING,
+    (Artefact.POLICY, Method.ONE_POLICY): Cost.LEFT_OUT,
+    (Artefact.MODEL, Method.ALL_POLICIES): Cost.NOMINAL,
+    (Artefact.MODEL, Method.ONE_POLICY): Cost.NOMINAL,
+    (Artefact.PRIOR, Method.ALL_POLICIES): Cost.REFUSED,
+    (Artefact.PRIOR, Method.ONE_POLICY): Cost.REFUSED,
+}
+"""What seeing the data costs, by artefact and method. Plans and shields are about all policies at once: a
+plan fixes what is sampled later, a shield holds wherever the region does, and neither enters a bound."""
+
+
+def judge(what: Artefact, made_from: Provenance | None, data: Provenance | None) -> Assumed:
+    """Whether the artefact was chosen without these data, as an assumption of what is proved about it."""
+    name = f"{what} chosen without this log"
+    if data is None:
+        return Assumed(name, Kept.UNKNOWN, "the data do not say which rows they are")
+    if made_from is None:
+        return Assumed(name, Kept.STATED, f"the {what} does not say from which data it was made")
+    common = made_from.overlap(data)
+    if common is Overlap.NONE:
+        return Assumed(name, Kept.YES, f"the {what} was made from other data ({made_from.words})")
+    which = "these very rows" if common is Overlap.SAME else "some of these rows"
+    return Assumed(name, Kept.NO, f"the {what} was made from {which}")

@@ -91,6 +91,11 @@ def solve_equations(
         if quotient.is_exact:
             solver = BlockSolver(backend, equations, quotient.system, goal)
             shortfall = _solve_blocks(solver, settled, (lower, upper), progress)
+            if shortfall is Status.PRECISION_LIMIT and dense is None:  # as without compiled kernels
+                dense = solve_densely(backend.kernel, quotient.system, settled, lower, goal)
+                fixpoint = None if dense is None else certify(backend, equations, decision, dense, None)
+                if fixpoint is not None and fixpoint.shortfall is None:
+                    return fixpoint
         else:
             from tightrope.solver.iteration.games import play
 

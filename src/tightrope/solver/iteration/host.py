@@ -666,13 +666,15 @@ class HostBlock:
 
 
 def find_progress(support: Support, system: System, block: Block, values: FloatArray) -> OffsetArray | None:
-    """For every group a choice that leads closer to the exits of the block, whatever nature does."""
+    """For every group a choice that leads closer to the exits of the block, whatever nature does.
+
+    Choices that idle within a group lead from its other states to the one by which it is left."""
     structure = system.structure
     within = np.zeros(structure.states, np.bool_)
     within[block.member] = True
     drawn = ~within & np.isfinite(values)
     harmful = support.possible & ~within[structure.successor] & np.isinf(values[structure.successor])
-    open_choice = (system.mode != CLOSED) & ~np.logical_or.reduceat(harmful, structure.transition_start[:-1])
+    open_choice = system.enabled & ~np.logical_or.reduceat(harmful, structure.transition_start[:-1])
     _, rank, witness = ranked = Ranked.begin(drawn)
     attract_into(support, within, open_choice, True, False, ranked)
     of_member = np.where(witness[block.member] >= 0, rank[block.member], np.iinfo(np.int32).max)
@@ -683,7 +685,7 @@ def find_progress(support: Support, system: System, block: Block, values: FloatA
     best = np.flatnonzero(of_member == first[group])
     policy = np.empty(len(block), np.int64)
     policy[group[best]] = witness[block.member[best]]
-    return policy
+    return None if np.any(system.mode[policy] == CLOSED) else policy
 
 
 def read_boundary(

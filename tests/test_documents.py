@@ -22,7 +22,7 @@ from tightrope.cli.sample import SampleAnswer
 from tightrope.cli.verify import VerifyAnswer
 from tightrope.errors import InputError
 from tightrope.io.coding import from_text, read_document, to_text
-from tightrope.io.output import ManifestDocument
+from tightrope.io.output import Manifest
 from tightrope.io.results import Interval, PolicyDocument, ResultDocument
 from tightrope.learning.online.run import OnlineRecord
 
@@ -99,7 +99,7 @@ def test_what_commands_print_is_read_back_by_its_record(
     for file, kind in (
         ("result.json", ResultDocument),
         ("robust-policy.json", PolicyDocument),
-        ("tightrope-manifest.json", ManifestDocument),
+        ("tightrope-manifest.json", Manifest),
     ):
         content = (run / file).read_text()
         assert json.loads(to_text(from_text(content, kind))) == json.loads(content), file

@@ -65,7 +65,7 @@ def test_a_directory_without_a_manifest_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "result.json").write_text("{}")
     (tmp_path / "thesis" / "chapter1.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"its own: chapter1.tex, result.json; it is left alone"):
+    with pytest.raises(InputError, match=r"did not write: chapter1.tex, result.json; it is left alone"):
         claim(tmp_path / "thesis", "learn")
 
 

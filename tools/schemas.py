@@ -23,7 +23,7 @@ DOCUMENTS = {
     "result-2": "io.results:ResultDocument",
     "policy-2": "io.results:PolicyDocument",
     "draws-1": "io.results:DrawsDocument",
-    "manifest-1": "io.output:ManifestDocument",
+    "manifest-1": "io.output:Manifest",
     "plan-2": "io.plans:PlanDocument",
     "plan-improve-1": "cli.plan:ImprovementPlanAnswer",
     "check-1": "cli.check_answers:CheckAnswer",

@@ -1,68 +1,30 @@
-"""Files and directories that are written: never over somebody else's work.
+"""Files and directories that are written: never over the work of others.
 
 `tightrope.atomic` gives each file its place in one step; this module decides whether it may.
 
-**The manifest** of an output directory says which files tightrope wrote there, and what was in them:
+**Directories** of results have a manifest of the files that tightrope wrote there, with their SHA-256:
 
-    {"format": "tightrope manifest", "version": 1, "kind": "learn",
-     "files": {"result.json": "9f2c…", "robust-policy.json": "77ab…"},
+    {"format": "tightrope manifest", "version": 1, "kind": "learn", "files": {"result.json": "9f2c…"},
      "added": {"report.html": "01fe…"}, "replacing": {}}
 
-* `kind` is the command whose run the directory holds; another command never writes over it.
-* `files` are the run's own, with their SHA-256; null stands for a file that the run itself goes on changing.
-* `added` are files that later commands put beside them, such as a report.
-* `replacing` is not empty only while files are being replaced: what was there before. A process that dies in
-  between leaves a directory in which old and new files are both known as ours.
-
-A file whose content is not the recorded one was changed by somebody else, and is not ours to replace.
-
-**Directories** that commands write results into are theirs alone:
+`kind` is the command of the run; `files` are its own (null: the run itself goes on changing it), `added` are
+those that later commands put beside them, `replacing` those of before, while files are being replaced. A file
+with another content than the recorded one was changed by somebody, and is not ours to replace.
 
     claimed = claim("results", "learn")          # refuses here, before anything is computed
-    ...
     with claimed.filling() as folder:            # a hidden directory to fill
         (folder / "result.json").write_text(...)
 
-A directory is written to if it does not exist, is empty, or holds an earlier run of the same kind in which
-every file is as tightrope left it. Anything else is refused with the files named:
-nothing foreign, and nothing that a user has changed, is ever replaced or removed.
+A directory may be written if it does not exist, is empty, or holds a run of the same kind in which every file
+is as tightrope left it. A new directory appears whole, by one rename. In one that exists the manifest first
+names old and new files, then files are moved, the manifest last; `first_gone` is removed before and written
+after all others. So a process that is killed leaves no mixture of two runs. A lock keeps two runs from
+writing at once, and a directory that has changed since it was claimed is left alone.
 
-A new directory appears whole, by one rename. In one that exists the files take their places one by one: the
-manifest first names old and new ones, then files are moved, the manifest last. `first_gone` is removed
-before and written after all others, so that a process killed in between leaves no result that mixes two
-runs. A lock on the directory keeps two runs from doing so at the same time, and a directory that has changed
-since it was claimed is left alone.
-
-**Single files** that commands write where the user says are known by marks:
-
-| kind | mark |
-|---|---|
-| certificate | a zip archive with a certificate's header (`header.json`, in earlier formats `header.npy`) |
-| policy | the first words of the JSON object |
-| data | our metadata (`io.table.data_table`) in Parquet or on the first line of CSV |
-| DRN, PRISM | the comment on the first line |
-| JANI | the description in its metadata |
-| UMB | the tool that the index names |
-| report | `<meta name="generator">` |
-| figure | the creator in the metadata of PNG, SVG and PDF |
-| tables | the first line of text that says which command generated them |
-
-PRISM's explicit files have no place for a mark that PRISM skips; see `io.explicit.write`.
-A file that cannot be understood has no mark. Only a few kilobytes of a file are read.
-
-    claimed = claim_file("goal.cert", CERTIFICATE)     # refuses here, before anything is computed
-    ...
-    claimed.check()                                    # nothing has come there meanwhile
-
-A file that exists is replaced only where
-
-* it is recognisably one of the same kind that tightrope wrote and belongs to no run
-  in a directory of results, or
-* it is empty, or
-* the user said `--overwrite`.
-
-Links are followed, and what they lead to is judged by its content. Devices, pipes and the standard streams
-hold nothing that could be lost, and are written directly.
+**Single files** have marks by which tightrope knows its own (`FileKind`; of PRISM's explicit files see
+`io.explicit.write`). A file that exists is replaced only where it has the mark of its kind and belongs to no
+directory of results, where it is empty, or where the user said `--overwrite`. Links are followed. Devices,
+pipes and the standard streams hold nothing that could be lost, and are written directly.
 """
 
 from __future__ import annotations
@@ -72,13 +34,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location
@@ -94,28 +57,21 @@ MANIFEST_VERSION = 1
 TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
 """The names under which files are written before they take their place."""
 
-Digests = Mapping[str, str | None]
+Digests = dict[str, str | None]
 
 
-class ManifestDocument(msgspec.Struct, kw_only=True, frozen=True):
-    """Which files of a directory are tightrope's, with their SHA-256."""
-
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
     format: str = MANIFEST_FORMAT
     version: int = MANIFEST_VERSION
-    kind: str
-    files: dict[str, str | None]
-    added: dict[str, str | None]
-    replacing: dict[str, str | None]
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """What is known of a directory; names are relative to it, with slashes."""
+class Manifest(_Head, frozen=True):
+    """Which files of a directory are tightrope's, with their SHA-256; names are relative, with slashes."""
 
     kind: str
-    files: Digests = field(default_factory=dict)
-    added: Digests = field(default_factory=dict)
-    replacing: Digests = field(default_factory=dict)
+    files: Digests = {}
+    added: Digests = {}
+    replacing: Digests = {}
 
     @property
     def names(self) -> set[str]:
@@ -147,11 +103,9 @@ class Manifest:
         return torn is not None and (f"{inside}/{torn[1]}" if inside else torn[1]) in known
 
     def save(self, folder: Path) -> None:
-        content = ManifestDocument(
-            kind=self.kind, files=dict(self.files), added=dict(self.added), replacing=dict(self.replacing)
-        )
+        content = {"format": self.format, "version": self.version, **to_plain(self)}
         with atomic_write(folder / MANIFEST) as file:
-            file.write(json.dumps(to_plain(content), indent=1) + "\n")
+            file.write(json.dumps(content, indent=1) + "\n")
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -160,11 +114,13 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not _is_plain(folder, MANIFEST):
         return None
     try:
-        content = from_text(path.read_bytes(), ManifestDocument)
-        if content.format != MANIFEST_FORMAT or content.version != MANIFEST_VERSION:
-            raise ValueError(f"version {content.version} of '{content.format}'")
-        _refuse_outside((*content.files, *content.added, *content.replacing))
-        return Manifest(content.kind, content.files, content.added, content.replacing)
+        known = from_text(path.read_bytes(), Manifest)
+        if (known.format, known.version) != (MANIFEST_FORMAT, MANIFEST_VERSION):
+            raise ValueError(f"version {known.version} of '{known.format}'")
+        for name in known.names:
+            if os.path.isabs(name) or ".." in name.split("/"):
+                raise ValueError(f"an entry {name!r}")
+        return known
     except (OSError, ValueError) as error:
         raise InputError(
             f"this is no manifest that says which files are tightrope's: {error}",
@@ -192,12 +148,6 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _refuse_outside(names: Iterable[str]) -> None:
-    for name in names:
-        if os.path.isabs(name) or ".." in name.split("/"):
-            raise ValueError(f"an entry {name!r}")
-
-
 def _is_plain(folder: Path, name: str) -> bool:
     """Whether the name is a regular file that no link leads to."""
     path = folder / name
@@ -209,7 +159,6 @@ PART = re.compile(r"\.tightrope-[0-9a-f]{16}\.part")
 """Hidden directories inside, in which files wait for their place."""
 
 MOST_NAMED = 5
-ANOTHER_DIRECTORY = "name another directory, or move or delete them"
 
 
 @dataclass(frozen=True)
@@ -228,7 +177,8 @@ class OutputDirectory:
         """
         token = os.urandom(8).hex()
         inside = self.path.is_dir()
-        part = self.path / f".tightrope-{token}.part" if inside else _beside(self.path, token)
+        name = f".tightrope-{token}.part"
+        part = self.path / name if inside else self.path.with_name(f".{self.path.name[:100]}.{token}.part")
         with explain_errors(self.path), ExitStack() as room:
             room.enter_context(_room(part))
             yield part
@@ -264,8 +214,10 @@ class OutputDirectory:
             _remove_abandoned(self.path)
             if read_manifest(self.path) != self.known:
                 raise self._refuse_changed()
-            _refuse_strangers(self.path, self.known or Manifest(self.kind))
-            old = _merge(self.known) if self.known is not None else {}
+            known = self.known or Manifest(self.kind)
+            _refuse_strangers(self.path, known)
+            every = {**known.replacing, **known.files, **known.added}
+            old = {name: digest for name, digest in every.items() if digest is not None}  # the others stay
             replace(new, replacing=old).save(self.path)
             order = sorted(entries(part), key=lambda name: name == first_gone)
             stale = [name for name in old if name not in new.files]
@@ -274,8 +226,9 @@ class OutputDirectory:
             for name in order:
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(part / name, self.path / name)
-            for name in stale:
-                _remove_empty(self.path, name)
+            for parent in (parent for name in stale for parent in Path(name).parents[:-1]):
+                with contextlib.suppress(OSError):  # not empty
+                    (self.path / parent).rmdir()
             new.save(self.path)
             sync(self.path)
 
@@ -323,11 +276,8 @@ def claim(path: str | Path, kind: str) -> OutputDirectory:
         return OutputDirectory(real, kind, None)
     with explain_errors(real):
         known = read_manifest(real)
-        if known is None:
-            _refuse_unknown(real)
-        else:
-            refuse_other_kind(real, known, kind)
-            _refuse_strangers(real, known)
+        refuse_other_kind(real, known or Manifest(kind), kind)
+        _refuse_strangers(real, known or Manifest(kind))
     return OutputDirectory(real, kind, known)
 
 
@@ -390,52 +340,30 @@ def refuse_other_kind(path: Path, known: Manifest, kind: str) -> None:
 
 
 def _refuse_place(path: str | Path, real: Path) -> None:
-    if real == Path.cwd() or real in Path.cwd().parents:
-        raise InputError(
-            f"cannot write results to {path}: it is where the program runs", hint="name a new directory"
-        )
-    if real == Path(os.path.realpath(os.path.expanduser("~"))):
-        raise InputError(f"cannot write results to {path}: it is your home", hint="name a new directory")
-    if not real.exists() and not real.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no directory {real.parent}")
-    if real.exists() and not real.is_dir():
-        raise InputError(f"cannot write {path}: it is a file, but results go into a directory")
-    if not os.access(real if real.exists() else real.parent, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {path}: no permission", hint="name another directory")
-
-
-def _refuse_unknown(real: Path) -> None:
-    """Without a manifest nothing in a directory is known to be ours."""
-    names = [name for name in sorted(os.listdir(real)) if not PART.fullmatch(name)]
-    if names:
-        raise InputError(
-            f"{real} holds files that tightrope does not know to be its own: {_list_names(names)}; "
-            "it is left alone",
-            hint=f"{ANOTHER_DIRECTORY}. Results of versions before manifests are such files, too",
-        )
+    new = "name a new directory"
+    for wrong, why, hint in (
+        (real in (Path.cwd(), *Path.cwd().parents), "it is where the program runs", new),
+        (real == Path(os.path.realpath(os.path.expanduser("~"))), "it is your home", new),
+        (real.exists() and not real.is_dir(), "it is a file, but results go into a directory", None),
+        (not real.exists() and not real.parent.is_dir(), f"there is no directory {real.parent}", None),
+        (not os.access(real if real.exists() else real.parent, os.W_OK | os.X_OK), "no permission", new),
+    ):
+        if wrong:
+            raise InputError(f"cannot write results to {path}: {why}", hint=hint)
 
 
 def _refuse_strangers(real: Path, known: Manifest) -> None:
     foreign, changed = known.strangers(real)
     foreign = [name for name in foreign if not PART.fullmatch(name.split("/")[0])]
     reasons = []
-    if foreign:
-        reasons.append(f"files that tightrope did not write: {_list_names(foreign)}")
-    if changed:
-        reasons.append(f"files that were changed since: {_list_names(changed)}")
+    for what, names in (("that tightrope did not write", foreign), ("that were changed since", changed)):
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        reasons += [f"files {what}: {', '.join(names[:MOST_NAMED])}{more}"] if names else []
     if reasons:
-        raise InputError(f"{real} holds {' and '.join(reasons)}; it is left alone", hint=ANOTHER_DIRECTORY)
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _merge(known: Manifest) -> dict[str, str | None]:
-    """The files that may be replaced; those that a run goes on changing stay."""
-    known_files = {**known.replacing, **known.files, **known.added}
-    return {name: digest for name, digest in known_files.items() if digest is not None}
+        raise InputError(
+            f"{real} holds {' and '.join(reasons)}; it is left alone",
+            hint="name another directory, or move or delete them",
+        )
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -444,16 +372,6 @@ def _remove_abandoned(folder: Path) -> None:
         if PART.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
             with contextlib.suppress(OSError), _lock(Path(entry.path), wait=False):
                 shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _remove_empty(folder: Path, name: str) -> None:
-    for parent in Path(name).parents[:-1]:
-        with contextlib.suppress(OSError):
-            (folder / parent).rmdir()
-
-
-def _beside(path: Path, token: str) -> Path:
-    return path.with_name(f".{path.name[:100]}.{token}.part")
 
 
 @contextmanager
@@ -490,19 +408,11 @@ NAME = "tightrope"
 JANI_MARK = "written by tightrope"
 DRN_MARK = "// Written by tightrope"
 GENERATED = "Generated by `tightrope bench --tables"
-TABLE_MARKS = (f"# Results\n\n{GENERATED} ", f"% {GENERATED}`", f"{GENERATED}`")
-"""How pages, LaTeX tables and texts of tables begin."""
-
-HEAD = 1 << 13
-"""Bytes within which a mark stands at the beginning of a file."""
-TAIL = 1 << 16
-"""Bytes within which a PDF names its creator at the end."""
-MOST_INDEX = 1 << 24
-"""Bytes of the index of an archive that are read."""
+HEAD, TAIL, MOST_INDEX = 1 << 13, 1 << 16, 1 << 24
+"""Bytes within which a mark stands at the beginning of a file, or a PDF's end; of the index of an archive."""
 
 
-@dataclass(frozen=True)
-class FileKind:
+class FileKind(NamedTuple):
     """A kind of file: what it is called, and whether a file is one that tightrope wrote."""
 
     name: str
@@ -510,10 +420,8 @@ class FileKind:
 
 
 def figure_metadata(kind: str) -> dict[str, str | None]:
-    """What matplotlib writes into a figure ("png", "svg" or "pdf"): who made it, and no date.
-
-    Without dates the same content gives the same file.
-    """
+    """What matplotlib writes into a figure ("png", "svg" or "pdf"): who made it, and no date, so that the
+    same content gives the same file."""
     known: dict[str, dict[str, str | None]] = {
         "png": {"Software": NAME},
         "svg": {"Creator": NAME, "Date": None},
@@ -527,36 +435,38 @@ def _head(path: Path, size: int = HEAD) -> bytes:
         return file.read(size)
 
 
+def _begins(*marks: str) -> Callable[[Path], bool]:
+    return lambda path: _head(path).startswith(tuple(mark.encode() for mark in marks))
+
+
+def _matches(pattern: bytes) -> Callable[[Path], bool]:
+    return lambda path: re.match(pattern, _head(path), re.DOTALL) is not None
+
+
 def _is_certificate(path: Path) -> bool:
+    """An archive with a certificate's header, in earlier formats an array."""
     if _head(path, 2) != b"PK":
         return False
     import zipfile
 
     with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
+        name, pattern = "header.npy", rb'\x93NUMPY(?=.*\{"format": )(?=.*"kind": )'
         if {"header.json", "digest"} <= names:
-            with archive.open("header.json") as file:
-                return file.read(HEAD).startswith(b'{"format": ')
-        if "header.npy" in names:
-            with archive.open("header.npy") as file:
-                begins = file.read(HEAD)
-            return begins.startswith(b"\x93NUMPY") and b'{"format": ' in begins and b'"kind": ' in begins
+            name, pattern = "header.json", rb'\{"format": '
+        if name in names:
+            with archive.open(name) as file:
+                return re.match(pattern, file.read(HEAD), re.DOTALL) is not None
     return False
 
 
-def _is_policy(path: Path) -> bool:
-    begins = (json.dumps({"format": name})[:-1].encode() for name in POLICY_FORMATS)
-    return any(_head(path).startswith(words) for words in begins)
-
-
 def _is_data(path: Path) -> bool:
+    """Our metadata (`io.table.data_table`) in Parquet or on the first line of CSV."""
     from tightrope.io.table.data_table import CSV_PREFIX, KEY
 
     begins = _head(path, 64)
-    if begins.startswith(CSV_PREFIX.encode()):
-        return True
     if not begins.startswith(b"PAR1"):
-        return False
+        return begins.startswith(CSV_PREFIX.encode())
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -566,72 +476,50 @@ def _is_data(path: Path) -> bool:
         return False
 
 
-def _is_drn(path: Path) -> bool:
-    return _head(path).startswith(f"{DRN_MARK}\n".encode())
-
-
-def _is_jani(path: Path) -> bool:
-    return f'"description": "{JANI_MARK}"'.encode() in _head(path)
-
-
 def _is_umb(path: Path) -> bool:
+    """The tool that the archive's index names."""
     import tarfile
 
-    index = None
     with contextlib.suppress(tarfile.TarError), tarfile.open(path) as archive:
-        member = archive.next()
-        while member is not None and member.name != "index.json":
-            member = archive.next()
-        stream = None if member is None or member.size > MOST_INDEX else archive.extractfile(member)
-        if stream is None:
-            return False
-        index = json.loads(stream.read())
-    about = index.get("file-data") if isinstance(index, dict) else None
-    return isinstance(about, dict) and about.get("tool") == NAME
-
-
-def _is_report(path: Path) -> bool:
-    begins = _head(path)
-    return begins.startswith(b"<!DOCTYPE html>") and b'<meta name="generator" content="tightrope ' in begins
+        for member in archive:
+            if member.name == "index.json":
+                stream = None if member.size > MOST_INDEX else archive.extractfile(member)
+                index = None if stream is None else json.loads(stream.read())
+                about = index.get("file-data") if isinstance(index, dict) else None
+                return isinstance(about, dict) and about.get("tool") == NAME
+    return False
 
 
 def _is_figure(path: Path) -> bool:
     begins = _head(path)
-    if begins.startswith(b"\x89PNG\r\n"):
-        return b"tEXtSoftware\x00tightrope" in begins
     if begins.startswith(b"%PDF-"):
         with path.open("rb") as file:
             file.seek(-min(TAIL, path.stat().st_size), os.SEEK_END)
             return b"/Creator (tightrope)" in file.read()
+    if begins.startswith(b"\x89PNG\r\n"):
+        return b"tEXtSoftware\x00tightrope" in begins
     return b"<svg" in begins and b"<dc:title>tightrope</dc:title>" in begins
 
 
-def _is_tables(path: Path) -> bool:
-    return _head(path).startswith(tuple(mark.encode() for mark in TABLE_MARKS))
-
-
 CERTIFICATE = FileKind("certificate", _is_certificate)
-POLICY = FileKind("policy", _is_policy)
+POLICY = FileKind("policy", _begins(*(json.dumps({"format": name})[:-1] for name in POLICY_FORMATS)))
 DATA = FileKind("data file", _is_data)
-DRN = FileKind("DRN file", _is_drn)
-JANI = FileKind("JANI file", _is_jani)
+DRN = FileKind("DRN file", _begins(f"{DRN_MARK}\n"))
+JANI = FileKind("JANI file", _matches(f'.*"description": "{JANI_MARK}"'.encode()))
 UMB = FileKind("UMB file", _is_umb)
-REPORT = FileKind("report", _is_report)
+REPORT = FileKind("report", _matches(rb'<!DOCTYPE html>.*<meta name="generator" content="tightrope '))
 FIGURE = FileKind("figure", _is_figure)
-TABLES = FileKind("file of tables", _is_tables)
+TABLES = FileKind("file of tables", _begins(f"# Results\n\n{GENERATED} ", f"% {GENERATED}`", f"{GENERATED}`"))
 PRISM = FileKind("model", lambda path: False)
 """A model in the PRISM language is there to be edited: what exists is its author's."""
-READING = FileKind("saved reading", lambda path: _head(path).startswith(b"reading = "))
-
-NOT_UNDERSTOOD = (ValueError, LookupError, EOFError, RuntimeError)
-"""What readers of archives say of a file that is none, or is damaged or encrypted."""
+READING = FileKind("saved reading", _begins("reading = "))
 
 
 def has_mark(path: Path, kind: FileKind) -> bool:
     """Whether the file is recognisably one of this kind that tightrope wrote; it must be readable."""
     try:
         return kind.is_ours(path)
-    except (*NOT_UNDERSTOOD, NotImplementedError):
+    except (ValueError, LookupError, EOFError, RuntimeError):  # damaged or encrypted
         return False
 
 

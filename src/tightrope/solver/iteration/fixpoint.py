@@ -93,9 +93,9 @@ def solve_equations(
             shortfall = _solve_blocks(solver, settled, (lower, upper), progress)
             if shortfall is Status.PRECISION_LIMIT and dense is None:  # as without compiled kernels
                 dense = solve_densely(backend.kernel, quotient.system, settled, lower, goal)
-                fixpoint = None if dense is None else certify(backend, equations, decision, dense, None)
-                if fixpoint is not None and fixpoint.shortfall is None:
-                    return fixpoint
+                again = None if dense is None else certify(backend, equations, decision, dense, None)
+                if again is not None and again.shortfall is None:
+                    return again
         else:
             from tightrope.solver.iteration.games import play
 

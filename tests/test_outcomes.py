@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ import pytest
 import tightrope as tr
 from benchmark_script import run_benchmark
 from effort import repeats
+from tightrope.cli.result_display import outcome_facts
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, observe
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet, observe
 from tightrope.monitoring.episode_scores import Episodes, PathRules
+from tightrope.report.statement import statement
 from tightrope.statistics.returns import Tally, frequency_interval, lower_mean, mean_interval
 
 PATHS = [[0, 1, 2], [0, 3], [0, 1, 0, 1, 2], [0, 1, 0], [0, 1, 0, 3], [1, 2], [0, 1, 2, 2, 2]]
@@ -171,6 +174,47 @@ def test_a_wrong_model_is_contradicted_and_the_outcomes_hold() -> None:
     assert 1.0 in seen.interval and seen.model.upper < seen.interval.lower
     assert result.interval == seen.interval and "contradict" in (seen.contradiction or "")
     assert result.guarantee <= result.optimistic_value
+
+
+def untied_walk(p: float, q: float, episodes: int, seed: int) -> Counts:
+    """A log of a walk whose second step has a probability of its own, counted for the model that ties it."""
+    parameters = tr.Parameters.box(p=("0.2", "0.8"), q=("0.2", "0.8"))
+    one, two = parameters.symbols()
+    rows = [(0, "", {1: one, 3: 1 - one}), (1, "", {2: two, 0: 1 - two}), (2, "", {2: 1}), (3, "", {3: 1})]
+    real = tr.build_from_rows(rows, parameters, labels={"goal": [2]}).instantiate(p=p, q=q)
+    return tr.Simulator(real, model_hash=walk().hash()).episodes(episodes, seed=seed)
+
+
+def test_a_refuted_model_adds_nothing_to_what_episodes_returned(tmp_path: Path) -> None:
+    """The test of the model refutes it, although its interval and that of the outcomes overlap."""
+    counts = untied_walk(0.75, 0.5, 300, seed=1)
+    result = tr.learn(tr.Problem(walk(), 'P=? [ F "goal" ]'), counts, delta=0.05)
+    seen = result.outcomes
+    assert result.verdict.word.value == "contradicted" and isinstance(seen, ObservedOutcomes)
+    assert seen.model is not None and seen.contradiction is None
+    assert seen.interval.lower < seen.model.upper < seen.interval.upper  # so an intersection would be shorter
+    assert result.interval == seen.interval and result.guarantee == seen.interval.lower
+    assert result.optimistic_value == seen.interval.upper
+    record = result.to_json()
+    ends = {"lower": seen.interval.lower, "upper": seen.interval.upper}
+    assert record["robust_policy"] == ends and record["outcomes"]["interval"] == ends
+    saved = tr.load_result(result.save(tmp_path / "result", source="none.prism"))
+    assert saved.interval == seen.interval
+    answer = statement(saved.document).answer
+    assert str(seen.interval.upper)[:6] in answer and str(seen.model.upper)[:6] not in answer
+    lines = dict(outcome_facts(result))
+    assert "refute" in lines[""] and str(seen.model.upper)[:6] not in lines[""]
+
+
+def test_parts_that_hardly_meet_are_a_warning() -> None:
+    far = ObservedOutcomes(tr.Interval(0.4, 0.6), 0.01, 100, 100, 50, 50, "clopper-pearson", "the chain")
+    both, seen = meet(tr.Interval(0.1, 0.42), far)
+    assert both == tr.Interval(0.4, 0.42) and seen.contradiction is None
+    assert seen.tension is not None and "hardly meet" in seen.tension
+    for near in (tr.Interval(0.1, 0.55), tr.Interval(0.1, 0.9), tr.Interval(0.45, 0.5)):
+        assert meet(near, far)[1].tension is None
+    alone, seen = meet(tr.Interval(0.1, 0.42), far, refuted=True)
+    assert alone == far.interval and seen.tension is None and seen.alone
 
 
 def test_a_temporal_formula_is_observed_in_the_product() -> None:

@@ -85,3 +85,22 @@ def test_the_value_lies_in_both_parts_and_a_wrong_model_is_contradicted() -> Non
     wrong = tr.learn(problem, rows, delta=0.05)
     assert wrong.verdict.word.value == "contradicted" and "contradict the model" in wrong.verdict.why
     assert wrong.value is not None and wrong.value.upper < 0.05
+
+
+def test_refuted_rates_add_nothing_to_what_episodes_show() -> None:
+    """Sojourns are Weibull, which the test of constant rates finds; both intervals overlap all the same."""
+    rng = np.random.default_rng(1)
+    jumps = np.cumsum(rng.weibull(2.0, (100, 2)), axis=1)
+    rows = pa.table(
+        {
+            "episode": np.repeat(np.arange(100), 3),
+            "time": np.concatenate([np.zeros((100, 1)), jumps], axis=1).ravel(),
+            "state": ["new", "mid", "end"] * 100,
+        }
+    )
+    result = tr.learn(tr.Problem(CHAIN, 'P=? [ F<=2 "end" ]'), rows, delta=0.05)
+    seen = result.outcomes
+    assert result.verdict.word.value == "contradicted" and isinstance(seen, ObservedOutcomes)
+    assert seen.model is not None and seen.contradiction is None
+    assert seen.interval.lower < seen.model.lower < seen.model.upper < seen.interval.upper
+    assert result.interval == seen.interval and seen.alone

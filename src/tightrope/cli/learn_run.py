@@ -494,6 +494,8 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
         warn(
             f"{seen.contradiction}\nhint: the outcomes are what holds; --sets untied needs less of the model"
         )
+    if seen is not None and seen.tension is not None:
+        warn(f"{seen.tension}\nhint: 'tightrope doctor' tests the model; --outcomes only does without it")
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
         warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")
@@ -804,7 +806,7 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAns
     from tightrope.regions.rate_box import box_of
 
     verdict = result.verdict
-    value = None if result.value is None else Interval(result.value.lower, result.value.upper)
+    value = result.interval if math.isfinite(result.interval.lower) else None
     widths = None
     if result.chain is not None:
         unknown = result.model.expressions.nonconstant
@@ -871,6 +873,7 @@ def _print_rates(answer: RateAnswer) -> None:
     facts += _proved_lines(answer.certificate)
     if answer.outcomes is not None:
         facts.append(("outcomes", answer.outcomes.text))
+        facts += [("warning", answer.outcomes.tension)] if answer.outcomes.tension is not None else []
     facts += [("ledger", line) for line in answer.ledger.lines]
     facts += [("note", note) for note in answer.notes]
     spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())

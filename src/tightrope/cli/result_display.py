@@ -76,8 +76,12 @@ def outcome_facts(result: LearningResult) -> list[tuple[str, str]]:
         return []
     facts = [("outcomes", result.outcomes.text)]
     if result.seen is not None and result.seen.model is not None:
-        both = "exclude each other" if result.seen.contradiction else "the answer is what both allow"
-        facts.append(("", f"by the model {result.seen.model}: {both}"))
+        words = f"by the model {result.seen.model}: the answer is what both allow"
+        if result.seen.contradiction is not None:
+            words = f"by the model {result.seen.model}: exclude each other"
+        elif result.seen.alone:
+            words = "the answer is the outcomes alone: the data refute the model"
+        facts.append(("", words))
     return facts
 
 
@@ -85,7 +89,7 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     """What the coupled set took away, how the search ended, and the instantiations next to both ends."""
     shown = result.robust if result.value is None else result.value
     value = shown.coupled
-    if value is None:
+    if value is None or (result.seen is not None and result.seen.alone):
         return []
     whose = "robust" if result.value is None else "given"
     names = result.model.parameters.shown.names

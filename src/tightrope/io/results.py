@@ -291,8 +291,9 @@ class ObservedFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `observed` is false where there is nothing to observe; `text` says why, or what was seen. With probability
     at least 1 − `delta` the value lies in `interval`; `model` is the interval of the same value over the
-    model's sets, and `contradiction` are words where the two exclude each other, else null. `episodes` begin
-    in the initial state, `elsewhere` others; `successes` and `failures` are null where returns are bounded.
+    model's sets. `contradiction` are words where the two exclude each other, `tension` where they hardly
+    meet, else null. `episodes` begin in the initial state, `elsewhere` others; `successes` and `failures` are
+    null where returns are bounded.
     """
 
     observed: bool
@@ -308,6 +309,7 @@ class ObservedFacts(msgspec.Struct, frozen=True, kw_only=True):
     method: str = ""
     policy: str = ""
     contradiction: str | None = None
+    tension: str | None = None
 
 
 class ExpressionBounds(msgspec.Struct, frozen=True):

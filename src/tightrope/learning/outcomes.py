@@ -33,8 +33,9 @@ import numpy as np
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
+from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
-from tightrope.io.results import Interval, ObservedFacts
+from tightrope.io.results import Interval, ModelFit, ObservedFacts
 from tightrope.late import dataclass
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
@@ -92,7 +93,8 @@ class ObservedOutcomes(Record):
     * `from_steps`: the episodes were put together from steps of the log, `is_weighted`: they were collected
       by another policy; no certificate holds such.
     * `model`: the interval of the same value over the model's sets, and `contradiction` words where the two
-      exclude each other. `total` is δ of both together.
+      exclude each other. `alone`: the model is refuted, so that the answer is this interval and not the
+      intersection. `total` is δ of both together.
     """
 
     interval: Interval
@@ -110,6 +112,7 @@ class ObservedOutcomes(Record):
     returns: tuple[Tally, Tally] | None = field(default=None, repr=False)
     model: Interval | None = None
     contradiction: str | None = None
+    alone: bool = False
     total: float = 0.0
     from_steps: bool = False
     is_weighted: bool = False
@@ -127,6 +130,32 @@ class ObservedOutcomes(Record):
         open_ones = f", {left:,} undecided" if left else ""
         passed = f", {self.elsewhere:,} began elsewhere" if self.elsewhere else ""
         return f"{seen}{open_ones}{passed}: {self.interval} ({self.method}, δ = {self.delta:.3g})"
+
+    @property
+    def estimate(self) -> float:
+        """The frequency of those decided, or the mean of what returned at least; NaN where there is none."""
+        number = sum(self.returns[0].count) if self.returns else (self.successes or 0) + (self.failures or 0)
+        if not number:
+            return math.nan
+        total: float = self.successes or 0
+        if self.returns is not None:
+            total = self.ends[0] * number + float(self.returns[0].value @ self.returns[0].count)
+        return 1.0 - total / number if self.complement else total / number
+
+    @property
+    def tension(self) -> str | None:
+        """Words where model and outcomes hardly meet: the middle of the model's interval lies outside of the
+        other, and what the outcomes estimate lies outside of the model's."""
+        if self.model is None or self.alone or math.isnan(self.estimate):
+            return None
+        middle = 0.5 * (self.model.lower + self.model.upper)
+        if middle in self.interval or self.estimate in self.model:
+            return None
+        return (
+            f"the answer rests on two intervals that hardly meet, {self.model} by the model and "
+            f"{self.interval} by what episodes returned: each excludes the other's estimate "
+            f"({middle:.5g} and {self.estimate:.5g}), so the model may be wrong"
+        )
 
     @property
     def assumption(self) -> Assumed:
@@ -154,6 +183,7 @@ class ObservedOutcomes(Record):
             method=self.method,
             policy=self.policy,
             contradiction=self.contradiction,
+            tension=self.tension,
         )
 
     def _title_(self) -> str:
@@ -163,17 +193,33 @@ class ObservedOutcomes(Record):
         return [("seen", self.text), ("policy", self.policy)]
 
 
-def meet(model: Interval, seen: ObservedOutcomes, what: str) -> tuple[Interval, ObservedOutcomes]:
-    """The interval of a value that both parts are about, and what was seen beside the model's part."""
+def excluded_in(counts: Counts | None) -> str | None:
+    """Words about rows that were dropped because the model has no such transition, else None."""
+    words = [problem.words for problem in EXCLUDED]
+    missing = () if counts is None else counts.design.censored
+    excluded = next((text for text in missing if any(word in text for word in words)), None)
+    return None if excluded is None else f"transitions were seen that the model excludes: {excluded}"
+
+
+def refutation(counts: Counts | None, fit: ModelFit | None, *known: str | None) -> str | None:
+    """Words about what refutes the model: what is `known`, rows of the log, or the test of the model."""
+    tested = fit.misfit if fit is not None and fit.is_refutation else None
+    return next((words for words in (*known, excluded_in(counts), tested) if words), None)
+
+
+def meet(model: Interval, seen: ObservedOutcomes, refuted: bool = False) -> tuple[Interval, ObservedOutcomes]:
+    """The interval of a value that both parts are about, and what was seen beside the model's part. Where the
+    model is `refuted` its part counts for nothing."""
     low, high = max(model.lower, seen.interval.lower), min(model.upper, seen.interval.upper)
     if low <= high:
-        return Interval(low, high), replace(seen, model=model)
+        both = seen.interval if refuted else Interval(low, high)
+        return both, replace(seen, model=model, alone=refuted)
     words = (
-        f"the episodes contradict the model: by the model the value of {what} is in {model}, by what "
+        f"the episodes contradict the model: by the model the value of {seen.policy} is in {model}, by what "
         f"episodes returned in {seen.interval}, which holds without it (both at once under the model with "
         f"probability at most {seen.total:g}); {seen.text}"
     )
-    return seen.interval, replace(seen, model=model, contradiction=words)
+    return seen.interval, replace(seen, model=model, contradiction=words, alone=True)
 
 
 def observe(

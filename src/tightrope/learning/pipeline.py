@@ -72,6 +72,7 @@ from tightrope.learning.outcomes import (
     Unobserved,
     meet,
     plan_observation,
+    refutation,
     share,
 )
 from tightrope.learning.result import (
@@ -458,12 +459,12 @@ class Pipeline:
         robust = solved.robust or solved.value
         assert robust is not None and solved.optimistic is not None
         value, seen = solved.value, self._look(spent)
+        wrong_costs = None if self.costs is None else self.costs.contradiction
         if isinstance(seen, ObservedOutcomes):
-            seen = replace(seen, total=self.delta)
             is_chain = self.problem.base.structure.choices == self.problem.base.structure.states
-            about = robust if is_chain else value
-            assert about is not None
-            interval, seen = meet(about.interval, seen, "the chain" if is_chain else "the given policy")
+            about = robust if is_chain or value is None else value
+            refuted = refutation(counts, tested, prepared.contradiction, wrong_costs) is not None
+            interval, seen = meet(about.interval, replace(seen, total=self.delta), refuted)
             if is_chain:
                 robust = replace(robust, interval=interval)
             value = None if value is None else replace(value, interval=interval)
@@ -485,7 +486,7 @@ class Pipeline:
             seconds={**spent, "solve": seconds},
             notes=tuple(dict.fromkeys(notes)),
             synthesis=solved.synthesis,
-            refuted_costs=None if self.costs is None else self.costs.contradiction,
+            refuted_costs=wrong_costs,
             outcomes=seen,
             tried=solved.tried,
             given=self.steering,
@@ -893,7 +894,6 @@ def progress_of(progress: Progress | bool | None) -> Progress | None:
 
 def _say(what: str) -> None:
     sys.stderr.write(f"tightrope: {what}\n")
-    sys.stderr.flush()
 
 
 def silent(what: str) -> None:

@@ -103,11 +103,11 @@ class RateResult(Record):
             assumed = (*assumed, seen.assumption)
             if seen.contradiction is not None:
                 return Worth.of(assumed, contradicted=seen.contradiction)
+        if (refuted := _refutation(self.fit)) is not None:
+            return Worth.of(assumed, contradicted=refuted)
         if self.fit is not None and self.fit.is_doubt:
             columns = self.fit.doubtful_columns
             why = f"a rate is not constant: {self.fit.findings[0].text}"
-            if self.fit.alarm and columns is None:
-                return Worth.of(assumed, contradicted=why)
             doubt = Assumed("model", Kept.UNKNOWN, f"evidence that rates change is growing: {self.fit_text}")
             if columns is not None:
                 doubt = Assumed("model", Kept.NO, f"{why}; {columns}")
@@ -152,10 +152,11 @@ class RateResult(Record):
 
     @property
     def interval(self) -> Interval:
-        """The bounds on the value; all numbers where the region is empty."""
-        if self.value is None:
-            return Interval(-math.inf, math.inf)
-        return Interval(self.value.lower, self.value.upper)
+        """The bounds on the value; where the region is empty what episodes show, or all numbers."""
+        if self.value is not None:
+            return Interval(self.value.lower, self.value.upper)
+        seen = self.outcomes
+        return seen.interval if isinstance(seen, ObservedOutcomes) else Interval(-math.inf, math.inf)
 
     @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:
@@ -206,7 +207,8 @@ class RateChain:
             seen = observe_times(reach, self.exposure, model.structure, self.delta * SHARE)
         if isinstance(seen, ObservedOutcomes) and value is not None:
             seen = replace(seen, total=self.delta)
-            both, seen = meet(Interval(value.lower, value.upper), seen, query.text)
+            known, refuted = Interval(value.lower, value.upper), _refutation(fit) is not None
+            both, seen = meet(known, seen, refuted)
             value = replace(value, lower=both.lower, upper=both.upper)
         seconds = {
             "read": self.reading,
@@ -216,6 +218,13 @@ class RateChain:
         }
         about = (query.text, model, self.exposure, events, region, chain, value, ledger)
         return RateResult(*about, seconds, fit, seen, self.problem)
+
+
+def _refutation(fit: Examination | None) -> str | None:
+    """Words about a rate that the log shows not to be constant."""
+    if fit is None or not fit.alarm or fit.doubtful_columns is not None:
+        return None
+    return f"a rate is not constant: {fit.findings[0].text}"
 
 
 class UnknownRates:

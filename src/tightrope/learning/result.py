@@ -25,7 +25,6 @@ from msgspec import UNSET
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.atomic import path_of
 from tightrope.data.counts import Counts
-from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import InputError, check_number, check_type
 from tightrope.io.coding import to_plain
 from tightrope.io.results import (
@@ -44,7 +43,7 @@ from tightrope.io.results import (
 )
 from tightrope.late import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, refutation
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -340,8 +339,8 @@ class LearningResult(Result):
     * `wrong_costs`: words about costs of the log that are not those of the reward asked for, else None.
     * `breakdown`: how far the process may be from the model, where that was asked for (`find_breakdown`).
     * `outcomes`: the value in the episodes of the log alone, or why it does not show there. Where it is that
-      of a policy here, the policy's interval is the intersection; where the two exclude each other, that of
-      the outcomes. None where it was not looked at.
+      of a policy here, the policy's interval is the intersection; where the model is refuted, that of the
+      outcomes. None where it was not looked at.
     * `tried`: the kinds of sets that were tried, where they were left open, and what each brought.
     * `given`: the given policy as one of the model, where its value is computed on a product.
     * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
@@ -463,7 +462,7 @@ class LearningResult(Result):
         if self.seen is None or self.model.structure.choices > self.model.structure.states:
             return best
         low, high = self.robust.interval
-        if self.seen.contradiction is not None:
+        if self.seen.alone:
             return high if self._maximises else low
         return min(max(best, low), high)
 
@@ -776,25 +775,14 @@ def _widen(expression: IndexArray, lower: FloatArray, upper: FloatArray, width: 
         width[expression[t]] = max(width[expression[t]], upper[t] - lower[t])
 
 
-def excluded_in(counts: Counts | None) -> str | None:
-    """Words about rows that were dropped because the model has no such transition, else None."""
-    words = [problem.words for problem in EXCLUDED]
-    missing = () if counts is None else counts.design.censored
-    excluded = next((text for text in missing if any(word in text for word in words)), None)
-    return None if excluded is None else f"transitions were seen that the model excludes: {excluded}"
-
-
 def judge(
     known: tuple[Assumed, ...], counts: Counts | None, fit: ModelFit | None, refuted: str | None, ended: str
 ) -> Worth:
     """The verdict on something learned: `refuted` are words about what contradicts the model, beside what the
     log and the test of the model say; `ended` is how the computation ended."""
-    refuted = refuted or excluded_in(counts)
-    misfit = None if fit is None else fit.misfit
-    if refuted is None and fit is not None and fit.is_refutation:
-        refuted = misfit
+    refuted = refutation(counts, fit, refuted)
     if refuted is None and fit is not None and fit.is_doubt:  # so is a nominal alarm
-        doubt = Kept.UNKNOWN if misfit is None else Kept.NO
+        doubt = Kept.UNKNOWN if fit.misfit is None else Kept.NO
         known = tuple(replace(one, kept=doubt) if one.name == "model" else one for one in known)
     return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 

@@ -363,8 +363,9 @@ def statement(run: ResultDocument) -> Statement:
     word, seen = verdict.word.name, main.seen
     if verdict.word is Word.CONTRADICTED:
         holds = f"So no number here is guaranteed; what was computed: {inside}."
-        if seen is not None and seen.contradiction is not None and seen.interval is not None:
-            holds = f"What holds without the model's probabilities: {_ends(seen.interval)}."
+        if seen is not None and seen.interval is not None:
+            about = f"the value of {seen.policy} lies in {_ends(seen.interval)}"
+            holds = f"What episodes show without the model's probabilities: {about}."
         answer = f"{word}: {verdict.why} {holds}"
     elif verdict.doubts:
         why = "; ".join(verdict.doubts)
@@ -397,9 +398,11 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     if seen is None:
         return []
     lines = [seen.text] + ([f"of {seen.policy}"] if seen.policy else [])
-    if seen.model is not None:
+    if seen.contradiction is not None:
+        lines.append(seen.contradiction)
+    elif seen.model is not None and outcome.verdict is not Word.CONTRADICTED:
         lines.append(f"by the model: {_ends(seen.model)}")
-    return lines + ([seen.contradiction] if seen.contradiction is not None else [])
+    return lines
 
 
 def _statements(run: ResultDocument) -> int:
@@ -423,6 +426,8 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
     main, remarks = run.main, []
     if main.contradiction is not None:
         remarks.append(f"{main.contradiction} Tied sets were used instead.")
+    if main.seen is not None and main.seen.tension is not None:
+        remarks.append(f"{main.seen.tension[:1].upper()}{main.seen.tension[1:]}.")
     if isinstance(main.breakdown, BreakdownFacts):
         remarks.append(f"Breakdown: the guarantee {main.breakdown.text}.")
     if main.misfit is not None:

@@ -1233,7 +1233,8 @@ class Data:
         require(self.share > 0 and self.share + self.delta < 1, "parts of δ that are none")
         possible = successes + failures <= number and (self.episodes is None or number <= self.episodes)
         require(possible, "more episodes than there are")
-        planned = self.design == "trajectories" and not self.anytime
+        reached = self.planned is not None and self.planned == self.episodes
+        planned = (self.design == "trajectories" or reached) and not self.anytime
         require(method == 1 or planned, "a number of episodes that was not fixed in advance")
         self.seen = ("beta-binomial" if method else "clopper-pearson", number, successes, failures)
 

@@ -18,6 +18,7 @@ from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
+from tightrope.data.design import SamplingKind
 
 REACH, AVOID, SOON = 'P=? [ F "goal" ]', 'P=? [ G !"goal" ]', 'P=? [ F<=3 "goal" ]'
 
@@ -151,7 +152,8 @@ def test_what_cannot_be_is_no_certificate(tmp_path: Path) -> None:
         {"seen_delta": np.array([0.9995])},
         {"seen_delta": np.array([0.001, 0.001])},
         {"anytime": True},
-        {"design": "adaptive"},
+        {"design": "adaptive", "planned": None},
+        {"design": "adaptive", "planned": 500},
     ]
     for case in cases:
         with pytest.raises(tr.InputError, match="this is no certificate"):
@@ -377,3 +379,15 @@ def test_a_model_of_numbers_is_compared_without_them(tmp_path: Path) -> None:
     other = tr.build_from_rows([(0, "a", {1: 0.5, 3: 0.5}), rows[1], *ends], labels={"goal": [3]})
     with pytest.raises(tr.CannotCertify, match="another model"):
         tr.verify(tmp_path / "a.cert", model=other, property=REACH)
+
+
+def test_a_plan_that_was_reached_proves_a_fixed_number(tmp_path: Path) -> None:
+    """Clopper–Pearson of an adaptive log; the plan is stated."""
+    counts = planned()
+    design = replace(counts.design, kind=SamplingKind.ADAPTIVE)
+    certificate = honest(data=replace(counts, design=design))
+    data = certificate.problem.data
+    assert data is not None and data.seen is not None
+    assert (data.design, data.planned, data.episodes, int(data.seen[0])) == ("adaptive", 400, 400, 0)
+    assert both(certificate, tmp_path) == (True, True)
+    assert "their number was fixed in advance" in " ".join(check(certificate).assumes)

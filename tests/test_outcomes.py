@@ -7,8 +7,10 @@ import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tightrope as tr
@@ -294,6 +296,46 @@ def test_a_stated_behaviour_is_not_another_one_than_the_data_name() -> None:
     uniform = tr.Simulator(truth, model_hash=model.hash()).episodes(400, seed=3)
     with pytest.raises(tr.InputError, match="another policy collected them"):
         tr.learn(problem, uniform, policy=first, behaviour=first)
+
+
+def log_of(paths: list[list[int]], **words: Any) -> Counts:
+    """Episodes as a log that says nothing of how it was collected."""
+    steps = [(i, a, b) for i, path in enumerate(paths) for a, b in pairwise(path)]
+    columns = dict(zip(("episode", "s", "s'"), map(list, zip(*steps, strict=True)), strict=True))
+    return tr.read_data(pa.table(columns), walk(), **words).counts
+
+
+def test_a_number_of_episodes_that_was_planned_and_reached_has_clopper_pearson_intervals() -> None:
+    problem = tr.Problem(walk(), 'P=? [ F "goal" ]')
+    paths = [[0, 1, 2]] * 11 + [[0, 3]] * 9
+    for plan in (20, 19, 21, None):
+        counts = log_of(paths, planned_episodes=plan)
+        assert counts.design.kind is SamplingKind.ADAPTIVE
+        seen = observe(problem, counts, 0.05)
+        assert isinstance(seen, ObservedOutcomes)
+        assert (*seen.interval, seen.method) == frequency_interval(11, 9, 20, 0.05, plan == 20)
+        assert ("fixed in advance" in seen.assumption.why) == (plan == 20)
+    counts = log_of(paths, planned_episodes=20, ends="complete")
+    planned = tr.learn(problem, counts, delta=0.05, outcomes="only")
+    assert planned.verdict.word.value == "proved" and planned.seen is not None
+    assert planned.seen.method == "clopper-pearson"
+    more = log_of(paths[:12], planned_episodes=12) + log_of(paths[12:], planned_episodes=8)
+    later = observe(problem, more, 0.05)  # the second part may have been added after a look at the first
+    assert isinstance(later, ObservedOutcomes) and later.method == "beta-binomial"
+
+
+def test_planned_outcomes_miss_as_rarely_as_they_say() -> None:
+    """Of 4,000 logs of 15 episodes at δ = 0.1; those that came out alike are read once."""
+    problem, truth = tr.Problem(walk(), 'P=? [ F "goal" ]'), 0.6**2 / (1 - 0.6 * 0.4)
+    drawn, often = np.unique(np.random.default_rng(5).binomial(15, truth, 4000), return_counts=True)
+    missed = {"clopper-pearson": 0, "beta-binomial": 0}
+    for successes, number in zip(drawn.tolist(), often.tolist(), strict=True):
+        paths = [[0, 1, 2]] * successes + [[0, 3]] * (15 - successes)
+        for plan in (15, None):
+            seen = observe(problem, log_of(paths, planned_episodes=plan), 0.1)
+            assert isinstance(seen, ObservedOutcomes)
+            missed[seen.method] += 0 if truth in seen.interval else number
+    assert missed["beta-binomial"] < missed["clopper-pearson"] <= 0.1 * 4000
 
 
 def test_options_are_refused_where_they_mean_nothing() -> None:

@@ -147,7 +147,7 @@ class SamplingDesign:
             kind = SamplingKind.ADAPTIVE
         known = self.episodes is not None and later.episodes is not None
         episodes = (self.episodes or 0) + (later.episodes or 0) if known else None
-        planned = self.planned is not None and later.planned is not None
+        planned = self.planned is not None and later.planned is not None and kind is not SamplingKind.ADAPTIVE
         return SamplingDesign(
             kind,
             episodes,

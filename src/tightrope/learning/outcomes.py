@@ -32,7 +32,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingKind
+from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.results import Interval, ModelFit, ObservedFacts
@@ -45,11 +45,13 @@ from tightrope.model.product import Product
 from tightrope.model.structure import Structure
 from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
+from tightrope.monitoring.examination import is_planned
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.value_slopes import PolicyEquations, Spread
 from tightrope.problem import Problem
+from tightrope.statistics.confidence_budget import Assumption, assumed_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
@@ -167,6 +169,13 @@ class ObservedOutcomes(Record):
         why = f"episodes are independent draws of {self.policy}{fixed}; this is assumed and not tested"
         return Assumed("episodes", Kept.STATED, why)
 
+    def sampling(self, design: SamplingDesign) -> tuple[Assumption, tuple[Assumed, ...]]:
+        """What the interval needs of the way the log was collected, and whether that holds."""
+        if self.planned is None:
+            return Assumption.ADAPTIVE_ANYTIME, assumed_of(Assumption.ADAPTIVE_ANYTIME, design, tied=False)
+        planned = replace(design, kind=SamplingKind.TRAJECTORIES)
+        return Assumption.TRAJECTORIES, assumed_of(Assumption.TRAJECTORIES, planned, tied=False)
+
     def record(self) -> ObservedFacts:
         """What is written of it."""
         return ObservedFacts(
@@ -281,7 +290,8 @@ class Observation:
         if self.queues is not None:
             return None
         fixed = design.kind is SamplingKind.TRAJECTORIES and not design.anytime and not design.late_plan
-        return number if fixed and design.episodes == number + self.log.elsewhere else None
+        known = fixed or is_planned(design)
+        return number if known and design.episodes == number + self.log.elsewhere else None
 
     def forecast(self, value: float, variance: float, number: int, delta: float) -> float:
         """About how wide the interval will be if returns have this mean and variance."""

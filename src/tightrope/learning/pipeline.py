@@ -103,7 +103,7 @@ from tightrope.solver.equations.system import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import Workspace, operator_of, solve
-from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
+from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Worth
@@ -414,8 +414,7 @@ class Pipeline:
         kind = options.sets if options.sets in OVER_THE_DOMAIN else SetsKind.EXPRESSION
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)
         result = Pipeline(self.problem, None, 0.0, options=over, policy=self.policy).result(over)
-        need = Assumption.ADAPTIVE_ANYTIME if seen.planned is None else Assumption.TRAJECTORIES
-        assumed = assumed_of(need, self.data.design, tied=False)
+        need, assumed = seen.sampling(self.data.design)
         sets = replace(result.sets, ledger=replace(result.sets.ledger, assumption=need, assumptions=assumed))
         about = result.value or result.robust
         seen = replace(seen, total=self.delta, model=about.interval)

@@ -53,7 +53,8 @@ def trouble(data: Data) -> str | None:
     share = Fraction(data.seen_delta[0])
     if share <= 0 or Fraction(data.delta) + share >= 1:
         return "the parts of δ are no parts of a probability"
-    planned = data.design == "trajectories" and not data.anytime
+    reached = data.planned is not None and data.planned == data.episodes
+    planned = (data.design == "trajectories" or reached) and not data.anytime
     return None if method % 2 or planned else "a number of episodes that was not fixed in advance"
 
 

@@ -48,6 +48,7 @@ class Verdict:
     model agrees with what is said of it; then nothing is proved.
     `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the
     user's own (None: there is no such thing in it); the checker itself ties a certificate to nothing.
+    Where it was, `values` are what holds there, and `claim` names the one that answers the user's question.
     `answer`: whether a property of the user's with a threshold is "true", "false" or "not certified".
 
     >>> Verdict((Check("rows", True, ""),), {"value": (0.25, 0.5)}, "value").word
@@ -61,6 +62,7 @@ class Verdict:
     bound: Mapping[str, bool | None] = field(default_factory=dict)
     contradicted: str | None = None
     answer: str | None = None
+    claim: str | None = None
 
     @property
     def valid(self) -> bool:

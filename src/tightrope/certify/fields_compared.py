@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+from collections.abc import Iterator
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tightrope.certificate.fields import list_fields
+from tightrope.certificate.problem import CertifiedProblem
+
+ASKED = ("objective", "automaton", "time")
+"""The fields of a problem that are the property; `data` are compared apart, and all others are the model."""
+
+
+def compare_problems(
+    problem: CertifiedProblem, own: CertifiedProblem, is_asked: bool, controlled: str = ""
+) -> Iterator[tuple[str, str | None]]:
+    """The problem of a file and the user's own, as a whole: every field that differs is the model's, or the
+    property's where one is given (`is_asked`)."""
+    kept = (*ASKED, "data")
+    model = replace(own, **{name: getattr(problem, name) for name in kept})
+    if not is_asked and problem.objective.earned is not None and problem.polynomial is not None:
+        known = model.polynomial or ()  # rewards are a part of the property
+        model = replace(model, polynomial=(*known, *problem.polynomial[len(known) :]))
+    yield "model", name_difference(f"another model{controlled}", first_difference(problem, model))
+    if is_asked:
+        asked = replace(problem, **{name: getattr(own, name) for name in ASKED})
+        differs = first_difference(problem, asked)
+        yield (
+            "property",
+            name_difference(f"another property{controlled}", differs and differs.removeprefix("objective.")),
+        )
 
 
 def name_difference(what: str, field: str | None) -> str | None:

@@ -39,7 +39,7 @@ from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_r
 from tightrope.beliefs.question import Question, question_of
 from tightrope.beliefs.robust import over_intervals
 from tightrope.beliefs.solve import closeness, evaluate, solve_partial
-from tightrope.certificate.problem import Certificate, CertifiedProblem
+from tightrope.certificate.problem import Certificate
 from tightrope.certify.agreement import Shown, shown_value
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
@@ -116,10 +116,9 @@ def chain_problem(
     return lift_model(pomdp.model, chain), lift_objective(objective, chain)
 
 
-def only_policy(model: MDP | IntervalMDP | ParametricMDP) -> Policy | None:
-    """The policy of a chain; None where there are choices."""
-    own = model.structure
-    return Policy.of_choices(own, np.arange(own.states)) if own.choices == own.states else None
+def only_policy(model: MDP | IntervalMDP | ParametricMDP) -> Policy:
+    """The policy of a chain."""
+    return Policy.of_choices(model.structure, np.arange(model.structure.states))
 
 
 def certified_words(pomdp: POMDP, text: str) -> dict[str, str]:
@@ -277,10 +276,11 @@ def as_certified(
     theta: Sequence[Fraction] | None,
     counts: Counts | None,
     controller: Controller | None,
-    problem: CertifiedProblem,
+    over_domain: bool,
     recipe: str | None,
-) -> tuple[MDP | IntervalMDP | ParametricMDP, Objective, Counts | None]:
-    """What the user has, as the model, the question and the counts that such a certificate speaks of."""
+) -> tuple[MDP | IntervalMDP | ParametricMDP, Objective, Counts | None, Policy | None]:
+    """What the user has, as the model, the question and the counts that such a certificate speaks of, and the
+    policy there that does what the controller does; None where nothing else can be done."""
     if objective is None or controller is None:
         raise InputError(
             "a certificate about a controller is compared with a model, a property and a controller",
@@ -288,18 +288,18 @@ def as_certified(
         )
     if not isinstance(objective, Objective):
         raise InputError("certificates of controllers are about one P or R over a simple path or a reward")
-    if problem.law == "domain":
+    if over_domain:
         lifted = controlled(Problem(pomdp, objective), controller)
         assert lifted.lift is not None
         seen = None if counts is None else lifted.lift.to_product(counts)
-        return lifted.lift.model, lifted.objective, seen
+        return lifted.lift.model, lifted.objective, seen, None
     if recipe is None:
-        return *chain_problem(pomdp, objective, controller), None
+        return *chain_problem(pomdp, objective, controller), None, None
     if isinstance(pomdp.model, IntervalMDP):
         raise CannotCertify("this certificate is about another model: one without intervals")
     graph = repeated_graph(question_of(pomdp, objective, () if theta is None else theta), recipe)
     built = beside_beliefs(graph, controller)
-    return built.model, built.objective, None
+    return built.model, built.objective, None, Policy.of_choices(built.model.structure, built.choice)
 
 
 def repeated_graph(question: Question, recipe: str) -> BeliefGraph:

@@ -27,11 +27,11 @@ from tightrope.certificate.poisson import PoissonWindow
 from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
 from tightrope.certificate.rates import RateSets
 from tightrope.certificate.statistics.rates import RateClass, classes_of, excludes
-from tightrope.certify.fields_compared import first_difference, name_difference
+from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
 from tightrope.certify.learned import as_contradiction, met_with_episodes, with_episodes
 from tightrope.certify.problem import to_domain, to_graph, to_polynomials
 from tightrope.certify.solved import average_claim, require_proved, to_words, value_hints
-from tightrope.data.exposure import Exposure
+from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.late import dataclass
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
@@ -314,19 +314,9 @@ class OwnChain:
     def differences(self, certificate: Certificate) -> Iterator[tuple[str, str | None]]:
         """What was given, part by part, each with what the certificate is about instead."""
         problem = certificate.problem
-        if not isinstance(self.model, ParametricCTMC | CTMC):
-            yield "model", "a chain in continuous time, and your model is none"
-            return
         query = self.query or Problem(self.model, 'P=? [ F "init" ]').query
-        theirs = rate_problem(self.model, query, self.theta)
-        ours = replace(theirs, objective=problem.objective, data=problem.data, time=problem.time)
-        if self.query is None and problem.objective.earned is not None and problem.polynomial is not None:
-            known = ours.polynomial or ()  # rewards are a part of the property
-            ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
-        yield "model", name_difference("another model", first_difference(problem, ours))
-        if self.query is not None:
-            sought = replace(problem, objective=theirs.objective, time=theirs.time)
-            yield "property", name_difference("another property", first_difference(problem, sought))
+        mine = rate_problem(self.model, query, self.theta)
+        yield from compare_problems(problem, mine, self.query is not None)
         if self.exposure is not None:
             yield "data", self._data_difference(problem)
 
@@ -349,9 +339,14 @@ class OwnChain:
         return name_difference("other data", first_difference(statement, rebuilt))
 
 
-def own_chain(model: Any, query: Query | None, point: Any, exposure: Exposure | None, law: str) -> OwnChain:
+def own_chain(model: Any, property: Any, at: Any, data: Any, law: str) -> OwnChain:
     """The user's chain, at a point where the certificate is about one."""
+    if not isinstance(model, ParametricCTMC | CTMC):
+        raise CannotCertify("this certificate is about a chain in continuous time, and your model is none")
+    query = None if property is None else Problem(model, property).query
+    if data is not None and not isinstance(data, Exposure):
+        data = read_exposure(data, model.structure)
     theta: Sequence[Fraction] | None = None
     if law == "point":
-        theta = () if isinstance(model, CTMC) else model.parameters.point(point or {})
-    return OwnChain(model, query, theta, exposure)
+        theta = () if isinstance(model, CTMC) else model.parameters.point(at or {})
+    return OwnChain(model, query, theta, data)

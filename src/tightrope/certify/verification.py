@@ -1,8 +1,9 @@
-"""Verifying a certificate, and tying it to one's own model, property, data and policy.
+"""Compare a certificate with the user's own model, property, data and policy.
 
-A certificate is about the problem that is written in it. Here that problem is built again, from what the user
-trusts, and compared with the one in the file, field by field. Options of the statement (δ, the method, the
-sets, an assumed support) are the file's; what they mean is in the verdict's own words.
+A certificate is about the problem that is written in it. The user's own problem is built by the functions
+that make certificates and compared with the one in the file as a whole, field by field. Options of the
+statement (δ, the method, the sets, an assumed support) are the file's, and the verdict names what they
+assume. `FOLLOWS` says which ends of which claims hold for the user's problem; nothing else is shown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +23,9 @@ from tightrope.certificate.archive import load
 from tightrope.certificate.budget import WorkBudget
 from tightrope.certificate.checker import check, unbound
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective, CertifiedProblem
+from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective, CertifiedProblem, Claim
 from tightrope.certificate.verdict import MEANING, Verdict
-from tightrope.certify.fields_compared import first_difference, name_difference
+from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
 from tightrope.late import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
@@ -42,14 +44,51 @@ if TYPE_CHECKING:
     from tightrope.model.parametric_mdp import ParametricMDP
     from tightrope.model.policy import Policy
     from tightrope.model.pomdp import POMDP, Controller
+    from tightrope.prism.properties.query import Query
+
+Bounds = tuple[float, float]
+
+
+class Relation(Enum):
+    """What the problem of a file is to the user's own, with which it was compared."""
+
+    SAME = "the problem itself"
+    JOINT = "the products of the bounds of commands that synchronise, which allow nature more"
+    OUTER = "a model of beliefs in which no controller does worse, and one choice does what yours does"
+    CHAIN = "the chain that the user's controller makes"
+
+
+FOLLOWS = {
+    Relation.SAME: ("both", "both"),
+    Relation.JOINT: ("nature's", "nature's"),
+    Relation.OUTER: ("far", "near"),
+    Relation.CHAIN: ("none", "both"),
+}
+"""Which ends hold for the user's problem: of a claim about the best policy, and of one about a policy that is
+the user's. *Near* is the end that a policy which does so well proves of the best one, the lower one of what
+is maximised; *far* is the other; *nature's* is the end that she moves the value to where she may do more."""
+
+
+def ends_that_follow(relation: Relation, claim: Claim, objective: CertifiedObjective) -> tuple[bool, bool]:
+    """Whether the lower and the upper end of a claim hold for the user's problem."""
+    maximised, lifted = (
+        (who == "MAX") != objective.complement for who in (objective.agent, objective.nature)
+    )
+    return {
+        "both": (True, True),
+        "none": (False, False),
+        "near": (maximised, not maximised),
+        "far": (not maximised, maximised),
+        "nature's": (not lifted, lifted),
+    }[FOLLOWS[relation][claim.policy != "free"]]
 
 
 @dataclass(frozen=True, eq=False)
 class Own:
     """What the user has: a model (at a point), what is asked of it, data, a policy and
     a baseline; `limit` is the comparison and the threshold of the property, where it has one, `misfit` how
-    far the process may be from the model. `is_controlled`: the model is what the user's controller makes of
-    another one."""
+    far the process may be from the model. `controlled`: the model is what the user's controller makes of
+    another one, and how."""
 
     model: MDP | IntervalMDP | ParametricMDP
     objective: Objective | Asked | None = None
@@ -59,7 +98,16 @@ class Own:
     limit: tuple[str, Fraction] | None = None
     misfit: float = 0.0
     baseline: Policy | None = None
-    is_controlled: bool = False
+    controlled: Relation | None = None
+
+    def relation(self, problem: CertifiedProblem) -> Relation:
+        """What the problem of a file must be to this one."""
+        from tightrope.model.mdp import IntervalMDP
+
+        if self.controlled is not None:
+            return self.controlled
+        joint = isinstance(self.model, IntervalMDP) and self.model.factored is not None
+        return Relation.JOINT if joint and problem.graph.states == self.model.states else Relation.SAME
 
 
 def verify(
@@ -92,7 +140,8 @@ def verify(
     A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
     proves its claims is the verdict's `valid`; what that is worth, in one word, its `word`: proved, nominal,
     contradicted where the data refute the model, limit where a threshold is not decided; whether a property
-    with a threshold is true, its `answer`; what was not tied to anything, its `not_tied`.
+    with a threshold is true, its `answer`; what was not tied to anything, its `not_tied`. `values` are what
+    holds for what was given, `claim` the one that answers the question, of the policy where one is given.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -108,141 +157,114 @@ def verify(
     >>> verdict.word, verdict.not_tied
     ('proved', ('property', 'data', 'policy'))
     """
-    if model is None and not (
-        property is None
-        and data is None
-        and policy is None
-        and baseline is None
-        and at is None
-        and misfit == 0
-    ):
+    given = (property, data, policy, baseline, at)
+    if model is None and (misfit != 0 or any(one is not None for one in given)):
         raise InputError(
             "a property, data, a point or a policy can only be compared beside a model", hint="add `model`"
         )
     check_type("certificate", certificate, str | Path, "the name of a file")
     allowed = WorkBudget.of(budget, exact)
     loaded = load(certificate, allowed).certificate
-    observed = hasattr(model, "observation")  # beliefs at a point are a plain model
-    if at is not None and loaded.problem.law not in (("point", "plain") if observed else ("point",)):
-        raise InputError("`at` goes with certificates about a point, this one is about none")
-    if model is None:
-        return check(loaded, RATIONAL if exact else FLOAT64, allowed)
-    if loaded.problem.time is not None:
-        chain = _own_chain(model, property, at, data, loaded.problem.law)
-        bound, trouble = compare(loaded, chain)
+    own, bound = None, None
+    if model is not None:
+        own = own_of(loaded, model, property, at, data, policy, baseline, misfit, ltl_translator)
+        bound, trouble = compare(loaded, own)
         if trouble is not None:
             raise CannotCertify(trouble)
-        return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, chain, bound)
+    verdict = check(loaded, RATIONAL if exact else FLOAT64, allowed)
+    return verdict if own is None or bound is None else tie_verdict(verdict, loaded, own, bound)
+
+
+def own_of(
+    certificate: Certificate,
+    model: Any,
+    property: Objective | Query | str | None,
+    at: Any = None,
+    data: Any = None,
+    policy: Any = None,
+    baseline: Any = None,
+    misfit: float = 0.0,
+    translator: str | None = None,
+) -> Own | OwnChain:
+    """All that is compared with a certificate, as its maker takes it."""
+    from tightrope.model.pomdp import POMDP
+
+    problem, observed = certificate.problem, isinstance(model, POMDP)
+    if at is not None and problem.law not in (("point", "plain") if observed else ("point",)):
+        raise InputError("`at` goes with certificates about a point, this one is about none")
+    if problem.time is not None:
+        from tightrope.certify.rates import own_chain
+
+        given = {"policy": policy, "baseline": baseline, "misfit": misfit or None}
+        if named := next((name for name, value in given.items() if value is not None), None):
+            raise InputError(f"`{named}` does not go with certificates of chains in continuous time")
+        return own_chain(model, property, at, data, problem.law)
     if observed:
-        own = _own_controller(model, property, at, data, policy, loaded)
+        own = _own_controller(certificate, model, property, at, data, policy)
     else:
-        if loaded.problem.domain is not None and loaded.problem.domain.lower:
+        if problem.domain is not None and problem.domain.lower:
             model, data = without_numbers(model, data)
-        own = _own(model, property, at, data, policy, ltl_translator)
-    usual = baseline if observed else _as_policy(own.model, baseline)
-    own = replace(own, misfit=misfit, baseline=usual)
-    bound, trouble = compare(loaded, own)
-    if trouble is not None:
-        raise CannotCertify(trouble)
-    return tie_verdict(check(loaded, RATIONAL if exact else FLOAT64, allowed), loaded, own, bound)
+        own = _own(model, property, at, data, policy, translator)
+    usual = None if baseline is None else _policy(own.model, baseline)
+    return replace(own, misfit=misfit, baseline=usual)
 
 
-def _own_chain(model: Any, property: Any, at: Any, data: Any, law: str) -> OwnChain:
-    from tightrope.certify.rates import own_chain
-    from tightrope.data.exposure import Exposure, read_exposure
+def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
+    from tightrope.continuous.discrete import embed
+    from tightrope.learning.learn import counts_of
+    from tightrope.model.continuous import CTMC
+    from tightrope.model.parametric_mdp import ParametricMDP
+    from tightrope.problem import require_discrete
+
+    timed = isinstance(model, CTMC)
+    own = require_discrete(embed(model) if timed else model)
+    objective, limit = (None, None) if property is None else _question(own, property, translator, timed)
+    counts = None if data is None else counts_of(data, own)
+    theta = None
+    if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
+        theta = own.parameters.point({} if at is None else at)
+    elif at is not None:
+        raise InputError("`at` goes with parametric models, and this one has no parameters")
+    return Own(own, objective, theta, counts, None if policy is None else _policy(own, policy), limit)
+
+
+def _policy(model: Any, given: Any) -> Policy:
+    """A policy as it is, of whatever structure; anything else as one of the model, or refused in words."""
+    from tightrope.model.policy import Policy
+
+    return given if isinstance(given, Policy) else Policy(model, given)
+
+
+def _question(
+    model: Any, property: Any, translator: str | None, timed: bool
+) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
+    """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
+    for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
+    time is asked."""
+    from tightrope.certify.problem import asked_of
+    from tightrope.model.mdp import counts_steps
+    from tightrope.prism.parse.parser import parse_properties
+    from tightrope.prism.properties.query import Query
+    from tightrope.prism.properties.shape import EMBEDDED, refuse_time
     from tightrope.problem import Problem
 
-    query = None if property is None else Problem(model, property).query
-    if data is not None and not isinstance(data, Exposure):
-        data = read_exposure(data, model.structure)
-    return own_chain(model, query, at, data, law)
-
-
-def tie_verdict(
-    verdict: Verdict, certificate: Certificate, own: Own | OwnChain, bound: Mapping[str, bool | None]
-) -> Verdict:
-    """A verdict beside what was found to be the user's own, and how that was read: an automaton that is the
-    translation of the user's property means what it says; a threshold is met or not."""
-    from tightrope.model.mdp import IntervalMDP
-
-    assumed = [one for one in verdict.assumptions if one[2] != MEANING or not bound["property"]]
-    joint = isinstance(own.model, IntervalMDP) and own.model.factored is not None
-    if joint and certificate.problem.graph.states == own.model.states:  # it can be read in two ways
-        assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
-    tied = replace(verdict, bound=bound, assumptions=tuple(assumed))
-    if own.limit is None:
-        return tied
-    return replace(tied, answer=_answer(certificate, own) if tied.word == "proved" else "not certified")
-
-
-def _answer(certificate: Certificate, own: Own | OwnChain) -> str:
-    """Whether the value meets the user's threshold: that of the user's policy, or of the best one, which no
-    policy betters."""
-    from tightrope.prism.properties.query import decide
-
-    assert own.limit is not None
-    objective = certificate.problem.objective
-    maximises = (objective.agent == "MAX") != objective.complement
-    own_claims = None if own.policy is None else _claims_of(certificate, own.policy)
-    lower, upper = objective.range
-    for claim in certificate.claims:
-        if claim.policy in ("pair", "unknown"):  # a difference is no value, what was done no best policy's
-            continue
-        exact = claim.policy == "free" if own_claims is None else claim.name in own_claims
-        if exact or (own_claims is None and maximises):
-            lower = max(lower, claim.lower)
-        if exact or (own_claims is None and not maximises):
-            upper = min(upper, claim.upper)
-    return decide(*own.limit, lower, upper)
-
-
-def worth(verdict: Verdict) -> Worth:
-    """The verdict as all surfaces show it; a check that fails is an assumption that is not kept."""
-    assumed = [Assumed(name, Kept(status), words) for name, status, words in verdict.assumptions]
-    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
-    if failed:
-        assumed.insert(0, Assumed("proof", Kept.NO, failed[0]))
-    undecided = "the bounds lie on both sides of the threshold" if verdict.answer == "not certified" else None
-    whole = Worth.of(assumed, contradicted=verdict.contradicted)
-    return Worth.of(assumed, limit=undecided) if whole.is_proved else whole
-
-
-def headline(verdict: Verdict, certificate: Certificate) -> str:
-    """The verdict in one line that a layman reads, before everything else."""
-    if verdict.contradicted is not None:
-        return f"CONTRADICTED: {verdict.contradicted}; nothing is proved"
-    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
-    if failed:
-        return f"NOT VALID: {failed[0]}"
-    claim, data = certificate.claims[0], certificate.problem.data
-    objective = certificate.problem.objective
-    pair = next((one for one in certificate.claims if one.pair is not None), None)
-    if pair is not None and verdict.answer is None:
-        unknown = any(one.policy == "unknown" for one in certificate.claims)
-        ends = interval_text(pair.lower, pair.upper)
-        whose = "what was done" if unknown else "the baseline"
-        statement = f"the policy's value less that of {whose} lies within {ends}"
-    elif claim.policy == "free" or verdict.answer in ("false", "not certified"):
-        statement = f"the value lies within {interval_text(claim.lower, claim.upper)}"
-    elif (objective.agent == "MAX") != objective.complement:
-        statement = f"at least {text_below(claim.lower)}"
-    else:
-        statement = f"at most {text_above(claim.upper)}"
-    if verdict.nominal:
-        why = next(words for _, status, words in verdict.assumptions if status not in ("yes", "stated"))
-        return f"NOMINAL: {statement}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
-    sure = "" if data is None else f" with confidence {confidence_text(data.total_delta)}"
-    tied = [name for name, is_tied in verdict.bound.items() if is_tied]
-    listed = " and ".join([", ".join(tied[:-1]), tied[-1]] if len(tied) > 1 else tied)
-    of = f", of your {listed}" if tied else ", of what is written in the file"
-    word = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: "}.get(verdict.answer, "UNDECIDED: ")
-    return f"{word}{statement}{sure}{of}"
-
-
-def confidence_text(delta: float) -> str:
-    """1 − δ, which is never 1."""
-    short = f"{1 - delta:.9g}"
-    return f"1 - {delta:g}" if short == "1" else short
+    if timed and isinstance(property, str):
+        refuse_time(parse_properties(property, "`property`"), EMBEDDED)
+    query = Problem(model, property).query
+    if query.is_plain:
+        if isinstance(property, Query) and query.reading is not None:
+            warnings.warn(query.reading.warning, ReadingWarning, stacklevel=2)
+        if translator is not None:
+            raise InputError("`ltl_translator` goes with temporal formulas: leave it out")
+        if timed and counts_steps(query.objective):
+            raise InputError("the objective counts steps: of a chain in continuous time they are jumps")
+        return query.objective, query.limit
+    question = asked_of(query, translator)
+    if isinstance(property, Query) and question.reading is not None:
+        warnings.warn(question.reading, ReadingWarning, stacklevel=2)
+    if question.sides is not None:
+        warnings.warn(question.sides.warning, ReadingWarning, stacklevel=2)
+    return question, question.limit
 
 
 def without_numbers(model: Any, data: Any) -> tuple[Any, Any]:
@@ -257,34 +279,8 @@ def without_numbers(model: Any, data: Any) -> tuple[Any, Any]:
     return free, counted_anew(data, model, free)
 
 
-def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
-    from tightrope.continuous.discrete import embed
-    from tightrope.learning.learn import counts_of
-    from tightrope.model.continuous import CTMC
-    from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.problem import require_discrete
-
-    timed = isinstance(model, CTMC)
-    own = require_discrete(embed(model) if timed else model)
-    objective, limit = (None, None) if property is None else _objective(own, property, translator, timed)
-    counts = None if data is None else counts_of(data, own)
-    theta = None
-    if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
-        theta = own.parameters.point({} if at is None else at)
-    elif at is not None:
-        raise InputError("`at` goes with parametric models, and this one has no parameters")
-    return Own(own, objective, theta, counts, _as_policy(own, policy), limit)
-
-
-def _as_policy(model: Any, given: Any) -> Policy | None:
-    """A policy as it is, of whatever structure; anything else as one of the model, or refused in words."""
-    from tightrope.model.policy import Policy, as_policy
-
-    return given if isinstance(given, Policy) else as_policy(model, given)
-
-
 def _own_controller(
-    pomdp: Any, property: Any, at: Any, data: Any, policy: Any, certificate: Certificate
+    certificate: Certificate, pomdp: Any, property: Any, at: Any, data: Any, policy: Any
 ) -> Own:
     from tightrope.learning.learn import counts_of
     from tightrope.model.parametric_mdp import ParametricMDP
@@ -312,48 +308,19 @@ def own_controller(
     certificate: Certificate,
 ) -> Own:
     """What the user has of a partially observable model, as what its certificates are about."""
-    from tightrope.certify.observed import as_certified, only_policy
+    from tightrope.certify.observed import as_certified
 
     recipe, law = certificate.about.get("beliefs"), certificate.problem.law
-    if (recipe is None or law == "domain") and any(claim.policy == "free" for claim in certificate.claims):
+    beliefs = recipe if law != "domain" else None
+    if beliefs is None and any(claim.policy == "free" for claim in certificate.claims):
         raise CannotCertify(
             "this certificate is about the chain of one controller, and claims the value of the best one"
         )
-    model, asks, seen = as_certified(pomdp, objective, theta, counts, controller, certificate.problem, recipe)
+    built = as_certified(pomdp, objective, theta, counts, controller, law == "domain", beliefs)
+    model, asks, seen, own = built
     point = theta if law == "point" else None
-    return Own(model, asks, point, seen, only_policy(model), limit, is_controlled=True)
-
-
-def _objective(
-    model: Any, property: Any, translator: str | None, timed: bool
-) -> tuple[Objective | Asked, tuple[str, Fraction] | None]:
-    """What a property asks of a model, and its threshold; a long-run average or a temporal formula is read
-    for itself. `timed`: the model is the jumps of a chain in continuous time, of which nothing that speaks of
-    time is asked."""
-    from tightrope.certify.problem import asked_of
-    from tightrope.model.mdp import IntervalMDP, counts_steps
-    from tightrope.prism.parse.parser import parse_properties
-    from tightrope.prism.properties.capabilities import has_own_certificate
-    from tightrope.prism.properties.query import pick, read_query
-    from tightrope.prism.properties.resolve import PropertyOptions
-    from tightrope.prism.properties.shape import EMBEDDED, kind_of, refuse_time
-    from tightrope.problem import Problem
-
-    if isinstance(property, str):
-        file = parse_properties(property, "`property`")
-        if timed:
-            refuse_time(file, EMBEDDED)
-        if has_own_certificate(kind_of(pick(file).formula, file)):
-            options = PropertyOptions(is_interval=isinstance(model, IntervalMDP))
-            question = asked_of(read_query(pick(file), file, model.structure, options), translator)
-            if question.sides is not None:
-                warnings.warn(question.sides.warning, ReadingWarning, stacklevel=4)
-            return question, question.limit
-    query = Problem(model, property).query
-    objective = query.objective
-    if timed and counts_steps(objective):
-        raise InputError("the objective counts steps: of a chain in continuous time they are jumps, not time")
-    return objective, query.limit
+    relation = Relation.CHAIN if beliefs is None else Relation.OUTER
+    return Own(model, asks, point, seen, own, limit, controlled=relation)
 
 
 def compare(certificate: Certificate, own: Own | OwnChain) -> tuple[dict[str, bool | None], str | None]:
@@ -378,33 +345,105 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
     if np.any(allowed[branches] < own.misfit):
         yield "model", f"processes nearer to the model than a misfit of {own.misfit:g} allows"
         return
-    theirs = _problem(certificate, own)
-    ours = replace(theirs, objective=problem.objective, automaton=problem.automaton, data=problem.data)
-    if own.objective is None and problem.objective.earned is not None and problem.polynomial is not None:
-        known = ours.polynomial or ()  # rewards are a part of the property
-        ours = replace(ours, polynomial=(*known, *problem.polynomial[len(known) :]))
-    controlled = " or another controller" if own.is_controlled else ""
-    yield "model", name_difference(f"another model{controlled}", first_difference(problem, ours))
-    if own.objective is not None:
-        believed, translated = problem.automaton, theirs.automaton
-        if believed and translated and believed.believed and not translated.believed:
-            yield (
-                "property",
-                "an automaton that another program made of a formula; `ltl_translator` names the program "
-                "that translates yours",
-            )
-            return
-        other = replace(problem, automaton=theirs.automaton)
-        differs = first_difference(problem.objective, theirs.objective) or first_difference(problem, other)
-        yield "property", name_difference(f"another property{controlled}", differs)
+    mine, is_asked = _problem(certificate, own), own.objective is not None
+    believed, translated = problem.automaton, mine.automaton
+    if is_asked and believed and translated and believed.believed and not translated.believed:
+        yield (
+            "property",
+            "an automaton that another program made of a formula; `ltl_translator` names the program that "
+            "translates yours",
+        )
+        return
+    controlled = " or another controller" if own.controlled is not None else ""
+    for name, trouble in compare_problems(problem, mine, is_asked, controlled):
+        yield name, trouble if trouble is None else f"{trouble}{_ranges(problem, own, trouble)}"
+    if is_asked and problem.data is not None and problem.data.returns is not None:
+        yield "property", _refuted_returns(certificate, own)
     if own.counts is not None:
         yield "data", _data_difference(certificate, own, own.counts)
-    if own.is_controlled:
-        yield "policy", None
-    elif own.policy is not None:
-        yield "policy", _policy_difference(certificate, own.policy)
+    if own.policy is not None or own.controlled is not None:
+        yield "policy", _policy_difference(certificate, own)
     if own.baseline is not None:
         yield "baseline", _side_difference(certificate, own.baseline, 1)
+
+
+def _ranges(problem: CertifiedProblem, own: Own, trouble: str) -> str:
+    """Where the ranges of a parameter differ: which they are, and the option that states one."""
+    theirs, parameters = problem.domain, getattr(own.model, "parameters", None)
+    if "'domain." not in trouble or theirs is None or parameters is None:
+        return ""
+    for name, *ends in zip(
+        parameters.names, theirs.lower, theirs.upper, parameters.lower, parameters.upper, strict=False
+    ):
+        low, high, least, most = ends
+        if (low, high) != (least, most):
+            return (
+                f": {name} lies in [{low}, {high}] there and in [{least}, {most}] in your model; "
+                f'`params={{"{name}": ({low}, {high})}}` states the range of the file'
+            )
+    return ""
+
+
+def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
+    """The problem of the user's own model and question; data are compared apart."""
+    from tightrope.certify.problem import to_problem
+    from tightrope.model.mdp import IntervalMDP
+
+    problem, objective = certificate.problem, own.objective
+    if problem.law == "point" and own.theta is None:
+        raise InputError(
+            "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
+        )
+    model, question = own.model, problem.objective
+    whole = objective is None and question.kind in (*RUNS, "DISCOUNTED")  # what has no meaning within a step
+    if isinstance(model, IntervalMDP) and (whole or own.relation(problem) is Relation.JOINT):
+        model = model.without_factors
+    rebuilt = to_problem(
+        model,
+        objective if objective is not None else _nothing(own.model, question),
+        theta=own.theta if problem.law == "point" else None,
+        assumed_support=problem.assumed_support,
+    )
+    return replace(rebuilt, misfit=problem.misfit)
+
+
+def _nothing(model: Any, question: CertifiedObjective) -> Objective:
+    """An objective that stands where none is compared; it counts steps where the certificate's does."""
+    from tightrope.model.objective import Direction, Objective, ObjectiveKind
+
+    nowhere = np.zeros(model.structure.states, dtype=np.bool_)
+    steps = None if question.steps is None and question.lower_steps == 0 else 1
+    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere, upper_steps=steps)
+
+
+def _refuted_returns(certificate: Certificate, own: Own) -> str | None:
+    """Why paths of the user's model return more or less than the file says that episodes do."""
+    from tightrope.model.objective import Objective
+    from tightrope.monitoring.episode_scores import PathRules
+
+    data, model = certificate.problem.data, own.model
+    assert data is not None and data.seen_delta is not None
+    if not isinstance(own.objective, Objective):
+        return "returns, and your property asks for none"
+    least, most = (*data.seen_delta[1:].tolist(), math.inf)[:2]
+    given = _given_policy(certificate, own)
+    taken = np.ones(model.structure.choices, np.bool_) if given is None else given.probability > 0.0
+    try:
+        PathRules.of(model.structure, own.objective, taken).refuse_range((least, most))
+    except (InputError, CannotCertify) as error:
+        return f"a range of returns that cannot be: {error}"
+    return None
+
+
+def _given_policy(certificate: Certificate, own: Own) -> Policy | None:
+    """The policy that a file calls given, as one of the user's model."""
+    from tightrope.model.policy import Policy
+
+    for claim in certificate.claims:
+        weights = claim.weights(certificate.problem.graph.choices)
+        if claim.name == "given policy" and weights is not None:
+            return Policy(own.model, weights[: own.model.structure.choices])
+    return None
 
 
 def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str | None:
@@ -423,6 +462,10 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
                 assumed.check(counts.costs)
         except InputError as contradiction:
             return f"other data: {contradiction.message}"
+    if statement.bets and not statement.method.endswith(("best", "difference")):
+        given, planned = _given_policy(certificate, own), counts.design.bet_on
+        if given is not None and planned and given.digest not in (*planned, counts.design.followed):
+            return "bets on another policy than those that your data were collected to bet on"
     rebuilt = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
     if statement.seen is not None and statement.seen_delta is not None:
         found = _scored(certificate, own, counts, statement.seen_delta.tolist())
@@ -435,13 +478,12 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
 
 def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[float]) -> ObservedOutcomes | str:
     """What the user's own episodes come to, counted again, or why they do not; `about` is δ, and what returns
-    lie between. Of a process with choices they are taken to be those of the given policy, as the certificate
-    says that it assumes, or of whoever acted, where it is about what was done."""
+    lie between. Of a process with choices they are those of the given policy, unless the data name another,
+    or of whoever acted, where it is about what was done."""
     from tightrope.certify.problem import Asked
     from tightrope.learning.outcomes import Unobserved, observe, observe_done
     from tightrope.learning.products import TemporalFormulas
     from tightrope.model.objective import Objective
-    from tightrope.model.policy import Policy
     from tightrope.problem import Problem
 
     question = own.objective.query if isinstance(own.objective, Asked) else own.objective
@@ -451,29 +493,26 @@ def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[floa
     if not isinstance(question, Objective):
         with warnings.catch_warnings(action="ignore"):
             problem = TemporalFormulas().apply(problem)
-    policy = None
-    for claim in certificate.claims:
-        weights = claim.weights(certificate.problem.graph.choices)
-        if claim.name == "given policy" and weights is not None:
-            policy = Policy(own.model, weights[: own.model.structure.choices])
-    ends = (about[1], about[2] if about[2:] else math.inf) if about[1:] else None
+    policy = _given_policy(certificate, own)
     try:
         if any(claim.policy == "unknown" for claim in certificate.claims):  # its range is the model's own
             seen = observe_done(problem, counts, about[0])
         else:
-            seen = observe(problem, counts, about[0], policy=policy, behaviour=policy, return_range=ends)
+            seen = observe(problem, counts, about[0], policy=policy, behaviour=policy)
     except InputError as error:
         return f"episodes of other data: {error.message}"
     return f"episodes of other data: {seen.reason}" if isinstance(seen, Unobserved) else seen
 
 
 def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
-    """The claims that are about a policy."""
+    """The claims that are about a policy, that which is called given first."""
     from tightrope.certify.solved import choices_by_step
 
     objective, same = certificate.problem.objective, []
     for claim in certificate.claims:
         weights = claim.weights(certificate.problem.graph.choices)
+        if policy.has_memory or claim.policy not in ("fixed", "randomised"):
+            continue
         if policy.steps is not None:
             if claim.choice is not None and claim.earlier is not None:
                 choice, earlier = choices_by_step(policy.steps, objective)
@@ -485,20 +524,26 @@ def _claims_of(certificate: Certificate, policy: Policy) -> list[str]:
         elif weights is not None and (claim.earlier is None or len(claim.earlier) == 0):
             own = len(policy.probability)
             same += [claim.name] if np.array_equal(weights[:own], policy.probability) else []
-    return same
+    return sorted(same, key=lambda name: name != "given policy")
 
 
-def _policy_difference(certificate: Certificate, policy: Policy) -> str | None:
-    """The user's policy is the one that a claim calls given, or where there is none that of another claim."""
+def _policy_difference(certificate: Certificate, own: Own) -> str | None:
+    """The user's policy is the one that a claim calls given, or where there is none that of another claim. Of
+    a controller's chain every policy is the controller; beside beliefs every claim about one is about it."""
+    fixed = [claim.name for claim in certificate.claims if claim.policy != "free"]
+    if own.controlled is Relation.CHAIN or (own.controlled is Relation.OUTER and not fixed):
+        return None
+    assert own.policy is not None
     if certificate.problem.automaton is not None and certificate.claims[0].name != "given policy":
-        return "policies with a memory, and yours has none"
+        return "policies with the memory of its automaton, and yours has none"
     if any(claim.pair is not None for claim in certificate.claims):
-        return _side_difference(certificate, policy, 0)
-    same = _claims_of(certificate, policy)
-    given = any(claim.name == "given policy" for claim in certificate.claims)
+        return _side_difference(certificate, own.policy, 0)
+    same = _claims_of(certificate, own.policy)
+    if own.controlled is Relation.OUTER and set(same) != set(fixed):
+        return "another controller: not every claim about a policy is about yours"
     if not same:
         return "other policies than the given one"
-    if given and "given policy" not in same:
+    if "given policy" in fixed and "given policy" not in same:
         return f"another policy: yours is its {same[0]}, and its given policy is another one"
     return None
 
@@ -515,33 +560,116 @@ def _side_difference(certificate: Certificate, policy: Policy, side: int) -> str
     return ("another policy than yours", "a difference to another baseline than yours")[side]
 
 
-def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
-    """The problem of the user's own model and question; data are compared apart."""
-    from tightrope.certify.problem import to_problem
-    from tightrope.model.mdp import IntervalMDP
+def tie_verdict(
+    verdict: Verdict, certificate: Certificate, own: Own | OwnChain, bound: Mapping[str, bool | None]
+) -> Verdict:
+    """A verdict about what was found to be the user's own: what holds there (`FOLLOWS`), which claim answers
+    the question, and whether a threshold is met. An automaton that is the translation of the user's property
+    means what it says."""
+    problem = certificate.problem
+    relation = own.relation(problem) if isinstance(own, Own) else Relation.SAME
+    assumed = [one for one in verdict.assumptions if one[2] != MEANING or not bound["property"]]
+    if relation is Relation.JOINT:
+        assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
+    values, best = _what_follows(certificate, relation)
+    about = _claim_asked_for(certificate, own, values)
+    tied = replace(verdict, bound=bound, assumptions=tuple(assumed), values=values, claim=about)
+    if own.limit is None:
+        return tied
+    if tied.word != "proved":
+        return replace(tied, answer="not certified")
+    from tightrope.prism.properties.query import decide
 
-    problem, objective = certificate.problem, own.objective
-    if problem.law == "point" and own.theta is None:
-        raise InputError(
-            "this certificate is about one point of the model", hint='give the point, with `at={"p": …}`'
-        )
-    model, question = own.model, problem.objective
-    whole = objective is None and question.kind in (*RUNS, "DISCOUNTED")  # what has no meaning within a step
-    if isinstance(model, IntervalMDP) and (whole or problem.graph.states == model.states):
-        model = model.without_factors  # it is about the joint bounds, which enclose the factors
-    rebuilt = to_problem(
-        model,
-        objective if objective is not None else _nothing(own.model, question),
-        theta=own.theta if problem.law == "point" else None,
-        assumed_support=problem.assumed_support,
-    )
-    return replace(rebuilt, misfit=problem.misfit)
+    is_of_policy = relation is Relation.CHAIN or (own.policy is not None and relation is not Relation.OUTER)
+    lower, upper = values[about] if is_of_policy and about is not None else best
+    return replace(tied, answer=decide(*own.limit, lower, upper))
 
 
-def _nothing(model: Any, question: CertifiedObjective) -> Objective:
-    """An objective that stands where none is compared; it counts steps where the certificate's does."""
-    from tightrope.model.objective import Direction, Objective, ObjectiveKind
+def _what_follows(certificate: Certificate, relation: Relation) -> tuple[dict[str, Bounds], Bounds]:
+    """What holds of every claim's quantity in the user's problem, and of the best policy's value."""
+    objective = certificate.problem.objective
+    maximises = (objective.agent == "MAX") != objective.complement
+    least, most = objective.range if objective.is_probability else (-math.inf, math.inf)
+    values, best = dict[str, Bounds](), [least, most]
+    for claim in certificate.claims:
+        low, high = ends_that_follow(relation, claim, objective)
+        lower, upper = claim.lower if low else least, claim.upper if high else most
+        if claim.pair is not None and not (low and high):
+            lower, upper = -math.inf, math.inf
+        values[claim.name] = lower, upper
+        if claim.policy in ("pair", "unknown"):  # a difference is no value, what was done no best policy's
+            continue
+        if maximises or claim.policy == "free":
+            best[0] = max(best[0], lower)
+        if not maximises or claim.policy == "free":
+            best[1] = min(best[1], upper)
+    if "value" in values:
+        values["value"] = best[0], best[1]
+    if relation is Relation.OUTER and "given policy" in values:  # it is no better than the best one
+        lower, upper = values["given policy"]
+        values["given policy"] = (lower, min(upper, best[1])) if maximises else (max(lower, best[0]), upper)
+    return values, (best[0], best[1])
 
-    nowhere = np.zeros(model.structure.states, dtype=np.bool_)
-    steps = None if question.steps is None and question.lower_steps == 0 else 1
-    return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nowhere, upper_steps=steps)
+
+def _claim_asked_for(
+    certificate: Certificate, own: Own | OwnChain, values: Mapping[str, Bounds]
+) -> str | None:
+    """The claim that answers the user's question: about the policy that was given, or the best one."""
+    if "difference" in values and own.limit is None:
+        return "difference"
+    if own.policy is not None and (not isinstance(own, Own) or own.controlled is not Relation.OUTER):
+        return next(iter(_claims_of(certificate, own.policy)), None)
+    return next((name for name in ("value", "robust policy", "given policy") if name in values), None)
+
+
+def worth(verdict: Verdict) -> Worth:
+    """The verdict as all surfaces show it; a check that fails is an assumption that is not kept."""
+    assumed = [Assumed(name, Kept(status), words) for name, status, words in verdict.assumptions]
+    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
+    if failed:
+        assumed.insert(0, Assumed("proof", Kept.NO, failed[0]))
+    undecided = "the bounds lie on both sides of the threshold" if verdict.answer == "not certified" else None
+    whole = Worth.of(assumed, contradicted=verdict.contradicted)
+    return Worth.of(assumed, limit=undecided) if whole.is_proved else whole
+
+
+def headline(verdict: Verdict, certificate: Certificate) -> str:
+    """The verdict in one line that a layman reads, before everything else."""
+    if verdict.contradicted is not None:
+        return f"CONTRADICTED: {verdict.contradicted}; nothing is proved"
+    failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
+    if failed:
+        return f"NOT VALID: {failed[0]}"
+    data, statement = certificate.problem.data, _statement(verdict, certificate)
+    if verdict.nominal:
+        why = next(words for _, status, words in verdict.assumptions if status not in ("yes", "stated"))
+        return f"NOMINAL: {statement}, which is not guaranteed: {why.removeprefix('NOMINAL: ')}"
+    sure = "" if data is None else f" with confidence {confidence_text(data.total_delta)}"
+    tied = [name for name, is_tied in verdict.bound.items() if is_tied]
+    listed = " and ".join([", ".join(tied[:-1]), tied[-1]] if len(tied) > 1 else tied)
+    of = f", of your {listed}" if tied else ", of what is written in the file"
+    word = {None: "VALID: ", "true": "VALID: true, ", "false": "FALSE: "}.get(verdict.answer, "UNDECIDED: ")
+    return f"{word}{statement}{sure}{of}"
+
+
+def _statement(verdict: Verdict, certificate: Certificate) -> str:
+    """What is proved, and of which policy."""
+    objective, name = certificate.problem.objective, verdict.claim or certificate.claims[0].name
+    low, high = verdict.values[name]
+    if name == "difference":
+        done = any(one.policy == "unknown" for one in certificate.claims)
+        whose = "what was done" if done else "the baseline"
+        return f"the policy's value less that of {whose} lies within {interval_text(low, high)}"
+    whose = "" if name == "value" else f" for the {name}".replace("the what", "what")
+    upward = (objective.agent == "MAX") != objective.complement
+    near, none = (low, objective.range[0]) if upward else (high, objective.range[1])
+    wide = name == "value" or verdict.answer in ("false", "not certified")
+    if wide or (near == none and verdict.claim is not None):
+        return f"the value lies within {interval_text(low, high)}{whose}"
+    return f"at least {text_below(low)}{whose}" if upward else f"at most {text_above(high)}{whose}"
+
+
+def confidence_text(delta: float) -> str:
+    """1 − δ, which is never 1."""
+    short = f"{1 - delta:.9g}"
+    return f"1 - {delta:g}" if short == "1" else short

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -28,7 +27,7 @@ from tightrope.certify.verification import (
     compare,
     confidence_text,
     headline,
-    own_controller,
+    own_of,
     tie_verdict,
     worth,
 )
@@ -42,7 +41,7 @@ from tightrope.cli.options import (
     refuse_options,
     takes,
 )
-from tightrope.cli.output import leave, print_json, print_table, warn
+from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Interval
@@ -51,11 +50,10 @@ from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:  # what a check alone does not load
-    from tightrope.certify.problem import Asked
     from tightrope.certify.rates import OwnChain
-    from tightrope.cli.sources import LoadedModel
-    from tightrope.data.reading import Reading
-    from tightrope.model.objective import Objective
+    from tightrope.cli.sources import Loaded, LoadedModel
+    from tightrope.data.counts import Counts
+    from tightrope.prism.properties.query import Query
 
 
 class ProvedCheckFacts(msgspec.Struct, frozen=True):
@@ -191,8 +189,7 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
     loaded = load(request.certificate, budget)
     certificate, own, bound = loaded.certificate, None, None
     if request.model is not None:
-        timed = certificate.problem.time is not None
-        own = (own_rates if timed else own_problem)(request, request.model, certificate)
+        own = own_files(request, request.model, certificate)
         bound, trouble = compare(certificate, own)
         if trouble is not None:
             if request.json:
@@ -224,9 +221,9 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
 def _answer(
     verdict: Verdict, loaded: LoadedCertificate, seconds: float, proved: ProvedAnswer | None
 ) -> VerifyAnswer:
-    """DESIGN's keys; the first policy's bounds are the head."""
+    """The bounds of the claim that answers the question are the head; without one, those of the first."""
     values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
-    first, data = next(iter(values.values())), loaded.certificate.problem.data
+    first, data = values[verdict.claim or next(iter(values))], loaded.certificate.problem.data
     result = worth(verdict)
     return VerifyAnswer(
         verdict=result.word.value,
@@ -308,117 +305,71 @@ def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: Prov
     print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
 
 
-def own_rates(request: VerifyRequest, model_name: str, certificate: Certificate) -> OwnChain:
-    """All that is compared with a certificate of a chain in continuous time."""
-    from tightrope.certify.rates import OwnChain
-    from tightrope.cli.sources import LogRequest, load_timed, read_properties
+def own_files(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own | OwnChain:
+    """All that is compared with a certificate, read from the user's files."""
+    from tightrope.cli.sources import LogRequest
     from tightrope.data.exposure import exposure_of
     from tightrope.loading import is_continuous
+    from tightrope.model.pomdp import POMDP
 
-    refuse_options(request, "observations policy baseline misfit discount terminal_reward ltl_translator")
-    if not is_continuous(model_name):
-        raise CannotCertify("this certificate is about a chain in continuous time, and your model is none")
-    constants = parse_constants(request.const)
-    properties = read_properties([] if request.prop is None else [request.prop])
-    given = properties.model_constants(constants)
-    loaded = load_timed(model_name, given, request.param, request.domain, quiet=request.at is not None)
-    queries = [] if request.prop is None else properties.queries(loaded, constants)
-    if len(queries) > 1:
-        raise InputError(f"a certificate is about one property, not {len(queries)}")
-    theta = loaded.point(request.at) if certificate.problem.law == "point" else None
-    if theta is None and request.at is not None:
-        raise InputError("--at goes with certificates about a point, this one is about none")
-    log = None
-    if request.data is not None:
-        options = LogRequest.of(request.reading, request.data).options
-        log = exposure_of(request.data, loaded.model.structure, options)
-    return OwnChain(loaded.model, queries[0] if queries else None, theta, log)
-
-
-def own_problem(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own:
-    """All that is compared with the problem of a certificate."""
-    problem = certificate.problem
-    from tightrope.certify.verification import without_numbers
-    from tightrope.cli.sources import LogRequest
-    from tightrope.learning.learn import counted_anew
-    from tightrope.loading import is_continuous
-    from tightrope.model.parametric_mdp import ParametricMDP
-    from tightrope.model.policy import Policy
-    from tightrope.model.pomdp import POMDP, controller_of
-
-    at_point = problem.law == "point"
-    if request.policy is not None and problem.automaton is not None:
-        raise CannotCertify(
-            "this certificate is about a temporal formula, and policies with the memory of its automaton: "
-            "--policy is not compared with them"
-        )
+    problem, in_time = certificate.problem, is_continuous(model_name)
+    if problem.time is not None:
+        refuse_options(request, "observations policy baseline misfit discount terminal_reward ltl_translator")
+        if not in_time:
+            raise CannotCertify(
+                "this certificate is about a chain in continuous time, and your model is none"
+            )
     log = None if request.data is None else LogRequest.of(request.reading, request.data)
-    files = () if log is None else log.files()
-    timed = is_continuous(model_name)  # certificates are then about the jumps of the chain
-    loaded, objective, limit, readings = _load(request, model_name, timed)
-    pomdp = loaded.model if isinstance(loaded.model, POMDP) else None
-    loaded = dataclasses.replace(loaded, model=loaded.model if pomdp is None else pomdp.model)
-    model, theta = loaded.model, None
-    counts = None if readings is None else readings.counts
-    if pomdp is None and problem.domain is not None and problem.domain.lower:
-        model, _ = without_numbers(model, None)
-    if isinstance(model, ParametricMDP) and (at_point or (pomdp is not None and problem.law != "domain")):
-        theta = loaded.point(request.at)
-    elif request.at is not None and not timed:
-        raise InputError("--at goes with certificates about a point, this one is about none")
-    if log is not None:
-        if not isinstance(model, ParametricMDP):
-            raise InputError(f"--data goes with parametric models, {model_name} is none")
-        counts = counted_anew(log.read(loaded.model, files).counts, loaded.model, model)
-    if pomdp is not None:
-        controller = None if request.policy is None else controller_of(pomdp, request.policy)
-        return own_controller(pomdp, objective, theta, counts, controller, limit, certificate)
-    given, usual = (
-        None if file is None else Policy(model, file) for file in (request.policy, request.baseline)
-    )
-    return Own(model, objective, theta, counts, given, limit, request.misfit or 0.0, usual)
+    files = () if log is None or problem.time is not None else log.files()
+    loaded, query, readings = _load(request, model_name, in_time, problem.time is not None)
+    model, data = loaded.model, cast(Any, readings)
+    observed = isinstance(model, POMDP)
+    at = None
+    if problem.law == "point" or (observed and problem.law != "domain") or request.at is not None:
+        whole = dataclasses.replace(loaded, model=model.model) if isinstance(model, POMDP) else loaded
+        at = None if in_time and problem.time is None else whole.point(request.at)
+    if at == () and request.at is None:
+        at = None
+    if log is not None and problem.time is not None:
+        data = exposure_of(request.data, model.structure, log.options)
+    elif log is not None:
+        data = log.read(cast(Any, model.model if isinstance(model, POMDP) else model), files).counts
+    given = (request.policy, request.baseline, request.misfit or 0.0, request.ltl_translator)
+    return own_of(certificate, model, query, at, data, *given)
 
 
 def _load(
-    wanted: VerifyRequest, model_name: str, timed: bool
-) -> tuple[LoadedModel, Objective | Asked | None, tuple[str, Fraction] | None, Reading | None]:
-    """The model, the objective where a property is given or a benchmark has one, and its threshold; what a
-    sensor read that is joined with the model."""
-    from tightrope.certify.problem import asked_of
-    from tightrope.cli.sources import load_embedded, load_model, read_properties, seen_through
+    wanted: VerifyRequest, model_name: str, in_time: bool, timed: bool
+) -> tuple[Loaded[Any], Query | None, Counts | None]:
+    """The model, what is asked where a property is given or a benchmark has one, and what a sensor read that
+    is joined with the model. Of a chain `in_time` its jumps, unless the certificate is of time (`timed`)."""
+    from tightrope.cli.sources import load_embedded, load_model, load_timed, read_properties, seen_through
     from tightrope.loading import ModelRequest
 
     constants = parse_constants(wanted.const)
     properties = read_properties([] if wanted.prop is None else [wanted.prop])
-    given = properties.model_constants(constants)
+    given, counts = properties.model_constants(constants), None
+    loaded: Loaded[Any]
     if timed:
+        loaded = load_timed(model_name, given, wanted.param, wanted.domain, quiet=wanted.at is not None)
+    elif in_time:
         refuse_options(wanted, "discount terminal_reward")
         request = ModelRequest(model_name, parse_constants(given), wanted.param, wanted.domain)
         loaded = load_embedded(request, wanted.at, properties.files)
     else:
         loaded = load_model(model_name, given, wanted.param, wanted.domain, observed=True)
-    readings = None
     if wanted.observations is not None:
         if wanted.data is not None:
             raise InputError("--observations stands in place of --data")
-        loaded, pomdp, readings = seen_through(loaded, wanted.observations)
+        loaded, pomdp, readings = seen_through(cast("LoadedModel", loaded), wanted.observations)
         loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
+        counts = None if readings is None else readings.counts
     if wanted.prop is None and loaded.benchmark is None:
-        return loaded, None, None, readings
+        return loaded, None, counts
     queries = properties.queries(loaded, constants, wanted.discount, wanted.terminal_reward)
     if len(queries) != 1:
         raise InputError(f"a certificate is about one property, not {len(queries)}")
     query = queries[0]
-    if not query.is_plain:
-        temporal = asked_of(query, wanted.ltl_translator)
-        if temporal.reading is not None:
-            warn(temporal.reading)
-        if temporal.sides is not None:
-            warn(temporal.sides.warning)
-        return loaded, temporal, temporal.limit, readings
-    if wanted.ltl_translator is not None:
-        raise InputError("--ltl-translator goes with temporal formulas: leave it out")
-    if query.reading is not None:
-        warn(query.reading.warning)
-    objective = loaded.model.paced(query.objective) if hasattr(loaded.model, "paced") else query.objective
-    return loaded, objective, query.limit, readings
+    if hasattr(loaded.model, "paced") and query.is_plain:
+        query = query.with_objective(loaded.model.paced(query.objective), loaded.model.structure)
+    return loaded, query, counts

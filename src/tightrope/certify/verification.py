@@ -662,9 +662,9 @@ def _statement(verdict: Verdict, certificate: Certificate) -> str:
         return f"the policy's value less that of {whose} lies within {interval_text(low, high)}"
     whose = "" if name == "value" else f" for the {name}".replace("the what", "what")
     upward = (objective.agent == "MAX") != objective.complement
-    near, none = (low, objective.range[0]) if upward else (high, objective.range[1])
-    wide = name == "value" or verdict.answer in ("false", "not certified")
-    if wide or (near == none and verdict.claim is not None):
+    claim = next(one for one in certificate.claims if one.name == name)
+    follows = low == claim.lower if upward else high == claim.upper
+    if name == "value" or verdict.answer in ("false", "not certified") or not follows:
         return f"the value lies within {interval_text(low, high)}{whose}"
     return f"at least {text_below(low)}{whose}" if upward else f"at most {text_above(high)}{whose}"
 

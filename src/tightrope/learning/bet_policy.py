@@ -69,6 +69,11 @@ def bets_of(
     data: planned to be bet on, or what they were collected by. Otherwise it is judged by bets on the best.
     """
     if not unasked:
+        if given is not None and design.bet_on and given.digest not in (*design.bet_on, design.followed):
+            raise InputError(
+                "the data were collected to bet on other policies than the given one",
+                hint='use another region, such as `region="likelihood"`',
+            )
         return PolicyBets(model, objective, given, design)
     if why_no_bets(model, objective) is not None:
         return None

@@ -19,6 +19,7 @@ from tightrope.beliefs.question import question_of
 from tightrope.beliefs.solve import mixtures, solve_partial
 from tightrope.cli.app import run
 from tightrope.monitoring.promise import Promise, PromiseWatch
+from tightrope.prism.load import load_prism_text
 
 MAZE = """
 pomdp
@@ -63,13 +64,13 @@ def hidden(rows, labels, seen, rewards=None):
     return tr.POMDP(model, np.array(seen, np.int32), tuple(f"o{k}" for k in range(max(seen) + 1)))
 
 
-def random_pomdp(seed, with_rewards=False):
+def random_pomdp(seed, with_rewards=False, with_trap=True):
     rng = np.random.default_rng(seed)
     states, looks, actions = int(rng.integers(3, 7)), int(rng.integers(1, 4)), 2
     rows, seen = [], rng.integers(0, looks, states)
     for s in range(states):
         for a in range(actions):
-            targets = rng.choice(states + 2, size=int(rng.integers(1, 4)), replace=False)
+            targets = rng.choice(states + 1 + with_trap, size=int(rng.integers(1, 4)), replace=False)
             weight = rng.integers(1, 4, len(targets))
             total = int(weight.sum())
             rows.append(
@@ -144,6 +145,43 @@ def test_bounds_hold_for_every_controller(seed):
         best = max(best, value.lower)
     assert best <= coarse.upper + 1e-9
     assert coarse.attained[0] <= coarse.upper + 1e-9 and coarse.lower == coarse.attained[0]
+
+
+WAITING = """pomdp
+observables o endobservables
+module m
+  s : [0..3]; o : [0..2];
+  [] s=0 -> 0.5 : (s'=1)&(o'=1) + 0.5 : (s'=2)&(o'=1);
+  [wait] o=1 -> true;
+  [l] s=1 -> (s'=3)&(o'=2);  [r] s=1 -> true;
+  [l] s=2 -> true;           [r] s=2 -> (s'=3)&(o'=2);
+  [] s=3 -> true;
+endmodule
+label "done" = s=3;
+rewards [l] true : 2; [r] true : 3; endrewards
+"""
+
+
+def test_waiting_for_nothing_is_no_way_to_a_target():
+    """Waiting costs nothing and reaches nothing: 2 for the left door, and 3 for the right one half of the
+    time. The outer model once summed up rewards without regard to the target: a lower bound of 0, where even
+    perfect information needs 2.5."""
+    solved = tr.solve(load_prism_text(WAITING), 'Rmin=? [ F "done" ]')
+    assert solved.is_certified and solved.bounds == pytest.approx((3.5, 3.5), rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_lower_bound_of_a_cost_is_worse_than_perfect_information(seed):
+    pomdp = random_pomdp(seed, with_rewards=True, with_trap=seed % 3 == 0)
+    text = 'Rmin=? [ F "goal" ]'
+    objective = tr.Problem(pomdp, text).objective
+    solved = solve_partial(pomdp, objective, precision=1e-3, beliefs=30, work=1e4)
+    told = tr.solve(pomdp.model, text)
+    assert solved.lower >= told.lower[pomdp.structure.initial] * (1 - 1e-6)
+    offered = [range(max(1, len(actions))) for actions in pomdp.actions]
+    for action in itertools.product(*offered):
+        value = tr.solve(pomdp, text, policy=tr.Controller.memoryless(pomdp, list(action)))
+        assert value.upper >= solved.lower * (1 - 1e-9)
 
 
 def test_what_always_holds_is_the_rest_of_what_happens():

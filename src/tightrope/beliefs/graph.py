@@ -27,10 +27,13 @@ the minimum, too, as every belief has finitely many actions (the outer model is 
 the argument is compactness of the space of controllers). With minima all inequalities turn round. ∎
 
 The limit from below is the *least* fixed point. Rewards until a target have another convention, infinity
-where the target is missed. When the agent maximises, the outer model is solved with it: if its optimum is
+where the target is missed, and the outer model is solved with it. When the agent maximises and its optimum is
 finite, all of its policies reach the target; its least probability to do so bounds that of controllers from
-below, so that these reach it, too, and both conventions agree. When the agent minimises, the outer model
-sums up rewards without it, which is at most as much.
+below, so that these reach it, too, and both conventions agree. When the agent minimises, only controllers
+that reach the target almost surely count. Such a controller is a policy of the outer model, which may look at
+all that was seen: it acts by what was observed and ignores what else is told. Then what is told is a function
+of the run and of further draws, and the outer model's beliefs are the law of the state given all of it. So
+the play has the controller's own law of states, success is reached almost surely, and as much is earned.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ import numpy as np
 from tightrope.beliefs.question import Question, Row
 from tightrope.late import dataclass
 from tightrope.model.mdp import MDP
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
@@ -266,27 +269,12 @@ class BeliefGraph:
             rounded.append((reward, np.array(successor, np.int64), np.array(chance)))
         self.rounded[number] = rounded
 
-    def model(self, leave: dict[int, float] | None = None) -> tuple[MDP, FloatArray]:
-        """The outer model, and the reward of every choice. Beliefs in `leave` have one choice instead, which
-        is worth so much: a probability of success, or a reward that ends in success (infinite: a stop)."""
-        earns = self.question.earns
+    def model(self) -> tuple[MDP, FloatArray]:
+        """The outer model, and the reward of every choice."""
         counts, sizes, reward = [1, 1], [1, 1], [0.0, 0.0]
         successor: list[Sequence[int] | OffsetArray] = [[SUCCESS], [STOP]]
         chance: list[Sequence[float] | FloatArray] = [[1.0], [1.0]]
-        for number, own in enumerate(self.rounded):
-            if leave is not None and number in leave:
-                worth = leave[number]
-                counts.append(1)
-                if not earns:
-                    successor.append([SUCCESS, STOP])
-                    chance.append([worth, 1 - worth])
-                    reward.append(0.0)
-                else:
-                    successor.append([SUCCESS if math.isfinite(worth) else STOP])
-                    chance.append([1.0])
-                    reward.append(worth if math.isfinite(worth) else 0.0)
-                sizes.append(len(successor[-1]))
-                continue
+        for own in self.rounded:
             counts.append(len(own))
             for value, towards, likely in own:
                 successor.append(towards)
@@ -302,16 +290,15 @@ class BeliefGraph:
         )
         return MDP(structure, np.concatenate(chance)), np.array(reward)
 
-    def objective(self, model: MDP, reward: FloatArray, outer: bool) -> Objective:
-        """What is asked of the outer model, or of one that leaves beliefs for what is attained there."""
+    def objective(self, model: MDP, reward: FloatArray) -> Objective:
+        """What is asked of the outer model."""
         agent = self.question.objective.agent
         ends = np.zeros(model.states, np.bool_)
         ends[SUCCESS] = True
         if not self.question.earns:
             return Objective(ObjectiveKind.UNTIL, agent, agent, target=ends)
         earned = RewardStructure(None, reward)
-        reaches = self.question.objective.kind is ObjectiveKind.REACH_REWARD
-        if reaches and not (outer and agent is Direction.MIN):
+        if self.question.must_reach:
             return Objective(ObjectiveKind.REACH_REWARD, agent, agent, target=ends, reward=earned)
         return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
 

@@ -39,7 +39,7 @@ from tightrope.beliefs.question import Question, is_interval, model_at, question
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.objective import Objective
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
@@ -207,8 +207,8 @@ def solve_partial(
         lower, upper = own_lower, max(float(far), own_lower)
     else:
         lower, upper = min(float(far), own_upper), own_upper
-    if question.must_reach and math.isinf(own_upper) and search.target_is_missed():
-        lower, status = math.inf, "certified"
+    if lower == upper:
+        status = "certified"
     if status == "certified" and not _close(lower, upper, precision, relative):
         status = "the bounds are verified but wider than was asked"
     return PartialSolution(
@@ -337,15 +337,7 @@ class Search:
     def solve_outer(self, precision: float) -> Solution:
         """Verified bounds of the outer model."""
         model, reward = self.graph.model()
-        return solve(model, self.graph.objective(model, reward, outer=True), precision=precision, threads=1)
-
-    def target_is_missed(self) -> bool:
-        """Whether every controller misses the target with some probability: so does the outer model then."""
-        model, _ = self.graph.model()
-        ends = np.zeros(model.states, np.bool_)
-        ends[SUCCESS] = True
-        reaching = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=ends)
-        return bool(solve(model, reaching, precision=1e-6, threads=1).upper[BEFORE] < 1)
+        return solve(model, self.graph.objective(model, reward), precision=precision, threads=1)
 
     def run(self) -> str:
         """Rounds until both sides are as close as was asked; what stopped it."""
@@ -377,7 +369,8 @@ class Search:
         policy = np.zeros(len(self.graph), np.int64)
         policy[: len(self._policy)] = self._policy
         policy = np.where(policy < np.diff(flat.start), policy, 0)
-        optimum = flat.optimum(self.sign, policy)
+        lost = self._lost(np.zeros(0)) if self.question.must_reach and self.sign < 0 else 0.0
+        optimum = flat.optimum(self.sign, policy, lost)
         self._policy, self._outer = optimum.policy, optimum
         return optimum
 
@@ -497,10 +490,8 @@ class Search:
         flat = Flat.of(rows, earns)
         if not earns:
             flat.gain[flat.start[:-1][~np.array(acts)]] = np.clip(best[~np.array(acts)], 0.0, 1.0)
-        lost = LOST * max(1.0, float(np.abs(best[np.isfinite(best)]).max(initial=1.0)))
-        optimum = flat.optimum(
-            self.sign, np.zeros(len(rows), np.int64), lost if self.question.must_reach else 0.0
-        )
+        lost = self._lost(best) if self.question.must_reach else 0.0
+        optimum = flat.optimum(self.sign, np.zeros(len(rows), np.int64), lost)
         # What the optimal policy does in expanded beliefs becomes nodes, the first one first.
         order = [n for n, act in enumerate(acts) if act and n < len(best)]
         place = {n: k for k, n in enumerate(order)}
@@ -519,6 +510,11 @@ class Search:
         first = self.question.first
         value = machines.value[made[0]][machines.place[first]]
         self._note(float(value), made[0])
+
+    def _lost(self, values: FloatArray) -> float:
+        """What it costs to miss a target, beside these values and what is attained."""
+        known = np.append(values, self.attained)
+        return LOST * float(np.abs(known[np.isfinite(known)]).max(initial=1.0))
 
     def _ranks(self) -> list[int] | None:
         """How long a play takes to each look, at most; None where one can come again."""

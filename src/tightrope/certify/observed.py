@@ -9,9 +9,9 @@ from, as in every certificate of a plain model; rewards are rounded so that they
 The claim `value` is about the optimum over all controllers, `given policy` about the controller. Both have
 the same bounds: what is near comes from the controller, and no controller does better than the optimum.
 
-*Rewards until a target, minimised*, are summed up without regard to the target in the outer model. This is
-what the controller earns, too, as it reaches the target almost surely: from every state of its chain there
-is a path to it, and none to a stop elsewhere. Where that is not so no certificate is written.
+*Rewards until a target, minimised*, are infinite where it is missed. The controller reaches it almost surely:
+from every state of its chain there is a path to it, and none to a stop elsewhere. Where that is not so no
+certificate is written.
 
 *Of one controller*, given or learned or chosen within intervals, they are about the chain that it makes of
 the model: as a plain, interval or parametric model of its own. Nature picks within intervals at every step of
@@ -48,7 +48,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.late import dataclass
 from tightrope.learning.observed import controlled
 from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller, controller_of
@@ -265,7 +265,7 @@ def _objective(question: Question, model: MDP, reward: FloatArray) -> Objective:
     if not question.earns:
         return Objective(ObjectiveKind.UNTIL, agent, agent, target=ends, complement=objective.complement)
     earned = RewardStructure(None, reward)
-    if question.must_reach and agent is Direction.MAX:
+    if question.must_reach:
         return Objective(ObjectiveKind.REACH_REWARD, agent, agent, target=ends, reward=earned)
     return Objective(ObjectiveKind.TOTAL, agent, agent, reward=earned)
 

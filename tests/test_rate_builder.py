@@ -90,7 +90,11 @@ def test_intervals_of_rates_hold_rewards_of_both_signs() -> None:
         ([(0, {1: -1})], {}, "the rate -1 is negative"),
         ([(0, {1: (2, 1)})], {}, "[2, 1] is no interval of rates"),
         ([(0, {1: 1})], {"state_rewards": {"r": [1]}}, "'r' has 1 rewards, not 2"),
-        ([(0, {1: 1})], {"transition_rewards": {"r": [{0: 1}]}}, "name the successor 0 of state 0"),
+        (
+            [(0, {1: 1})],
+            {"transition_rewards": {"r": [{0: 1}]}},
+            "the successor 0 of choice number 0 of state 0",
+        ),
         ([(0, {1: 1})], {"states": 1}, "state 0 leads to state 1, but the states are 0..0"),
         ([], {}, "a model needs at least one state"),
     ],

@@ -85,11 +85,8 @@ def build_from_function(
     *,
     labels: Mapping[str, Callable[[State], bool] | Collection[State]] | None = None,
     state_rewards: Mapping[str, Callable[[State], Amount] | Mapping[State, Amount]] | None = None,
-    choice_rewards: Mapping[str, Callable[[State, str], Amount] | Mapping[tuple[State, str], Amount]]
-    | None = None,
-    transition_rewards: Mapping[
-        str, Callable[[State, str, State], Amount] | Mapping[tuple[State, str, State], Amount]
-    ]
+    choice_rewards: Mapping[str, Callable[[State, str], Amount] | Mapping[Any, Amount]] | None = None,
+    transition_rewards: Mapping[str, Callable[[State, str, State], Amount] | Mapping[Any, Amount]]
     | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricMDP | IntervalMDP:
@@ -209,21 +206,14 @@ def build_from_rows(
             valuations=start.valuations(valuations or {}),
             own_states=start.names(own_states),
         )
-    check_arguments(
-        parameters,
-        initial,
-        states,
-        own_states,
-        labels=labels,
-        state_rewards=state_rewards,
-        choice_rewards=choice_rewards,
-        transition_rewards=transition_rewards,
-        valuations=valuations,
-    )
-    listed: list[Row] = _list_rows(
-        rows, 3, "a model", "(state, action, {successor: probability})", parameters
-    )
-    check_per_row(listed, choice_rewards=choice_rewards, transition_rewards=transition_rewards)
+    named = {
+        "labels": labels,
+        "state_rewards": state_rewards,
+        "choice_rewards": choice_rewards,
+        "transition_rewards": transition_rewards,
+        "valuations": valuations,
+    }
+    listed: list[Row] = _checked_rows(rows, 3, parameters, initial, states, own_states, named)
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
@@ -272,9 +262,7 @@ class _Start:
     def of(
         rows: Any, initial: Mapping[int, Probability], states: int | None, parameters: Parameters | None
     ) -> _Start:
-        listed: list[Row] = _list_rows(
-            rows, 3, "a model", "(state, action, {successor: probability})", parameters
-        )
+        listed: list[Row] = _list_rows(rows, 3, parameters)
         total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
         wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < total]
         if wrong or not initial:
@@ -332,10 +320,16 @@ def check_parameters(parameters: object) -> None:
         check_type("parameters", parameters, Parameters, "Parameters, such as tr.Parameters.box(p=(0, 1))")
 
 
-def check_arguments(
-    parameters: object, initial: object, states: object, own_states: object, **named: object
-) -> None:
-    """Types of what both kinds of builders take."""
+def _checked_rows(
+    rows: Any,
+    width: int,
+    parameters: Parameters | None,
+    initial: object,
+    states: object,
+    own_states: object,
+    named: Mapping[str, Any],
+) -> list[Any]:
+    """The rows, once everything that is given has the right type, and there are as many rewards as rows."""
     check_parameters(parameters)
     check_type("initial", initial, int, "the number of a state")
     if states is not None:
@@ -345,40 +339,39 @@ def check_arguments(
     for argument, given in named.items():
         if given is not None:
             check_type(argument, given, Mapping, "a mapping from names")
-            assert isinstance(given, Mapping)
-            for name, values in given.items():
-                check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
-                if argument == "labels":
-                    refuse_truths(f"labels[{name!r}]", values)
-                if argument in ("labels", "valuations"):
-                    for value in np.asarray(values).ravel().tolist():
-                        check_whole(f"{argument}[{name!r}]", value)
-                if argument == "transition_rewards":
-                    for value in values:
-                        check_type(f"{argument}[{name!r}]", value, Mapping, "a list of {successor: reward}")
-
-
-def check_whole(argument: str, value: object) -> None:
-    """Refuse what is neither a whole number nor a truth value."""
-    if not isinstance(value, int | np.integer):
-        raise InputError(f"`{argument}` holds {value!r}, which is no whole number")
-
-
-def check_per_row(rows: Sequence[object], **named: Mapping[str, Sequence[object]] | None) -> None:
-    """Refuse rewards that are not as many as the rows they belong to."""
-    for argument, rewards in named.items():
-        for name, values in (rewards or {}).items():
-            if len(values) != len(rows):
+        for name, values in (given or {}).items():
+            check_type(f"{argument}[{name!r}]", values, Sequence | np.ndarray, "a list")
+            if argument == "labels":
+                refuse_truths(f"labels[{name!r}]", values)
+            if argument in ("labels", "valuations"):
+                for value in np.asarray(values).ravel().tolist():
+                    if not isinstance(value, int | np.integer):
+                        raise InputError(f"`{argument}[{name!r}]` holds {value!r}, which is no whole number")
+            if argument == "transition_rewards":
+                for value in values:
+                    check_type(f"{argument}[{name!r}]", value, Mapping, "a list of {successor: reward}")
+    listed = _list_rows(rows, width, parameters)
+    for argument in ("choice_rewards", "transition_rewards"):
+        for name, values in (named.get(argument) or {}).items():
+            if len(values) != len(listed):
                 raise InputError(
-                    f"`{argument}[{name!r}]` has {len(values)} rewards for {len(rows)} rows",
+                    f"`{argument}[{name!r}]` has {len(values)} rewards for {len(listed)} rows",
                     hint="give one for each row, in the order of the rows",
                 )
+    return listed
 
 
-def _list_rows(rows: Any, width: int, what: str, form: str, parameters: Parameters | None) -> list[Any]:
+FORMS = {
+    3: ("a model", "(state, action, {successor: probability})", "build_from_function"),
+    2: ("a chain in continuous time", "(state, {successor: rate})", "build_ctmc_from_function"),
+}
+"""Rows of so many parts: of what, how they are written, and who takes mappings and tables instead."""
+
+
+def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any]:
     """The rows, each a state and what else it has, with a mapping from successors to functions at the end."""
+    what, form, builder = FORMS[width]
     if isinstance(rows, Mapping) or is_table(rows):
-        builder = "build_from_function" if width == 3 else "build_ctmc_from_function"
         raise InputError(
             f"`rows` is {describe(rows)}, not a list of rows",
             hint=f"`{builder}(initial, …)` takes mappings and tables",
@@ -529,50 +522,74 @@ def _polynomials(
     successors: Sequence[Mapping[int, Amount]] | None,
     probabilities: Sequence[Function],
 ) -> RewardStructure:
-    sizes = (structure.states, structure.choices, structure.choices)
-    for given, size in zip((states, choices, successors), sizes, strict=True):
-        if given is not None and len(given) != size:
-            raise InputError(f"reward structure '{name}' has {len(given)} rewards, not {size}")
-    table = ExpressionTable(names)
-    base: list[Polynomial] = []
-    for choice, state in enumerate(structure.choice_state.tolist()):
-        amount = Polynomial({})
-        for given, place in ((states, state), (choices, choice)):
-            if given is not None:
-                amount = amount + as_polynomial(given[place])
-        base.append(amount)
+    base = _amounts(structure, name, states, choices)
     if successors is None:
-        expressions, rows = table.freeze(np.array([table.add(amount) for amount in base], dtype=np.int32))
-        return ParametricReward(name, expressions, rows)
-    whole: list[int] = []
-    single: list[int] = []
-    for choice, amount in enumerate(base):
-        first, last = (int(structure.transition_start[choice + i]) for i in (0, 1))
-        reached = structure.successor[first:last].tolist()
-        unknown = set(successors[choice]) - set(reached)
-        if unknown:
-            raise InputError(
-                f"the rewards '{name}' name the successor {min(unknown)} of {structure.choice_name(choice)}, "
-                "which does not lead there"
-            )
-        total: Function = Polynomial({})
-        for transition, successor in enumerate(reached, start=first):
-            earned = amount + as_polynomial(successors[choice].get(successor, 0))
-            single.append(table.add(earned))
-            total = total + probabilities[transition] * earned
+        return _as_reward(name, base, names)
+    table, size = ExpressionTable(names), len(base)
+    gained = _gained(structure, name, successors)
+    single = [base[c] + g for c, g in zip(structure.transition_choice.tolist(), gained, strict=True)]
+    whole = _flows(structure, base, probabilities, gained)
+    for choice, total in enumerate(whole):
         if isinstance(total, RationalFunction):
             raise InputError(
                 f"the rewards '{name}' differ by successor at {structure.choice_name(choice)}, whose "
                 "probabilities are quotients: what it earns on average is then no polynomial",
                 hint="give rewards of states and choices",
             )
-        whole.append(table.add(total))
-    both, rows = table.freeze(np.array([*whole, *single], dtype=np.int32))
-    size = len(whole)
+    both, rows = table.freeze(np.array([table.add(f) for f in (*whole, *single)], dtype=np.int32))
     if both.is_constant.all():
         values = both.exact_values([0] * len(names))
         return RewardStructure(choice=door.doubles(values)[rows[:size]])
     return ParametricReward(name, both, rows[:size], rows[size:])
+
+
+def _amounts(
+    structure: Structure, name: str, states: Sequence[Amount] | None, choices: Sequence[Amount] | None = None
+) -> list[Polynomial]:
+    """What every choice earns, with its state."""
+    for given, size in ((states, structure.states), (choices, structure.choices)):
+        if given is not None and len(given) != size:
+            raise InputError(f"reward structure '{name}' has {len(given)} rewards, not {size}")
+    zero = Polynomial({})
+    own = [zero] * structure.states if states is None else [as_polynomial(amount) for amount in states]
+    held = [own[state] for state in structure.choice_state.tolist()]
+    if choices is None:
+        return held
+    return [a + as_polynomial(b) for a, b in zip(held, choices, strict=True)]
+
+
+def _gained(
+    structure: Structure, name: str, successors: Sequence[Mapping[int, Amount]] | None
+) -> list[Polynomial]:
+    """What every transition earns by itself; `successors` are rewards by choice."""
+    if successors is None:
+        return [Polynomial({})] * structure.transitions
+    gained: list[Polynomial] = []
+    for choice, (first, last) in enumerate(pairwise(structure.transition_start.tolist())):
+        reached = structure.successor[first:last].tolist()
+        if unknown := set(successors[choice]) - set(reached):
+            raise InputError(
+                f"the rewards '{name}' name the successor {min(unknown)} of {structure.choice_name(choice)}, "
+                "which does not lead there"
+            )
+        gained += [as_polynomial(successors[choice].get(successor, 0)) for successor in reached]
+    return gained
+
+
+def _flows(
+    structure: Structure, base: Sequence[Function], weights: Sequence[Function], gained: Sequence[Polynomial]
+) -> list[Function]:
+    """base + Σ weight · what the transition earns, of every choice: Σ p = 1, so that `base` counts once."""
+    totals = list(base)
+    for choice, weight, earned in zip(structure.transition_choice.tolist(), weights, gained, strict=True):
+        if earned.terms:
+            totals[choice] = totals[choice] + weight * earned
+    return totals
+
+
+def _as_reward(name: str, values: Sequence[Function], names: tuple[str, ...]) -> ParametricReward:
+    table = ExpressionTable(names)
+    return ParametricReward(name, *table.freeze(np.array([table.add(v) for v in values], dtype=np.int32)))
 
 
 def _has_parameters(values: Sequence[Amount] | None) -> bool:
@@ -687,34 +704,25 @@ def build_ctmc_from_rows(
     >>> round(low, 6), round(high, 6)
     (0.8, 0.8)
     """
-    check_arguments(
-        parameters,
-        initial,
-        states,
-        own_states,
-        labels=labels,
-        state_rewards=state_rewards,
-        transition_rewards=transition_rewards,
-        valuations=valuations,
-    )
-    what = "a chain in continuous time"
-    listed: list[RateRow] = _list_rows(rows, 2, what, "(state, {successor: rate})", parameters)
-    check_per_row(listed, transition_rewards=transition_rewards)
+    named = {
+        "labels": labels,
+        "state_rewards": state_rewards,
+        "transition_rewards": transition_rewards,
+        "valuations": valuations,
+    }
+    listed: list[RateRow] = _checked_rows(rows, 2, parameters, initial, states, own_states, named)
     if twice := [state for state, times in Counter(row[0] for row in listed).items() if times > 1]:
         raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
     reached = [s for state, row in listed for s in (state, *row)]
     total = states if states is not None else 1 + max(reached, default=-1)
     of_state = {state: number for number, (state, _) in enumerate(listed)}
     skeleton, rates, stuck = Skeleton(), list[Rate](), list[int]()
-    earning: list[Mapping[str, Mapping[int, Amount]]] = []
     for state in range(total):
-        number = of_state.get(state)
-        given = {} if number is None else {s: r for s, r in listed[number][1].items() if not is_zero(r)}
-        stuck += [] if given else [state]
-        skeleton.add(state, UNLABELLED, list(given) or [state])
-        rates.extend(given.values() or [1])
-        named = (transition_rewards or {}).items()
-        earning.append({} if number is None else {name: values[number] for name, values in named})
+        given = listed[of_state[state]][1] if state in of_state else {}
+        possible = {s: r for s, r in given.items() if not is_zero(r)}
+        stuck += [] if possible else [state]
+        skeleton.add(state, UNLABELLED, list(possible) or [state])
+        rates.extend(possible.values() or [1])
     structure = skeleton.structure(
         total,
         initial,
@@ -722,95 +730,52 @@ def build_ctmc_from_rows(
         valuations or {},
         OwnStates(range(total) if own_states is None else own_states),
     )
-    earned = _Earned(structure, state_rewards or {}, earning)
+    gained = {
+        name: [values[of_state[state]] if state in of_state else {} for state in range(total)]
+        for name, values in (transition_rewards or {}).items()
+    }
+    held = {
+        name: _amounts(structure, name, (state_rewards or {}).get(name))
+        for name in {**(state_rewards or {}), **gained}
+    }
+    earned = {name: (own, _gained(structure, name, gained.get(name))) for name, own in held.items()}
     if any(isinstance(rate, tuple) for rate in rates):
         return _interval_chain(structure, rates, earned)
     parameters = parameters or rate_box(())
-    exact = [_polynomial(rate) for rate in rates]
-    table = ExpressionTable(parameters.names)
+    exact, names = [_polynomial(rate) for rate in rates], parameters.names
+    table = ExpressionTable(names)
     expressions, expression = table.freeze(np.array([table.add(rate) for rate in exact], dtype=np.int32))
-    names, rewards = earned.names, dict[str, ParametricReward]()
-    for name in names:
-        flows = [rate * gained for rate, gained in zip(exact, earned.gained(name), strict=True)]
-        rewards[name] = _as_reward(name, earned.per_time(name, flows), parameters.names)
+    of_states = {
+        name: RewardStructure(state=np.array([double(value.constant_term) for value in own]))
+        if all(value.is_constant for value in own)
+        else _as_reward(name, own, names)
+        for name, own in held.items()
+    }
+    per_time = {
+        name: _as_reward(name, _flows(structure, own, exact, each), names)
+        for name, (own, each) in earned.items()
+    }
     return ParametricCTMC(
-        replace(structure, rewards={name: earned.of_states(name, parameters.names) for name in names}),
-        expression,
-        expressions,
-        parameters,
-        rewards,
+        replace(structure, rewards=of_states), expression, expressions, parameters, per_time
     )
 
 
-class _Earned:
-    """What states earn per unit of time, and what transitions earn when they happen."""
-
-    def __init__(
-        self,
-        structure: Structure,
-        states: Named,
-        transitions: Sequence[Mapping[str, Mapping[int, Amount]]],
-    ):
-        self.structure, self._states, self._transitions = structure, states, transitions
-        named = {name for row in transitions for name in row}
-        self.names = [*states, *sorted(named - set(states))]
-        for name, values in states.items():
-            if len(values) != structure.states:
-                raise InputError(
-                    f"reward structure '{name}' has {len(values)} rewards, not {structure.states}"
-                )
-        for state, row in enumerate(transitions):
-            first, last = structure.transition_start[state : state + 2]
-            for name, gained in row.items():
-                if unknown := set(gained) - set(structure.successor[first:last].tolist()):
-                    raise InputError(
-                        f"the rewards '{name}' name the successor {min(unknown)} of state {state}, which "
-                        "does not lead there"
-                    )
-
-    def held(self, name: str) -> list[Polynomial]:
-        """What states earn alone."""
-        values = self._states.get(name)
-        return [Polynomial({})] * self.structure.states if values is None else [*map(as_polynomial, values)]
-
-    def of_states(self, name: str, names: tuple[str, ...]) -> RewardStructure:
-        held = self.held(name)
-        if all(value.is_constant for value in held):
-            return RewardStructure(state=np.array([double(value.constant_term) for value in held]))
-        return _as_reward(name, held, names)
-
-    def gained(self, name: str) -> list[Polynomial]:
-        """What every transition earns when it happens."""
-        pairs = zip(self.structure.transition_choice.tolist(), self.structure.successor.tolist(), strict=True)
-        return [as_polynomial(self._transitions[state].get(name, {}).get(s, 0)) for state, s in pairs]
-
-    def per_time(self, name: str, flows: Sequence[Polynomial]) -> list[Polynomial]:
-        """What states earn per unit of time; `flows` are rate times reward of every transition."""
-        totals = self.held(name)
-        for state, flow in zip(self.structure.transition_choice.tolist(), flows, strict=True):
-            totals[state] = totals[state] + flow
-        return totals
-
-
-def _as_reward(name: str, values: Sequence[Polynomial], names: tuple[str, ...]) -> ParametricReward:
-    table = ExpressionTable(names)
-    return ParametricReward(name, *table.freeze(np.array([table.add(v) for v in values], dtype=np.int32)))
-
-
-def _interval_chain(structure: Structure, rates: Sequence[Rate], earned: _Earned) -> IntervalCTMC:
+def _interval_chain(
+    structure: Structure,
+    rates: Sequence[Rate],
+    earned: Mapping[str, tuple[list[Polynomial], list[Polynomial]]],
+) -> IntervalCTMC:
     """Bounds rounded outward; every transition has its own rate within its interval."""
     pairs = [rate if isinstance(rate, tuple) else (rate, rate) for rate in rates]
     ends = [[_constant(_polynomial(pair[side]), "rates") for pair in pairs] for side in (0, 1)]
     rewards, spans = {}, {}
-    for name in earned.names:
-        held = [_constant(value, "rewards") for value in earned.held(name)]
+    for name, amounts in earned.items():
+        held, gained = ([_constant(value, "rewards") for value in each] for each in amounts)
         rewards[name] = RewardStructure(state=np.array([double(value) for value in held]))
-        gained = [_constant(value, "rewards") for value in earned.gained(name)]
-        flows = [sorted((low * g, high * g)) for low, high, g in zip(*ends, gained, strict=True)]
-        least, most = (
-            [value.constant_term for value in earned.per_time(name, [as_polynomial(f[side]) for f in flows])]
-            for side in (0, 1)
-        )
+        least, most = list(held), list(held)
+        for state, low, high, gain in zip(structure.transition_choice.tolist(), *ends, gained, strict=True):
+            least[state] += min(low * gain, high * gain)
+            most[state] += max(low * gain, high * gain)
         spans[name] = (_round(least, False), _round(most, True))
     own = np.arange(len(rates), dtype=np.int32)
     structure = replace(structure, rewards=rewards)

@@ -17,18 +17,22 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring import urns
 from tightrope.monitoring.examination import examine, replay
 from tightrope.monitoring.features import codes, list_features
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.monitoring.urns import (
     Cells,
+    CountTable,
     Visits,
     before_last_exits,
     first_visits,
     looks,
     weigh,
+    weigh_counts,
     weigh_units,
 )
+from tightrope.verdict import Kept
 
 
 def chain(states: int, absorbing: bool = False) -> ParametricMDP:
@@ -100,6 +104,96 @@ def test_mean_over_orders_of_an_urn_is_one_whatever_the_feature_does() -> None:
         visits = Visits.of(np.zeros(7, dtype=np.int64), outcome, np.array([2]))
         values.append(weigh(visits, Cells.of(visits, feature), np.array([7]), False))
     assert np.mean(np.exp(values)) == pytest.approx(1.0, abs=1e-7)
+
+
+def test_mean_by_counts_is_at_most_one_whatever_the_feature_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two choices with two outcomes; which is next, and what the feature is, depends on the past."""
+    monkeypatch.setattr(urns, "LEAST_VISITS", 4)
+    monkeypatch.setattr(urns, "LEAST_SEEN", 1)
+    choice_of, width = np.array([0, 0, 1, 1], dtype=np.int32), np.array([2, 2])
+    for p, q, units in ((0.5, 0.5, False), (0.8, 0.1, False), (0.5, 0.3, True)):
+        total = 0.0
+        for outcomes in itertools.product(range(2), repeat=9):
+            likely, won = 1.0, 0
+            value, transition = [], []
+            for time, outcome in enumerate(outcomes):
+                choice = won % 2
+                value.append(won // 2 if time > 4 else -1)
+                transition.append(2 * choice + outcome)
+                likely *= (p, q)[choice] if outcome == 0 else 1.0 - (p, q)[choice]
+                won += outcome == 0
+            table = CountTable.of(np.array(value), np.array(transition), 4)
+            total += likely * math.exp(weigh_counts(table, choice_of, width, units)[0])
+        assert total <= 1.0
+
+
+def test_tables_of_parts_add_up() -> None:
+    rng = np.random.default_rng(5)
+    value, transition = rng.integers(-1, 500, 900), rng.integers(0, 7, 900)
+    whole = CountTable.of(value, transition, 7)
+    parts = [CountTable.of(value[rows], transition[rows], 7) for rows in (slice(0, 100), slice(100, 900))]
+    both = parts[0] + parts[1]
+    for name in ("value", "transition", "number"):
+        assert np.array_equal(getattr(both, name), getattr(whole, name)), name
+
+
+COINS = tr.Parameters.box(p=(0.01, 0.99), q=(0.01, 0.99))
+
+
+def two_coins(episodes: int, since: int, seed: int) -> tuple[ParametricMDP, EpisodeLog]:
+    """Two coins one after the other; from an episode on the second one depends on the first."""
+    p, q = COINS.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {3: 1}), (2, "", {3: 1}), (3, "", {4: q, 5: 1 - q})]
+    model = tr.build_from_rows([*rows, (4, "", {4: 1}), (5, "", {5: 1})], COINS, labels={"won": [4]})
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 2, episodes)
+    linked = np.arange(episodes) >= since
+    second = rng.random(episodes) < np.where(linked, np.where(first == 0, 0.45, 0.05), 0.25)
+    transition = np.stack([first, 2 + first, 5 - second], axis=1).reshape(-1)
+    episode = np.repeat(np.arange(episodes), 3)
+    return model, EpisodeLog.of_episodes(transition, episode, episodes, model.structure, model.hash())
+
+
+@pytest.mark.parametrize("since", [7_000, 200_000])
+def test_rows_are_tested_whatever_their_number(since: int) -> None:
+    """600,000 rows; the first 20,000 fit, and in the second case all of them."""
+    model, log = two_coins(200_000, since, 6)
+    counts = log.counts(model, SamplingDesign(SamplingKind.ADAPTIVE))
+    fit = weigh_fit(model, counts)
+    assert fit.rows_tested == fit.events == 600_000 and "600,000 events, all rows tested" in fit.text
+    assert fit.alarm == (since < 200_000)
+    if fit.alarm:
+        assert fit.first_alarm == 600_000 and fit.log_e_value > 1_000.0
+        assert fit.suspects[0].kind == "memory"
+        (before,) = [one for one in fit.suspects if "depends on the state before" in one.text]
+        assert abs(before.outcomes[0].observed - before.outcomes[0].expected) == pytest.approx(0.2, abs=0.02)
+    else:
+        assert fit.log_e_value < 0.0
+
+
+def test_units_that_differ_are_found_by_counts() -> None:
+    """40,000 units with ten rows each, and each with a probability of its own."""
+    rng = np.random.default_rng(7)
+    for spread, differs in ((8.0, True), (1e6, False)):
+        share = rng.beta(0.3 * spread, 0.7 * spread, 40_000)
+        won = rng.binomial(10, share)
+        unit = np.repeat(np.arange(40_000), 10)
+        outcome = (np.tile(np.arange(10), 40_000) >= np.repeat(won, 10)).astype(np.int64)
+        table = CountTable.of(unit, outcome, 2)
+        log_e, gain = weigh_counts(table, np.zeros(2, dtype=np.int32), np.array([2]), units=True)
+        assert (log_e > 100.0) == differs and (gain[0] > 100.0) == differs
+
+
+def test_rows_that_are_too_many_are_an_assumption(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tightrope.monitoring.model_fit.MOST_READ", 500)
+    model, log = two_coins(200, 200, 8)
+    result = tr.learn(
+        tr.Problem(model, 'P=? [ F "won" ]'), log.counts(model, SamplingDesign(SamplingKind.ADAPTIVE))
+    )
+    assert result.fit is not None and result.fit.rows_tested == 0
+    assert "600 events, 0 rows tested" in result.fit.text
+    (untested,) = [one for one in result.assumptions if one.name == "untested rows"]
+    assert untested.kept is Kept.STATED and "0 of 600 rows were tested" in untested.why
 
 
 def test_only_numbers_of_visits_that_were_fixed_are_used() -> None:

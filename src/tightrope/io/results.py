@@ -204,7 +204,8 @@ class ModelFit(Record):
     where `nominal` names what is missing from the data, or not known of their order and ends, in name only.
     `first_alarm` is after how many events it did, as far as it was looked at. `ordered`: whether the data are
     batched in time; else they were weighed all at once, which is less sharp and cannot show a change.
-    `suspects` are what fits worst, the strongest evidence first.
+    `suspects` are what fits worst, the strongest evidence first. `rows_tested` are the rows of the log that
+    were tested for what outcomes depend on beside state and action (None: the data are counts without rows).
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -226,6 +227,7 @@ class ModelFit(Record):
     text: str
     looks: tuple[Look, ...]
     suspects: tuple[Anomaly, ...]
+    rows_tested: int | None = None
 
     @property
     def is_refutation(self) -> bool:

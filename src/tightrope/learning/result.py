@@ -796,6 +796,10 @@ def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | No
     if fit is not None and fit.is_doubt:
         tested += f"; {REMEDY}"
     assumptions = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
+    if fit is not None and fit.rows_tested is not None and fit.rows_tested < fit.events:
+        rows = f"{fit.rows_tested:,} of {fit.events:,} rows were tested"
+        untested = f"outcomes depend on state and action alone: {rows}"
+        assumptions.append(Assumed("untested rows", Kept.STATED, untested))
     if options.assume_support is not None:
         least = f"no transition that can happen has a probability below {options.assume_support:g}"
         assumptions.append(Assumed("support", Kept.STATED, least))

@@ -17,6 +17,9 @@ probabilities of other distributions, as it is where ties are tested by counts.
 
 In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows and, where the
 number of episodes was planned, for all rows at once.
+
+*Long logs.* Tests in the order of visits read the first rows. All rows are weighed by counts
+(`CountTable`), for which a part of the weight of each feature is set aside.
 """
 
 from __future__ import annotations
@@ -24,9 +27,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, absorbing_states
@@ -52,15 +56,17 @@ from tightrope.monitoring.urns import (
     FIRST_ROWS,
     LOOKS,
     Cells,
+    CountTable,
     Visits,
     before_last_exits,
     first_visits,
     hedged_by_context,
     looks,
     weigh,
+    weigh_counts,
     weigh_units,
 )
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.statistics.outcomes import Outcomes
 
@@ -80,8 +86,8 @@ PATH, AT_ONCE = 0.5, 0.7
 """The part of a feature's weight that is for the path of a chain, and, where the number of episodes was
 planned, the part that is for all rows at once; half of the rest is for the path then."""
 
-SPEED = 300_000
-"""Rows that are tested in a second, by all tests."""
+BY_COUNTS = 0.1
+"""The part of a feature's weight that is for all rows of a log, by counts."""
 
 LISTED, SHOWN, SORTS = 4, 6, 8
 MOST_UNITS = 100_000
@@ -166,7 +172,8 @@ class Examination(Record):
     first. `log_e_stated` is the evidence without columns of which nobody says that they were written before
     the outcomes of their rows.
 
-    `first_alarm` are the rows after which the evidence had reached 1/α, as far as it was looked at.
+    `first_alarm` are the rows after which the evidence had reached 1/α, as far as it was looked at; `rows`
+    are those that were tested, in the order of visits or by counts.
     """
 
     findings: tuple[Finding, ...]
@@ -218,13 +225,12 @@ def examine(
     alpha: float,
     counts: Counts | None = None,
     planned: bool = False,
-    seconds: float | None = None,
+    first: int | None = None,
 ) -> Examination:
     """Test what the rows of a log could depend on; with `counts`, the model's ties and expressions as well.
 
-    `planned`: the number of episodes was settled before the first one. `seconds`: take as many of the first
-    rows as can be tested in about that time on an ordinary machine; clocks are not looked at, so that the
-    result is the same everywhere.
+    `planned`: the number of episodes was settled before the first one. `first`: so many rows are tested in
+    the order of visits, and where there are more all of them by counts.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -233,17 +239,17 @@ def examine(
     False
     """
     check_number("alpha", alpha, 0, 1)
-    whole = len(log) + log.rows_left_out
-    log = log if seconds is None else log.first(int(seconds * SPEED))
+    whole, log = log, log if first is None else log.first(first)
     findings = [
         Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
-        for one in log.excluded[:LISTED]
+        for one in whole.excluded[:LISTED]
     ]
     by_counts, looked = _by_counts(model, counts)
     findings += by_counts
     features = list_features(model, log)
-    rows_of = _Rows.of(model, log, planned and len(log) == whole)
-    tests, left_out = [], []
+    rows_of = _Rows.of(model, log, planned and not log.rows_left_out)
+    tests: list[tuple[float, _Test | _Counted]] = []
+    left_out = []
     for feature in features:
         code = codes(feature.name, model, log)
         is_column = feature.kind in ("column", "unit") and code is not log.episode
@@ -251,10 +257,13 @@ def examine(
             left_out.append(feature.name)
             continue
         own = rows_of.tied(log) if feature.kind == "tie" else rows_of
-        test = _Test(feature, code, math.log(SHARES[feature.kind] * feature.weight), own)
+        share = math.log(SHARES[feature.kind] * feature.weight)
+        test = _Test(feature, code, share + math.log1p(-BY_COUNTS), own)
         log_e = _evidence(test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
+        if len(whole) > len(log) and feature.kind != "tie":
+            tests.append(_Counted.weigh(feature, model, whole, share + math.log(BY_COUNTS)))
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
@@ -265,25 +274,32 @@ def examine(
         beside.append(watched.log_evidence + math.log(SHARES["events"]))
         total = log_sum(np.array([*beside, *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
-    findings += [_finding(model, log, test, log_e) for log_e, test in tests[:SHOWN]]
+    named: dict[str, tuple[float, _Test | _Counted]] = {}
+    for each in tests:
+        named.setdefault(each[1].feature.name, each)
+    findings += [
+        _finding(model, log if isinstance(one, _Test) else whole, one, log_e)
+        for log_e, one in list(named.values())[:SHOWN]
+    ]
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
-    alarms += [one.row + 1 for one in log.excluded[:1]]
+    alarms += [one.row + 1 for one in whole.excluded[:1]]
     if watched is not None and watched.first_alarm is not None:
         alarms.append(watched.first_alarm)
-    if max(terms, default=-math.inf) >= level:
-        alarms.append(_first_alarm(tests[0][1], level, len(log)))
+    alone = [test for log_e, test in tests if isinstance(test, _Test) and log_e + test.log_weight >= level]
+    if alone:
+        alarms.append(_first_alarm(alone[0], level, len(log)))
     elif total >= level:
-        alarms.append(len(log))
+        alarms.append(len(whole))
     return Examination(
         tuple(findings),
-        math.inf if log.excluded else max(total, -700.0),
+        math.inf if whole.excluded else max(total, -700.0),
         alpha,
         bool(alarms),
         min(alarms, default=None),
-        len(log),
+        len(whole),
         tuple(left_out),
-        math.inf if log.excluded else log_sum(np.array([*beside, *stated])),
+        math.inf if whole.excluded else log_sum(np.array([*beside, *stated])),
     )
 
 
@@ -311,10 +327,71 @@ def is_planned(design: SamplingDesign) -> bool:
 
 
 class _Test(NamedTuple):
+    """The test of a feature in the order of visits."""
+
     feature: Feature
     code: IndexArray
     log_weight: float
     rows: _Rows
+
+    def cells(self, model: ParametricMDP) -> _Cells:
+        visits = self.rows.visits
+        cells = Cells.of(visits, self.code)
+        number = np.zeros((len(cells.value), int(visits.width.max(initial=1))))
+        np.add.at(number, (cells.cell, visits.outcome), 1.0)
+        gain = hedged_by_context(visits, cells, np.diff(visits.start))
+        return _Cells(visits.context, cells.start, cells.value, number, gain)
+
+
+class _Counted(NamedTuple):
+    """The test of a feature on all rows by counts, with what each choice says."""
+
+    feature: Feature
+    code: IndexArray
+    log_weight: float
+    table: CountTable
+    gain: FloatArray
+
+    @staticmethod
+    def weigh(
+        feature: Feature, model: ParametricMDP, log: EpisodeLog, log_weight: float
+    ) -> tuple[float, _Counted]:
+        structure = model.structure
+        code = codes(feature.name, model, log)
+        if feature.kind == "drift":
+            code = np.floor(4.0 * np.log2(np.arange(len(log)) + 1.0)).astype(np.int32)
+        table = CountTable.of(code, log.transition, structure.transitions)
+        width = np.diff(structure.transition_start)
+        log_e, gain = weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
+        return log_e, _Counted(feature, code, log_weight, table, gain)
+
+    def cells(self, model: ParametricMDP) -> _Cells:
+        """Frequencies at the choices that show the feature most."""
+        structure = model.structure
+        order = np.argsort(-self.gain, kind="stable")[:LISTED]
+        order = order[self.gain[order] > 0.0].astype(np.int64)
+        choice = structure.transition_choice[self.table.transition]
+        part = self.table.select(np.isin(choice, order))
+        choice = structure.transition_choice[part.transition].astype(np.int64)
+        names, place = np.unique(choice * (len(self.code) + 2) + part.value + 1, return_inverse=True)
+        owner = names // (len(self.code) + 2)
+        context, begin = np.unique(owner, return_index=True)
+        outcome = part.transition - structure.transition_start[choice]
+        number = np.zeros((len(names), int(outcome.max(initial=0)) + 1))
+        np.add.at(number, (place, outcome), part.number)
+        start = np.append(begin, len(names)).astype(np.int64)
+        return _Cells(context, start, names % (len(self.code) + 2) - 1, number, self.gain[context])
+
+
+class _Cells(NamedTuple):
+    """How often each outcome is seen where a feature has a value: cells start[i]:start[i+1] are those of
+    context i, whose `gain` is its part of the evidence."""
+
+    context: OffsetArray
+    start: OffsetArray
+    value: npt.NDArray[Any]
+    number: FloatArray
+    gain: FloatArray
 
 
 @dataclass(frozen=True)
@@ -501,9 +578,9 @@ def _from_anomaly(anomaly: Anomaly, log_weight: float) -> Finding:
     )
 
 
-def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test, log_e: float) -> Finding:
+def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_e: float) -> Finding:
     """A feature's evidence in words, with where it shows most; where there is none, its name alone."""
-    feature, visits = test.feature, test.rows.visits
+    feature = test.feature
     name, _, rest = feature.name.partition(":")
     about = WORDS.get(feature.name) or {
         "seen": f"whether {rest} was seen before in the episode",
@@ -513,12 +590,12 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test, log_e: float) -
     text, stated = f"what happens next depends on {about}", is_stated(feature.name, log)
     if log_e <= 0.0:
         return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight, is_stated=stated)
-    cells = Cells.of(visits, test.code)
-    gains = hedged_by_context(visits, cells, np.diff(visits.start))
+    cells = test.cells(model)
+    table, gains = cells.number, cells.gain
     order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
-    owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
-    table = np.zeros((len(owner), int(visits.width.max(initial=1))))
-    np.add.at(table, (cells.cell, visits.outcome), 1.0)
+    if not order:
+        return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight, is_stated=stated)
+    owner = np.repeat(np.arange(len(gains)), np.diff(cells.start))
     pooled = np.add.reduceat(table, cells.start[:-1], axis=0)
     pooled /= pooled.sum(axis=1, keepdims=True)
     number, total = table.sum(axis=1), pooled[owner]
@@ -530,14 +607,14 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test, log_e: float) -
     for place in order:
         cell = int(cells.start[place] + np.argmax(moved[cells.start[place] : cells.start[place + 1]]))
         best, value = int(np.argmax(np.abs(apart[cell]))), int(cells.value[cell])
-        choice = value if feature.kind == "tie" else int(visits.context[place])
+        choice = value if feature.kind == "tie" else int(cells.context[place])
         if choice < 0:
             continue
         slot = model.structure.transition_start[choice] + best
         if feature.kind == "tie":
             outcomes = Outcomes.of(model)
             own = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
-            slot += int(np.argmax(own == outcomes.start[visits.context[place]] + best)) - best
+            slot += int(np.argmax(own == outcomes.start[cells.context[place]] + best)) - best
         to = int(model.structure.successor[slot])
         named.append(choice)
         shown.append(
@@ -558,7 +635,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test, log_e: float) -
         None,
         tuple(named),
         tuple(shown),
-        float(moved.sum()) / max(len(visits.row), 1),
+        float(moved.sum()) / len(test.code),
         test.log_weight,
         stated,
     )

@@ -170,7 +170,8 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
         low, high = 2**value - 1, 2 ** (value + 1) - 2
         return f"step {low}" if low == high else f"steps {low} to {high}"
     if name == "drift":
-        return f"part {value + 1} of {PARTS} in time"
+        rows = np.flatnonzero(code == value)
+        return f"rows {rows[0] + 1:,} to {rows[-1] + 1:,}"
     if rest in log.columns:
         column = log.columns[rest]
         if column.values is not None and name == "column" and _has_bins(column):

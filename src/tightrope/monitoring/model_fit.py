@@ -2,9 +2,10 @@
 
 The test is that of `tightrope.monitoring.batch_test`, at its own level α: it changes no interval and spends
 nothing of a guarantee's δ. Where data are the rows of a log, it is one part of the sum that
-`tightrope.monitoring.examination` describes, under the same α: the first rows are examined as well, since the
-model may be right about every count and still forget what the next outcome depends on. How many rows depends
-on their number alone.
+`tightrope.monitoring.examination` describes, under the same α: rows are examined as well, since the model may
+be right about every count and still forget what the next outcome depends on. The first rows are examined in
+the order of visits, all of them by counts. `ModelFit.rows_tested` says how many that were, and a result lists
+it among its assumptions where some were not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign
+from tightrope.data.episode_log import MOST
 from tightrope.errors import InputError
 from tightrope.io.results import (
     CONTRADICTED,
@@ -48,8 +50,9 @@ LISTED = 6
 MOST_PARAMETERS = 400
 """Models of more are not tested."""
 
-MOST_READ, EXAMINED = 400_000, 20_000
-"""Rows of a log that are read again for this test, and how many of the first are examined."""
+MOST_READ, EXAMINED = MOST, 20_000
+"""Rows of a log that are read again for this test, and how many of the first are examined in the order of
+visits."""
 
 
 def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examination | None:
@@ -59,7 +62,7 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
     log = counts.log()
     if log.model_hash != model.hash() or len(log) == 0:
         return None
-    return examine(model, log.first(EXAMINED), alpha=alpha, planned=is_planned(counts.design))
+    return examine(model, log, alpha=alpha, planned=is_planned(counts.design), first=EXAMINED)
 
 
 def weigh_fit(
@@ -69,28 +72,29 @@ def weigh_fit(
     batches = 0 if counts.batches is None else int(np.count_nonzero(np.diff(counts.batches.start)))
     ordered = batches > 1
     events, design = counts.steps, counts.design
+    rows = examine_rows(model, counts, alpha)
     reason, test = None if events else "there are no data yet", None
     try:
         if model.is_table or len(model.parameters) > MOST_PARAMETERS:
             raise InputError(f"a model of {len(model.parameters):,} parameters explains almost all counts")
-        test = BatchTest(model, counts)
+        test = BatchTest(model, counts) if events else None
     except InputError as error:
-        reason = error.message
-    rows = None if reason is not None else examine_rows(model, counts, alpha)
+        reason = error.message if rows is None else None
     nominal = _doubts(
         design, (ordered or rows is not None) and not (rows and rows.refutes_in_any_order(model))
     )
-    looks = weigh_batches(test, counts) if test is not None and reason is None else []
+    looks = weigh_batches(test, counts) if test is not None else [(events, -math.inf)]
     if counts.log is not None:
         looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
-    stated = [log_e for _, log_e in looks[-1:]]
+    stated = [looks[-1][1]]
     if rows is not None:
         stated.append(rows.log_e_stated)
         looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], rows.log_e_value]))
     level = math.log(1.0 / alpha)
-    if watched is None and rows is not None and counts.log and 0.5 * level <= looks[-1][1] < level:
+    if watched is None and rows is not None and test is not None and 0.5 * level <= looks[-1][1] < level:
+        assert counts.log is not None
         watched = replay(model, counts.log(), alpha)
-    if watched is not None and looks:
+    if watched is not None:
         stated.append(watched.log_evidence + math.log(SHARES["events"]))
         looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], stated[-1]]))
     alarms = [event for event, log_e in looks if log_e >= level][:1]
@@ -99,11 +103,12 @@ def weigh_fit(
     if first is not None and rows is not None and log_sum(np.array(stated)) < level:
         names = [one.feature.partition(":")[2] for one in rows.findings if not one.is_stated]
         nominal = (*nominal, columns_words(names))
-    suspects = [] if test is None or reason is not None else worst_fits(test, LISTED)
+    suspects = [] if test is None else worst_fits(test, LISTED)
     if rows is not None:
         suspects += [one.anomaly for one in rows.findings if one.log_e_value > 0.0]
         suspects = sorted(suspects, key=lambda one: -one.log_evidence)[:LISTED]
-    return _fit(alpha, events, first, ordered, nominal, looks, suspects, reason)
+    tested = None if counts.log is None else 0 if rows is None else rows.rows
+    return _fit(alpha, events, first, ordered, nominal, [] if reason else looks, suspects, reason, tested)
 
 
 def fit_of(seen: Examination, model: ParametricMDP, design: SamplingDesign) -> ModelFit:
@@ -112,7 +117,7 @@ def fit_of(seen: Examination, model: ParametricMDP, design: SamplingDesign) -> M
     nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
     suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0][:LISTED]
     looks = [(seen.rows, seen.log_e_value)]
-    return _fit(seen.alpha, seen.rows, seen.first_alarm, True, nominal, looks, suspects, None)
+    return _fit(seen.alpha, seen.rows, seen.first_alarm, True, nominal, looks, suspects, None, seen.rows)
 
 
 def _doubts(design: SamplingDesign, needs_order: bool) -> tuple[str, ...]:
@@ -130,8 +135,9 @@ def _fit(
     looks: list[tuple[int, float]],
     suspects: list[Anomaly],
     reason: str | None,
+    tested: int | None,
 ) -> ModelFit:
-    """The record of a test; `reason` says why there was none."""
+    """The record of a test; `reason` says why there was none, `tested` are the rows that were examined."""
     log_e = looks[-1][1] if looks else 0.0
     if reason is not None:
         verdict, text = UNTESTED, f"{UNTESTED}: {reason}"
@@ -143,6 +149,8 @@ def _fit(
         if nominal:
             rate += ", nominally: data are missing, or their order or ends or a column are not known"
         when = "" if first is None else f", alarm after {first:,}"
+        if tested is not None:
+            how += ", all rows tested" if tested >= events else f", {tested:,} rows tested"
         text = f"{verdict}: e-value {power_text(log_e)} after {events:,} events{how}{when} ({rate})"
     return ModelFit(
         verdict=verdict,
@@ -157,4 +165,5 @@ def _fit(
         text=text,
         looks=tuple(Look(*look) for look in looks),
         suspects=tuple(suspects),
+        rows_tested=tested,
     )

@@ -33,6 +33,17 @@ counts as 0 from there on.
 others, over all contexts together. With a part ρ of the units at m and the others at 1, scaled to mean 1,
 Π_u ((1−ρ)·e^{L_u(low)} + ρ·e^{L_u(high)}) is an e-value, averaged over ρ, m and sorts of outcomes.
 
+*Counts alone.* Urns need the order of visits. Of long logs all rows are weighed by a table of counts, how
+often each transition came at each value of the feature (`weigh_counts`). For a choice s let q be a prediction
+of its outcomes from earlier visits to s and the values of the feature at these and now, and let E_s be the
+probability of all outcomes under q over their largest probability under one distribution. E_s is at most the
+same ratio with the true distribution, a martingale that moves only with visits to s. So products over choices
+of 1 − λ + λ·E_s are at most martingales, and so are mixtures of them: λ is 1/S, for S choices, or ½. Mixtures
+of Krichevsky and Trofimov depend on counts alone: one for each value of the feature; one for a value and one
+for all others; and for units, whose values are many, beta distributions around one mean, the share of one
+outcome against all others, with means and concentrations on a grid. The price is (k−1)/2·log n for each
+distribution, which long logs can pay. Nothing but the table is kept, and tables of parts of a log add up.
+
 Sums of logarithms are lowered by more than rounding can make up.
 """
 
@@ -43,6 +54,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaln, expit, gammaln, logit
 
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -62,6 +74,15 @@ RATIOS = (0.4, 1.6, 2.4)
 """How many units differ, and by what factor the frequencies of some outcomes do."""
 
 LEFT_OUT = 0.2
+
+CONCENTRATIONS = np.array([2.0, 8.0, 32.0, 128.0, 512.0])
+MEANS, WIDEST = 4001, 10.0
+"""Of beta distributions that units are drawn from; the logits of means lie within ±WIDEST."""
+
+LEAST_VISITS, LEAST_SEEN = 256, 16
+"""Choices with fewer visits, and outcomes that are seen less, are not looked at for units by counts."""
+
+_SPARE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -235,6 +256,129 @@ def weigh_units(
         each = np.logaddexp(np.log1p(-part) + low_gain, np.log(part) + high_gain)
         results.append(each.sum(axis=0) - price)
     return mean(np.concatenate(results))
+
+
+@dataclass(frozen=True, eq=False)
+class CountTable:
+    """How often each transition came at each value of a feature (−1: it has none)."""
+
+    value: OffsetArray
+    transition: OffsetArray
+    number: OffsetArray
+
+    @staticmethod
+    def of(value: npt.NDArray[Any], transition: npt.NDArray[Any], transitions: int) -> CountTable:
+        """The table of rows."""
+        key = (value.astype(np.int64) + 1) * transitions + transition
+        size = (int(value.max(initial=-1)) + 2) * transitions
+        if size <= 8 * len(key) + 64:
+            every = np.bincount(key, minlength=size)
+            key = np.flatnonzero(every)
+            number = every[key]
+        else:
+            key, number = np.unique(key, return_counts=True)
+        return CountTable(key // transitions - 1, key % transitions, number)
+
+    def __add__(self, other: CountTable) -> CountTable:
+        """The table of both parts of a log."""
+        transition = np.r_[self.transition, other.transition]
+        size = int(transition.max(initial=0)) + 1
+        key, place = np.unique((np.r_[self.value, other.value] + 1) * size + transition, return_inverse=True)
+        number = np.bincount(place, weights=np.r_[self.number, other.number]).astype(np.int64)
+        return CountTable(key // size - 1, key % size, number)
+
+    def select(self, rows: BoolArray) -> CountTable:
+        return CountTable(self.value[rows], self.transition[rows], self.number[rows])
+
+
+def weigh_counts(
+    table: CountTable, choice_of: IndexArray, width: OffsetArray, units: bool = False
+) -> tuple[float, FloatArray]:
+    """log of an e-value by counts alone, and that of each choice; `choice_of` is by transition, `width` the
+    number of outcomes by choice. `units`: the values of the feature are many and alike."""
+    table = table.select(width[choice_of[table.transition]] > 1)
+    choice, number = choice_of[table.transition].astype(np.int64), table.number.astype(np.float64)
+    pooled = _sums(table.transition, number, len(choice_of))
+    visits = _sums(choice, number, len(width))
+    seen = np.flatnonzero(pooled)
+    owner, half = choice_of[seen], 0.5 * width
+    most = _sums(owner, pooled[seen] * np.log(pooled[seen] / visits[owner]), len(width))
+    whole = _sums(owner, gammaln(pooled[seen] + 0.5) - gammaln(0.5), len(width))
+    values = int(table.value.max(initial=-1)) + 2
+    cell, place = np.unique(choice * values + table.value + 1, return_inverse=True)
+    owner, label = cell // values, cell % values
+    inside = _sums(place, number, len(cell))
+    own = _sums(place, gammaln(number + 0.5) - gammaln(0.5), len(cell)) - _norm(inside, half[owner])
+    every = pooled[table.transition]
+    less = _sums(place, gammaln(every + 0.5) - gammaln(every - number + 0.5), len(cell))
+    rest = whole[owner] - less - _norm(visits[owner] - inside, half[owner])
+    single = np.full(len(width), -math.inf)
+    np.logaddexp.at(single, owner, own + rest - np.log((label + 1.0) * (label + 2.0)))
+    terms = [_sums(owner, own, len(width)), single]
+    if units:
+        terms.append(_spread(table, choice, pooled, visits, width, whole))
+    met = visits > 0.0
+    gain = np.zeros(len(width))
+    gain[met] = np.logaddexp.reduce(np.stack(terms)[:, met], axis=0) - math.log(len(terms)) - most[met]
+    cells = np.bincount(owner, minlength=len(width))
+    gain[met] -= _SPARE * (8.0 * (visits * np.log(visits + half + 3.0) + width + cells) + 100.0)[met]
+    share = 1.0 / max(int(np.count_nonzero(width > 1)), 2)
+    return mean(np.concatenate([_hedged(gain[met, None], part) for part in (0.5, share)])), gain
+
+
+def _sums(place: npt.NDArray[Any], weights: FloatArray, size: int) -> FloatArray:
+    return np.bincount(place, weights=weights, minlength=size).astype(np.float64)
+
+
+def _norm(number: FloatArray, half: FloatArray) -> FloatArray:
+    """What the probabilities of a mixture of Krichevsky and Trofimov are divided by, a logarithm."""
+    result: FloatArray = gammaln(number + half) - gammaln(half)
+    return result
+
+
+def _spread(
+    table: CountTable,
+    choice: OffsetArray,
+    pooled: FloatArray,
+    visits: FloatArray,
+    width: OffsetArray,
+    whole: FloatArray,
+) -> FloatArray:
+    """log of predictions of units with probabilities of their own around one mean, by choice."""
+    result = np.full(len(width), -math.inf)
+    order = np.argsort(choice, kind="stable")
+    limits = np.searchsorted(choice[order], np.arange(len(width) + 1))
+    for one in np.flatnonzero(visits >= LEAST_VISITS).tolist():
+        part = order[limits[one] : limits[one + 1]]
+        unit, place = np.unique(table.value[part], return_inverse=True)
+        number = table.number[part].astype(np.float64)
+        total = _sums(place, number, len(unit))
+        terms = []
+        for outcome in np.unique(table.transition[part]).tolist():
+            if not LEAST_SEEN <= pooled[outcome] <= visits[one] - LEAST_SEEN:
+                continue
+            mine = table.transition[part] == outcome
+            pair = _sums(place[mine], number[mine], len(unit)) * (total.max() + 1.0) + total
+            pair, times = np.unique(pair, return_counts=True)
+            own, every = np.divmod(pair, total.max() + 1.0)
+            others = 0.5 * (width[one] - 1.0)
+            rest = whole[one] - gammaln(pooled[outcome] + 0.5) + gammaln(0.5)
+            rest -= gammaln(visits[one] - pooled[outcome] + others) - gammaln(others)
+            terms.append(rest + _around(own, every, times, pooled[outcome] / visits[one]))
+        if terms:
+            result[one] = np.logaddexp.reduce(terms) - math.log(width[one])
+    return result
+
+
+def _around(own: FloatArray, every: FloatArray, times: OffsetArray, share: float) -> float:
+    """log of the average over beta distributions, of those that have means next to this one."""
+    step = 2.0 * WIDEST / (MEANS - 1)
+    below = math.floor((min(max(float(logit(share)), -WIDEST), WIDEST - 2.0 * step) + WIDEST) / step)
+    means = expit(np.array([below, below + 1]) * step - WIDEST)
+    a = (CONCENTRATIONS[:, None] * means).reshape(-1, 1)
+    b = (CONCENTRATIONS[:, None] * (1.0 - means)).reshape(-1, 1)
+    each = (betaln(own + a, every - own + b) - betaln(a, b)) @ times
+    return float(np.logaddexp.reduce(each)) - math.log(MEANS * len(CONCENTRATIONS))
 
 
 def first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:

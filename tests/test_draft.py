@@ -67,9 +67,9 @@ def test_a_draft_is_read_and_learned_from_and_covers_the_truth(tmp_path: Path) -
         result = tr.learn(tr.Problem(model, 'P=? [ F "done" ]'), reading, delta=0.1, sets="tied")
         covered += result.interval.lower <= TRUTH <= result.interval.upper
     assert covered == 8
-    assert (drafted.states, drafted.choices, drafted.free) == (4, 4, 2)
+    assert (drafted.states, drafted.choices, drafted.free) == (6, 6, 2)
     assert model.structure.labels["at_work"].sum() == 1
-    assert any("never seen is impossible" in line for line in drafted.assumptions)
+    assert any("never seen: they lead elsewhere" in line for line in drafted.assumptions)
     assert any("columns unit" in line for line in drafted.assumptions)
 
 
@@ -107,10 +107,10 @@ def test_ties_are_comments_unless_they_are_chosen_on_a_part(tmp_path: Path) -> N
     log = pa.table(dict(zip(("episode", "x", "x_next"), zip(*rows, strict=True), strict=True)))
     whole = draft(log)
     assert [(tie.rows, tie.shape) for tie in whole.ties] == [(("x=1", "x=2", "x=3"), "the same steps")]
-    assert 'free("tie1") : (x\'=0)' in whole.text and len(load(whole.text, tmp_path).parameters.free) == 4
+    assert 'free("tie1") : (x\'=0)' in whole.text and len(load(whole.text, tmp_path).parameters.free) == 6
     part = draft(log, select_on=0.5, seed=2)
     model = load(part.text, tmp_path)
-    assert len(model.parameters.free) == 2
+    assert len(model.parameters.free) == 4
     reading = tr.read_data(part.rest, model)
     assert reading.counts.design.episodes == 200
     assert any("learn from the others alone" in line for line in part.assumptions)
@@ -121,7 +121,7 @@ def test_the_command_writes_a_model_and_the_rest(tmp_path: Path, capsys: pytest.
     csv.write_csv(machine_log(60, 5), log)
     assert run(["draft", log, "-o", model, "--select-on", "0.5", "--rest", rest, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["states"], answer["choices"], answer["free"], answer["ties"]) == (4, 4, 2, [])
+    assert (answer["states"], answer["choices"], answer["free"], answer["ties"]) == (6, 6, 2, [])
     read = tr.read_data(rest, tr.load(model))
     assert read.counts.design.episodes == 30
     assert run(["draft", log, "-o", model]) == 2
@@ -136,7 +136,7 @@ def test_names_cannot_leave_their_comments(tmp_path: Path) -> None:
     (tmp_path / "model.prism").write_text(draft(pa.table(log)).text)
     model = tr.load(tmp_path / "model.prism")
     counts = tr.read_data(pa.table(log), model).counts
-    assert (model.states, counts.steps) == (3, 3)
+    assert (model.states, counts.steps) == (5, 3)
     assert sorted(counts.transition.tolist())[-3:] == [1, 1, 1]
 
 
@@ -173,7 +173,7 @@ def test_a_log_without_a_step() -> None:
 )
 def test_what_no_model_can_be_drafted_from_is_refused(log: dict[str, Any], words: str | None) -> None:
     if words is None:
-        assert draft(pa.table(log)).states == 2
+        assert draft(pa.table(log)).states == 4
         return
     with pytest.raises(InputError, match=words):
         draft(pa.table(log))

@@ -18,13 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.data.design import absorbing_states
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
-from tightrope.model.structure import START, Structure
+from tightrope.model.structure import END, START, Structure
 from tightrope.numerics.arrays import OffsetArray
-
-END = "end"
 
 
 def has_added_rows(structure: Structure) -> bool:
@@ -35,9 +32,10 @@ def has_added_rows(structure: Structure) -> bool:
 def _called(structure: Structure, word: str) -> list[int]:
     """The states that alone have this label, also with strokes behind it, and are what it says."""
     labels = (members for name, members in structure.labels.items() if name.rstrip("_") == word)
-    states = [int(np.argmax(members)) for members in labels if members.sum() == 1]
+    single = [members for members in labels if members.sum() == 1]
+    states = [int(np.argmax(members)) for members in single if word != END or structure.is_closed(members)]
     if word == END:
-        return [state for state in states if absorbing_states(structure)[state]]
+        return states
     choices = np.diff(structure.choice_start)
     return [
         state

@@ -241,8 +241,10 @@ class _WrittenDesign(msgspec.Struct):
 
 
 def absorbing_states(structure: Structure) -> BoolArray:
-    """States all of whose choices lead back to them for certain."""
+    """States all of whose choices lead back to them, or elsewhere: nothing was ever seen to leave them."""
     leaves = structure.successor != structure.choice_state[structure.transition_choice]
+    if structure.elsewhere is not None:
+        leaves &= ~(structure.elsewhere[0] | structure.elsewhere[1])[structure.successor]
     result: BoolArray = np.ones(structure.states, dtype=np.bool_)
     result[structure.choice_state[structure.transition_choice[leaves]]] = False
     return result

@@ -2,24 +2,28 @@
 
 *What is proposed.* A column of whole states, or columns of variables that have next values, become variables
 of one module in the PRISM language; names become labels, by which the reader finds them again. Every state
-and action that was seen becomes a row with the successors that were seen, `free` where there are several
-(`tightrope.model.free`), certain where there is one. A state that nothing was seen to leave stays. Where
+and action that was seen becomes a free row (`tightrope.model.free`) with the successors that were seen. Where
 episodes begin in several states, an artificial state comes first, from which a free row leads to them; where
-episodes of a chain end, by the log's own word, in a state that others leave, an artificial state comes last
-(`tightrope.data.added_rows` reads the log accordingly).
+episodes are over, by the log's own word, an artificial state comes last (`tightrope.data.added_rows` reads
+the log accordingly). A state that nothing was seen to leave stays as it is otherwise.
 
-*What is assumed.* That a successor which was never seen is impossible, that what happens next depends on
-state and action alone, that each row is one distribution at all times and for all units. Nothing of this
-follows from the log; each assumption is a comment of the file, and one of `Draft.assumptions`. A successor
-named beforehand that n visits did not show has at most probability 1 − 0.05^(1/n), with confidence 0.95.
+*Outcomes that were never seen* are no assumption: every row leads elsewhere, too, to two more states, one in
+which what is asked for is missed and one in which it is reached (`Structure.elsewhere`). Learning bounds
+their mass, and nature picks the worse (`tightrope.statistics.intervals`), so the log that the model was
+drafted from may be learned from. A row that was never seen to end says nothing: all of it may go elsewhere.
+
+*What is assumed.* That what happens next depends on state and action alone, that each row is one distribution
+at all times and for all units. Nothing of this follows from the log; each assumption is a comment of the
+file, and one of `Draft.assumptions`. An answer is about episodes that begin where those of the log do, and
+about actions that were seen.
 
 *Ties.* Rows of one shape are tied where a G² test of equality does not refute it at `LEVEL`; the most visited
 come first, and each joins where it fits best. One shape are rows of an action with the same steps of their
 variables, rows with the same successors, rows of an action that stay or go, and rows of an action with two
 outcomes, the more frequent first: p here is 1 − p there. Rows with fewer than `FEW` visits are tied to
 nothing. What data chose they do not certify: ties are comments, unless they are chosen on a part of the
-episodes (`select_on`) and the rest is kept for learning (`Draft.rest`). Which successors are possible is
-taken from the whole log in either case.
+episodes (`select_on`) and the rest is kept for learning (`Draft.rest`). Which successors have names is taken
+from the whole log in either case.
 """
 
 from __future__ import annotations
@@ -32,7 +36,6 @@ from typing import Any, Unpack
 import numpy as np
 from scipy.stats import chi2
 
-from tightrope.data.added_rows import END
 from tightrope.data.columns import (
     ACTION,
     STATE,
@@ -49,10 +52,12 @@ from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
 from tightrope.late import dataclass
-from tightrope.model.structure import START, Structure
+from tightrope.model.free import MOST_COORDINATES
+from tightrope.model.structure import ELSEWHERE, END, START, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.parse.builders import RESERVED
+from tightrope.statistics.intervals import unseen_mass
 
 FEW = 20
 """Rows with fewer visits are marked, and tied to nothing."""
@@ -62,7 +67,11 @@ LEVEL = 0.1
 
 MOST_STATES = 2_000
 MOST_CELLS = 20_000_000
-MEANT = {"init": "its first state", "deadlock": "states that nothing leaves"}
+MEANT = {
+    "init": "its first state",
+    "deadlock": "states that nothing leaves",
+    **dict.fromkeys(ELSEWHERE, "what was never seen"),
+}
 _TAKEN = RESERVED | {"deadlock", "free"}
 
 
@@ -309,7 +318,7 @@ def _refuse_alike(table: DataTable, texts: Iterable[str], is_named: bool) -> Non
     """Refuse two texts for one number, and names that already mean something to who reads logs."""
     numbers: dict[int, str] = {}
     for text in texts:
-        if is_named and text.lower() in ("init", "deadlock"):
+        if is_named and text.lower() in MEANT:
             raise InputError(
                 f"a state is called '{text}', which is what every model calls {MEANT[text.lower()]}",
                 Location(table.path),
@@ -353,10 +362,10 @@ class _Row:
     def visits(self) -> int:
         return sum(self.seen)
 
-
-def _unseen(visits: int) -> float:
-    """What a successor may have at most that so many visits did not show, with confidence 0.95."""
-    return float(1.0 - 0.05 ** (1.0 / max(visits, 1)))
+    @property
+    def unseen(self) -> float:
+        """What all others have together at most, with confidence 0.95."""
+        return unseen_mass(self.visits, len(self.seen), 0.05)
 
 
 def _equal(rows: Sequence[OffsetArray]) -> float:
@@ -393,6 +402,8 @@ class _Drafting:
         self.left = {row.state for row in self.rows}
         self.starts = self._begin()
         self.ends, self.open_ones = self._end()
+        size = sum(len(row.successors) + 2 for row in self.rows) + len(self.starts)
+        self.covers = size + 2 * self.structure.states < MOST_COORDINATES
         self.select_on = select_on
         self.chosen: BoolArray | None = None
         if select_on is not None:
@@ -422,18 +433,17 @@ class _Drafting:
         return dict(zip(state.tolist(), number.tolist(), strict=True))
 
     def _end(self) -> tuple[dict[int, int], int]:
-        """How often episodes are over in each state that other episodes leave, and how many are not over."""
+        """How often episodes are over in each state, and how many stop where others go on, and are not."""
         if self.log is None or not len(self.log):
             return {}, 0
         episode, last = np.unique(self.log.episode[::-1], return_index=True)
         final = self.structure.successor[self.log.transition[len(self.log) - 1 - last]]
         left = np.isin(final, list(self.left))
         over = self.log.over[episode] | self.complete
-        state, number = np.unique(final[over & left], return_counts=True)
-        open_ones = int((left & ~over).sum())
         if self.structure.declared_mdp:  # what was done last is not known, and so has no outcome
-            return {}, open_ones + int(number.sum())
-        return dict(zip(state.tolist(), number.tolist(), strict=True)), open_ones
+            over &= ~left
+        state, number = np.unique(final[over], return_counts=True)
+        return dict(zip(state.tolist(), number.tolist(), strict=True)), int((left & ~over).sum())
 
     # --- ties ------------------------------------------------------------------------------
 
@@ -520,19 +530,21 @@ class _Drafting:
         free = sum(len(row.successors) + (row.state in self.ends) > 1 for row in self.rows) + (
             len(self.starts) > 1
         )
-        absorbing = self.structure.states - len(self.left) + bool(self.ends)
-        choices = len(self.rows) + absorbing + (len(self.starts) > 1)
-        states = self.structure.states + (len(self.starts) > 1) + bool(self.ends)
+        added = (len(self.starts) > 1) + bool(self.ends) + 2 * self.covers
+        choices = len(self.rows) + self.structure.states - len(self.left) + added
+        states = self.structure.states + added
         text = "\n".join(self._lines(ties, active, assumptions))
         found = tuple(tie for tie, _ in ties)
         return Draft(text, states, choices, free, found, tuple(assumptions), self.reading, rest)
 
     def _assumptions(self, ties: Ties) -> list[str]:
-        least = min(self.rows, key=lambda row: row.visits)
+        least = max(self.rows, key=lambda row: row.unseen)
+        mass = f"at most {least.unseen:.2g} at {self._row_text(least)} ({least.visits:,} visits)"
         lines = [
-            "a successor that was never seen is impossible; where one is possible after all, it has at most "
-            f"probability {_unseen(least.visits):.2g} at the row with the fewest visits "
-            f"({self._row_text(least)}: {least.visits}), each of them with confidence 0.95",
+            f"nothing of outcomes that were never seen: they lead elsewhere, {mass}, confidence 0.95 each"
+            if self.covers
+            else f"outcomes that were never seen are impossible (they have {mass}, confidence 0.95 each): "
+            "the model is too large for an outcome elsewhere at each row",
             "what happens next depends on the state and the action alone, not on what was before, on the "
             "unit or on the time: 'tightrope doctor' tests that",
         ]
@@ -545,14 +557,19 @@ class _Drafting:
         still = [s for s in range(self.structure.states) if s not in self.left]
         if still:
             names = "; ".join(self.seen.state_text(s) for s in still[:8]) + ("; …" if len(still) > 8 else "")
-            lines.append(f"nothing was seen to leave {names}: it stays there for ever")
+            unknown = "what comes after is not known" if self.covers else "it stays there for ever"
+            lines.append(f"nothing was seen to leave {names}: where episodes are not over, {unknown}")
+        if self.structure.declared_mdp:
+            lines.append("nothing of actions that were not seen in a state: the answer is about the others")
+        if len(self.starts) == 1:
+            lines.append(f"the answer is about episodes that begin in {self.seen.state_text(self._first)}")
         if not self.starts:
             lines.append("a table of counts does not say where episodes begin: the first state is a guess")
         elif len(self.starts) > 1:
             lines.append(f"episodes begin in one of {len(self.starts)} states, drawn from one distribution")
         if self.ends:
             number = sum(self.ends.values())
-            lines.append(f"{number:,} episodes are over in states that others leave: they go to an end state")
+            lines.append(f"{number:,} episodes are over where they stop: they go to an end state")
         design = self.reading.counts.design
         if self.log is not None and (short := (design.episodes or 0) - self.log.episodes) > 0:
             lines.append(f"{short:,} episodes in which nothing happened after their first row are left out")
@@ -592,35 +609,40 @@ class _Drafting:
         yield "mdp" if structure.declared_mdp else "dtmc"
         yield ""
         yield "module drafted"
-        start, end = self._artificial
+        start, end, *elsewhere = self._artificial
         for variable in self.seen.variables:
             column = structure.valuations[variable]
             low, high = int(column.min()), int(column.max())
             if variable == self.seen.variables[0]:
-                high += (len(self.starts) > 1) + bool(self.ends)
+                high += (len(self.starts) > 1) + bool(self.ends) + 2 * self.covers
             initial = start[variable] if len(self.starts) > 1 else int(column[self._first])
             yield f"  {variable} : [{low}..{high}] init {initial};"
         if len(self.starts) > 1:
             shown = ", ".join(f"{self.seen.state_text(s)} {n:,}" for s, n in self.starts.items())
             yield f"  // where episodes begin: {shown}"
-            updates = " + ".join(f"free : {self._update(s)}" for s in self.starts)
-            yield f"  [{START}] {_guard(start)} -> {updates};"
+            yield f"  [{START}] {_guard(start)} -> {self._free(map(self._update, self.starts))};"
         for place, row in enumerate(self.rows):
             yield from self._row_lines(place, row, active)
         for state in range(structure.states):
             if state not in self.left:
-                yield f"  // {self.seen.state_text(state)}: nothing was seen to leave it"
-                yield f"  [] {self._guard_of(state)} -> true;"
-        if self.ends:
-            yield f"  [] {_guard(end)} -> true;"
+                over = f", {self.ends[state]:,} episodes were over there" if state in self.ends else ""
+                yield f"  // {self.seen.state_text(state)}: nothing was seen to leave it{over}"
+                there = _assign(end) if over else self._update(state)
+                yield f"  [] {self._guard_of(state)} -> {self._free([there])};"
+        if self.covers:
+            yield "  // elsewhere, where a property's target is missed, and where it is reached"
+        for state_ in [end] * bool(self.ends) + elsewhere:
+            yield f"  [] {_guard(state_)} -> true;"
         yield "endmodule"
         yield ""
         for variable, names in self.seen.names.items():
             for value, text in names.items():
                 yield f'label "{_word(text)}" = {variable}={value};'
-        for used, name, there in ((len(self.starts) > 1, START, start), (bool(self.ends), END, end)):
+        for used, name, values in ((len(self.starts) > 1, START, start), (bool(self.ends), END, end)):
             if used:
-                yield f'label "{self._label(name)}" = {_guard(there)};'
+                yield f'label "{self._label(name)}" = {_guard(values)};'
+        for name, values in zip(ELSEWHERE, elsewhere, strict=False):
+            yield f'label "{name}" = {_guard(values)};'
         for tie, members in ties:
             yield f"// TIE {tie.name}, {tie.shape}, p-value {tie.p_value:.2g}: {'; '.join(tie.rows)}"
             if self.chosen is None:
@@ -636,7 +658,7 @@ class _Drafting:
         if ends := self.ends.get(row.state):
             shown += f", the episode was over {ends:,} times"
         few = "FEW: " if row.visits < FEW else ""
-        other = f"; any other at most {_unseen(row.visits):.2g}"
+        other = f"; all others at most {row.unseen:.2g}"
         yield f"  // {few}{self._row_text(row)}: {row.visits:,} visits: {shown}{other}"
         name, order = active.get(place, ("", row.successors))
         yield f"  {self._command(row, order, name)}"
@@ -646,8 +668,13 @@ class _Drafting:
         updates = [self._update(s) for s in order]
         if row.state in self.ends:
             updates.append(_assign(self._artificial[1]))
+        return f"{guard} {self._free(updates, name)};"
+
+    def _free(self, updates: Iterable[str], name: str = "") -> str:
+        """The outcomes of a row, and those elsewhere."""
+        every = [*updates, *(_assign(values) for values in self._artificial[2:])]
         word = f'free("{name}")' if name else "free"
-        return f"{guard} {updates[0] if len(updates) == 1 else ' + '.join(f'{word} : {u}' for u in updates)};"
+        return every[0] if len(every) == 1 else " + ".join(f"{word} : {update}" for update in every)
 
     def _row_text(self, row: _Row) -> str:
         return self.seen.state_text(row.state) + (f" / {row.action}" if row.action else "")
@@ -664,14 +691,17 @@ class _Drafting:
         return next(iter(self.starts), self.rows[0].state)
 
     @property
-    def _artificial(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The values of the variables in the artificial states: beyond the range of the first variable."""
+    def _artificial(self) -> list[dict[str, int]]:
+        """The values of the variables in the artificial states, beyond the range of the first variable: the
+        start, the end, and, where these are there, the two elsewhere."""
         columns = {name: self.structure.valuations[name] for name in self.seen.variables}
         lowest = {name: int(column.min()) for name, column in columns.items()}
         first = self.seen.variables[0]
         beyond = int(columns[first].max()) + 1
-        start, end = {**lowest, first: beyond}, {**lowest, first: beyond + (len(self.starts) > 1)}
-        return start, end
+        end = beyond + (len(self.starts) > 1)
+        last = end + bool(self.ends)
+        places = [beyond, end, *([last, last + 1] if self.covers else [])]
+        return [{**lowest, first: place} for place in places]
 
     def _label(self, name: str) -> str:
         labels = {_word(text) for names in self.seen.names.values() for text in names.values()}

@@ -404,6 +404,17 @@ def decide(
     reasons: list[str] = []
     check_priors(options.prior, model.parameters)
     sets = options.sets
+    if model.structure.elsewhere is not None:
+        stated = options.region or options.assume_support or options.cost_model or options.prior
+        if stated or sets not in (None, SetsKind.TIED):
+            raise InputError(
+                "outcomes that were never seen are bounded row by row: regions, other sets, costs and "
+                "`assume_support` do not go with them",
+                hint='leave these options out, or write the model without the outcomes to "elsewhere_missed" '
+                'and "elsewhere_reached"',
+            )
+        why = "bounds of single probabilities, and of all that was never seen at a row together"
+        return Decisions(None, SetsKind.TIED, IntervalMethod.BETA_BINOMIAL, (f"sets tied: {why}",))
     if model.is_table and sets is not SetsKind.UNTIED:
         if sets is not None or options.region is not None or options.cost_model is not None:
             raise InputError(

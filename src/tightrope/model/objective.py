@@ -13,7 +13,7 @@ import numpy as np
 
 from tightrope.errors import InputError, check_type
 from tightrope.late import dataclass
-from tightrope.model.structure import ParametricReward, RewardStructure, Structure, frozen_array
+from tightrope.model.structure import END, ParametricReward, RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record
 
@@ -148,6 +148,38 @@ class Objective(Record):
         lower = self.lower_steps + (self.lower_steps > 0)
         upper = None if self.upper_steps is None else self.upper_steps + 1
         return replace(self, target=target, allowed=allowed, lower_steps=lower, upper_steps=upper)
+
+    def after_elsewhere(self, structure: Structure, text: str | None = None) -> Objective:
+        """The same question where what was never seen counts as the worst, for whichever end of an interval.
+
+        Rows lead to two states for that: nature picks the one in which the target is missed for ever, or the
+        one that is a target. Between them lies whatever may happen elsewhere: a probability is in [0, 1], and
+        a reward until the target in [0, ∞], where no reward is negative. In such models nothing holds at the
+        end of episodes, whatever values stand for it, but what a property's `text` says of its label.
+        """
+        if structure.elsewhere is None:
+            return self
+        missed, reached = structure.elsewhere
+        rewarded = self.reward is not None and (
+            self.kind is not ObjectiveKind.REACH_REWARD
+            or self.terminal is not None
+            or isinstance(self.reward, ParametricReward)
+            or bool(np.any(self.reward.per_choice(structure) < 0.0))
+        )
+        if rewarded:
+            raise InputError(
+                "what is earned elsewhere, after an outcome that was never seen, is not bounded",
+                hint="ask for a probability, or for rewards R=? [ F … ] that are not negative; without the "
+                'outcomes to "elsewhere_missed" and "elsewhere_reached" the model claims that there are none',
+            )
+        gone = missed.copy()
+        for name, members in structure.labels.items():
+            unnamed = text is not None and f'"{name}"' not in text
+            if unnamed and name.rstrip("_") == END and structure.is_closed(members):
+                gone |= members
+        target = None if self.target is None else (self.target & ~gone) | reached
+        allowed = None if self.allowed is None else (self.allowed & ~missed) | reached
+        return replace(self, target=target, allowed=allowed)
 
     @property
     def is_reward(self) -> bool:

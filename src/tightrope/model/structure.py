@@ -84,6 +84,12 @@ def list_names(names: Iterable[str]) -> str:
 START = "start"
 """The action, and the label, of an initial state that stands for a draw of the state that runs begin in."""
 
+END = "end"
+"""The label of a state that stands for the end of episodes, which may be over anywhere."""
+
+ELSEWHERE = ("elsewhere_missed", "elsewhere_reached")
+"""The labels of states that stand for outcomes that were never seen (`Structure.elsewhere`)."""
+
 UNLABELLED = ""
 """The action name of commands written `[]`."""
 
@@ -244,6 +250,22 @@ class Structure(Record):
             and any(members.sum() == 1 and bool(members[state]) for members in named)
             and not bool(np.any(self.successor == state))
         )
+
+    def is_closed(self, members: BoolArray) -> bool:
+        """Whether nothing leaves these states."""
+        source = self.choice_state[self.transition_choice]
+        return not bool(np.any(members[source] & ~members[self.successor]))
+
+    @cached_property
+    def elsewhere(self) -> tuple[BoolArray, BoolArray] | None:
+        """The states that stand for outcomes that were never seen, where the model has such: those in which
+        what is asked for is missed, and those in which it is reached (`Objective.after_elsewhere`). They have
+        these labels, and nothing leaves either kind."""
+        missed, reached = (self.labels.get(name) for name in ELSEWHERE)
+        if missed is None or reached is None or not (missed.any() and reached.any()):
+            return None
+        apart = not bool(np.any(missed & reached))
+        return (missed, reached) if apart and self.is_closed(missed) and self.is_closed(reached) else None
 
     @property
     def initial(self) -> int:

@@ -86,6 +86,11 @@ def build_region(
             f"the {chosen.value} region needs data in time-ordered batches, these counts have none",
             hint='keep the batch column of the data file, or use `region="polytope"`',
         )
+    if model.structure.elsewhere is not None and not chosen.is_of_intervals:
+        raise InputError(
+            f"the {chosen.value} region does not hold outcomes that were never seen, and the model has such",
+            hint="leave `region` and `sets` out",
+        )
     known = outcomes or Outcomes.of(model)
     task = RegionTask(model, counts, delta, options or RegionOptions(), known, predictions, gradient)
     return chosen.build(task)

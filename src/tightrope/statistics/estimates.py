@@ -15,6 +15,12 @@ in different choices are one experiment: K successes in N visits (paper, Section
 
 Constants need no event. All events of the model count in the union bound, visited or not: dropping those
 that were not visited, after looking, would not be allowed.
+
+*Open rows* have outcomes that lead elsewhere (`Structure.elsewhere`): all that was never seen there. Their
+named outcomes may have been found in the same data, and so may the rows themselves. The row that is visited
+as the r-th for the first time is known before its first outcome, and has δ/(r(r + 1)) for the statements of
+`open_intervals`; all R rows that were visited get the least of these, δ/(R(R + 1)). Rows that were not
+visited claim nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ from tightrope.numerics.record import Record, remember
 from tightrope.numerics.rounding import down, up
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
-from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding, open_intervals
 from tightrope.statistics.outcomes import Outcomes, check_counts
 
 
@@ -299,13 +305,54 @@ def event_intervals(
     outcomes = outcomes or Outcomes.of(model)
     events = Events.tie(outcomes, budget)
     successes, trials = events.tally(outcomes.pooled(counts))
-    gamma = share(delta, len(events))
+    rows = open_rows(events)
+    closed = len(events) - sum(len(row) for row in rows)
+    gamma = share(delta / 2.0 if closed and rows else delta, closed or 1)
     lower, upper = _intervals(successes, trials, gamma, method, events, known)
-    assumed = assumed_of(method.assumption, counts.design, tied=True)
-    ledger = ConfidenceBudget(
-        delta, len(events), gamma, method.value, budget.value, method.assumption, assumed
-    )
+    name, notes = method.value, tuple[str, ...]()
+    if rows:
+        visited = [row for row in rows if trials[row[0]] > 0]
+        level = down((delta / 2.0 if closed else delta) / (len(visited) * (len(visited) + 1.0) or 1.0))
+        for row in rows:
+            low, high = open_intervals(successes[row[:-2]], level)
+            if successes[row[-2:]].any():  # a log that names what is elsewhere says nothing of it
+                low[-1], high[-1] = 0.0, 1.0
+            lower[row], upper[row] = np.append(low, low[-1]), np.append(high, high[-1])
+        name, gamma = (f"{name} and unseen mass", min(gamma, level)) if closed else ("unseen mass", level)
+        notes = (f"{len(visited):,} visited rows have {level:.3g} each, for outcomes never seen as well",)
+    assumption = method.assumption if closed else Assumption.ADAPTIVE_ANYTIME
+    assumed = assumed_of(assumption, counts.design, tied=True)
+    ledger = ConfidenceBudget(delta, len(events), gamma, name, budget.value, assumption, assumed, notes)
     return EventIntervals(events, successes, trials, lower, upper, ledger)
+
+
+@remember
+def open_rows(events: Events) -> tuple[IndexArray, ...]:
+    """The events of each distribution that has outcomes elsewhere, these two as the last; empty where the
+    model has none. Rows that lead elsewhere otherwise than by a free distribution are refused."""
+    model = events.outcomes.model
+    if model.structure.elsewhere is None:
+        return ()
+    missed, reached = model.structure.elsewhere
+    inside = missed | reached
+    leads = inside[model.successor] & ~inside[model.structure.choice_state[model.structure.transition_choice]]
+    event = events.of_outcome[events.outcomes.of_transition]
+    of_row: dict[int, IndexArray] = {}
+    for choice in np.unique(model.structure.transition_choice[leads]).tolist():
+        span = slice(*model.transition_start[choice : choice + 2].tolist())
+        own, away = event[span], leads[span]
+        known = of_row.setdefault(int(own[away][-1]), np.append(own[~away], own[away]))
+        flipped = events.flipped[events.outcomes.of_transition[span]].any()
+        is_plain = bool(model.free[choice]) and int(away.sum()) == 2 and not flipped
+        if not is_plain or sorted(known) != sorted([*own]) or sorted(known[-2:]) != sorted(own[away]):
+            raise InputError(
+                f"{model.structure.choice_name(choice)} leads elsewhere, and is no free distribution of "
+                "named outcomes and these two",
+                hint="write `free` for each outcome, as `tightrope draft` does",
+            )
+    if len({int(e) for row in of_row.values() for e in row}) < sum(len(row) for row in of_row.values()):
+        raise InputError("two rows that lead elsewhere share some outcomes, and not all")
+    return tuple(of_row.values())
 
 
 def _intervals(
@@ -336,6 +383,8 @@ def transition_intervals(
     """The untied intervals: each non-constant transition from its own choice's visits."""
     check_delta(delta)
     check_counts(model, counts)
+    if model.structure.elsewhere is not None:
+        raise InputError("untied sets do not hold outcomes elsewhere", hint='use `sets="tied"`')
     table = model.expressions
     unknown = np.flatnonzero(~table.is_constant[model.expression])
     gamma = share(delta, len(unknown))

@@ -39,6 +39,23 @@ visits n together with probability at least 1 − γ: under adaptive sampling an
 between 0 or 1 and K/n that keeps one point at which the function was found above the limit, and that point is
 returned: a wrong last digit of a logarithm moves the limit, never the logic, and the limit allows for the
 rounding of the logarithms and of the beta function (`_error`). N = 0 gives [0, 1].
+
+*Outcomes that were not known beforehand* (`open_intervals`). The outcomes of a row are draws from one unknown
+distribution on an unknown alphabet, and only those that were seen have names. Half of γ each is for two
+statements, which hold at all times at once, whatever decides when the next visit happens:
+
+* Names. For an outcome of probability p the ratio M_n(p) above reaches 1/(γp) at some time with probability
+  at most γp. The probabilities of all outcomes sum to 1, so with probability at least 1 − γ no outcome,
+  seen or not, ever has M_n(p) ≥ 1/(γp): { p : p^(K−1) (1−p)^(n−K) > γ ∫ q^K (1−q)^(n−K) dBeta } holds for all
+  names at once, whatever their number. (Intervals at γ/k for the k outcomes that were seen do not: of many
+  rare outcomes some are seen once, and have less than any lower bound above 0.)
+* The rest. Let m_k be the probability of all outcomes but the first k different ones. Given the order in
+  which outcomes show first, the numbers of draws between these times are independent and geometric with
+  probabilities m_1 ≥ m_2 ≥ …; so the draws from the first to before outcome k + 1 number at least ν with
+  probability at most P(Bin(ν − 1, m_k) ≤ k − 1), for any ν that follows from the order. With u(k, n) such
+  that P(Bin(n − 1, u) ≤ k − 1) = γ/(k(k + 1)), and ν the first n at which u(k, n) < m_k, summing over k shows
+  that m_k ≤ u(k, n) for all n and k at once with probability at least 1 − γ. No mixture is needed: the number
+  of outcomes only grows, so within one k the last n is the worst.
 """
 
 from __future__ import annotations
@@ -210,6 +227,34 @@ def interval_of_evidence(
     lower, upper = np.empty(len(n)), np.empty(len(n))
     outside(k, n, limit, rate, 0.0, lower)
     outside(k, n, limit, rate, 1.0, upper)
+    return lower, upper
+
+
+def unseen_mass(draws: int, distinct: int, gamma: float) -> float:
+    """What all outcomes together have at most that so many draws, of so many different outcomes, did not
+    show; at all times at once.
+
+    >>> round(unseen_mass(12, 1, 0.05), 3), unseen_mass(2, 2, 0.05)
+    (0.285, 1.0)
+    """
+    if draws <= distinct:
+        return 1.0
+    level = down(2.0 * gamma / (distinct * (distinct + 1.0)))
+    return float(clopper_pearson(np.array([distinct - 1]), np.array([draws - 1]), level)[1][0])
+
+
+def open_intervals(seen: OffsetArray, gamma: float) -> tuple[FloatArray, FloatArray]:
+    """Bounds on the probabilities of the named outcomes of one row, from how often each was seen, and as the
+    last entry on that of all others together."""
+    lower, upper = np.zeros(len(seen) + 1), np.ones(len(seen) + 1)
+    draws, named = int(seen.sum()), np.flatnonzero(seen)
+    if not draws:
+        return lower, upper
+    upper[:] = unseen_mass(draws, len(named), gamma / 2.0)
+    visits = np.full(len(named), draws)
+    log_q = log_beta_binomial(seen[named], visits)
+    level = gamma / 2.0 * (1.0 - 1e-9)  # the error that is allowed for below is that of one draw less
+    lower[named], upper[named] = interval_of_evidence(seen[named] - 1, visits - 1, log_q, level)
     return lower, upper
 
 

@@ -81,7 +81,8 @@ class Query:
     def of_objective(objective: Objective, structure: Structure) -> Query:
         """The query of an objective that nobody wrote down."""
         directions = objective.agent, objective.nature
-        return Query(objective.kind.value, QueryKind.PLAIN, structure, objective, directions)
+        worst = objective.after_elsewhere(structure)
+        return Query(objective.kind.value, QueryKind.PLAIN, structure, worst, directions)
 
     @property
     def objective(self) -> Objective:
@@ -235,6 +236,13 @@ def read_query(
             property_.position,
             "the draw would count as a step; ask with one initial state",
         )
+    if structure.elsewhere is not None and query.kind is not QueryKind.PLAIN:
+        raise query.error(
+            f"{CAPABILITIES[query.kind].subject} not supported where outcomes that were never seen lead "
+            "elsewhere",
+            property_.position,
+            "ask for one P or R over a simple path",
+        )
     if not isinstance(formula, ValueOperator):
         return query
     with query.source.complaints():
@@ -245,6 +253,7 @@ def read_query(
         objective = read_objective(formula, file, structure, options)
         if structure.draws_start:
             objective = objective.after_draw(structure.initial)
+        objective = objective.after_elsewhere(structure, file.source)
     return replace(
         query,
         plain_objective=objective,

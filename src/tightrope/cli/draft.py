@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -12,7 +13,8 @@ import typer
 
 from tightrope.atomic import atomic_write, atomic_write_bytes
 from tightrope.cli import options
-from tightrope.cli.options import LogOptions, option, takes
+from tightrope.cli.flags import OPTIONS
+from tightrope.cli.options import LogOptions, flag_of, option, takes
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.sources import LogRequest
 from tightrope.data.read_options import LogReadOptions
@@ -130,6 +132,21 @@ def draft(request: DraftRequest) -> None:
     facts += [("tie", f"{'; '.join(tie.rows)} ({tie.shape})") for tie in result.ties]
     facts += [("assumed", line) for line in result.assumptions]
     print_facts(f"{', '.join(request.logs)} as {request.output}", facts)
-    learned = request.logs if request.rest is None else [str(request.rest)]
-    data = " ".join(f"--data {shlex.quote(name)}" for name in learned)
-    typer.echo(f"next: tightrope learn {shlex.quote(str(request.output))} --prop P {data}")
+    words = ["tightrope", "learn", str(request.output), "--prop", result.question]
+    for name in request.logs if request.rest is None else [str(request.rest)]:
+        words += ["--data", name]
+    words += _given(request.reading) if request.rest is None else []
+    typer.echo(f"next: {shlex.join(words)}")
+
+
+def _given(reading: LogOptions) -> list[str]:
+    """The options by which a log was read, as they are typed."""
+    words: list[str] = []
+    for field in fields(reading):
+        value, name = getattr(reading, field.name), OPTIONS.get(field.name, flag_of(field.name))
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if one is True:
+                words.append(name)
+            elif one is not None and one is not False:
+                words += [name, str(one.value if isinstance(one, Enum) else one)]
+    return words

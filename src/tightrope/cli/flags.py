@@ -16,7 +16,7 @@ NAMES = """
     known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
     precision prior reading refuted region return_range select_by select_on cluster
     scheduler sets since skip_invalid states terminal_reward threads threshold until_now watched_until window
-    within_cap
+    variables within_cap
 """
 """Arguments whose options have the same name."""
 

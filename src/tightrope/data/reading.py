@@ -257,7 +257,7 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
     if options.ends == COMPLETE and len(log) - len(counts.log()) >= log.episodes and log.over.all():
         missing = tuple(one for one in design.censored if not one.endswith(NO_OUTCOME))
         design = replace(design, censored=missing, open_end=False)
-    more = replace(log.counts(model, design), costs=counts.costs)
+    more = replace(log.counts(model, design), costs=counts.costs, seen=counts.provenance)
     if counts.batches is None:
         more = replace(more, batches=None)
     return replace(whole, counts=more, notes=(*whole.notes, *notes))

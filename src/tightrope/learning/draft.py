@@ -38,8 +38,11 @@ from scipy.stats import chi2
 
 from tightrope.data.columns import (
     ACTION,
+    NEXT_STATE,
+    ROLES,
     STATE,
     ColumnFinder,
+    column_entries,
     is_name_of_next,
     parse_columns,
     word,
@@ -47,6 +50,7 @@ from tightrope.data.columns import (
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.model_index import identifier
 from tightrope.data.reading import Reading, ReadWords, read_data
+from tightrope.data.rows import parse_maps
 from tightrope.errors import InputError, Location, check_number
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
@@ -91,6 +95,7 @@ class Draft(Record):
     """A model in the PRISM language, and what it assumes.
 
     `rest` is the part of the log, as a table, that ties were not chosen on; None where all of it was used.
+    `question` is a property that can be asked of it.
     """
 
     text: str
@@ -99,6 +104,7 @@ class Draft(Record):
     free: int
     ties: tuple[Tie, ...]
     assumptions: tuple[str, ...]
+    question: str
     reading: Reading = field(repr=False)
     rest: Any = field(default=None, repr=False)
 
@@ -137,7 +143,7 @@ def draft(
     tables = open_tables(data, words.get("format"))
     if not tables:
         raise InputError("there is no data")
-    seen = _Seen.of(tables, variables, words.get("columns"))
+    seen = _Seen.of(tables, variables, words.get("columns"), words.get("maps"))
     reading = read_data(list(tables) if len(tables) > 1 else data, seen, **words)
     return _Drafting(seen, reading, words.get("ends") == "complete", select_on, seed).draft()
 
@@ -156,30 +162,37 @@ class _Seen:
         return "drafted"
 
     @staticmethod
-    def of(tables: Sequence[DataTable], variables: Sequence[str], columns: Any) -> _Seen:
-        state, after, action = _find(tables[0], variables, columns)
+    def of(tables: Sequence[DataTable], variables: Sequence[str], columns: Any, maps: Any) -> _Seen:
+        words, state, after, action = _find(tables[0], variables, columns)
+        meaning = parse_maps(maps, words)
+
+        def mapped(role: str, column: Any) -> Any:
+            known = role in meaning
+            return meaning[role].apply(column, np.zeros(len(column), np.int8)) if known else column
+
         values: list[dict[str, int]] = [{} for _ in state]
         actions: dict[str, None] = {}
         joint: set[tuple[int, ...]] = set()
         for table in tables:
             for chunk in table.chunks([*state, *after, *([action] if action else [])], lambda: None):
                 for names in (state, after) if after else (state,):
-                    joint |= _joint([chunk.columns[name] for name in names], values)
+                    cells = (mapped(w, chunk.columns[name]) for w, name in zip(words, names, strict=True))
+                    joint |= _joint(list(cells), values)
                     if len(joint) > MOST_STATES:
                         raise _too_many(table, state)
                 if action:
-                    actions |= dict.fromkeys(t for v in distinct(chunk.columns[action])[0] if (t := _text(v)))
+                    taken = distinct(mapped(ACTION, chunk.columns[action]))[0]
+                    actions |= dict.fromkeys(text for value in taken if (text := _text(value)))
         if not joint:
             raise InputError("the log has no row with a state", Location(tables[0].path))
         named = [not all(_is_number(text) for text in each) for each in values]
-        for each, is_named in zip(values, named, strict=True):
-            _refuse_alike(tables[0], each, is_named)
+        for name, each, is_named in zip(words, values, named, strict=True):
+            _refuse_alike(tables[0], name, each, is_named)
         meanings = [
             {code: code if is_named else _number(text) for text, code in each.items()}
             for each, is_named in zip(values, named, strict=True)
         ]
         states = sorted({tuple(m[c] for m, c in zip(meanings, codes, strict=True)) for codes in joint})
-        words = tuple(_variable(name) for name in state)
         texts = {
             name: {code: text for text, code in each.items()}
             for name, each, is_named in zip(words, values, named, strict=True)
@@ -202,9 +215,15 @@ class _Seen:
 
 def _find(
     table: DataTable, variables: Sequence[str], columns: Any
-) -> tuple[tuple[str, ...], tuple[str, ...], str | None]:
-    """The columns of states, of next states and of actions."""
-    given = parse_columns(columns, variables)
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None]:
+    """The variables of the model, and the columns of states, of next states and of actions.
+
+    `columns` may name variables, too: `wear=Condition` makes one.
+    """
+    named = [] if columns is None else [key.rstrip("'") for key in column_entries(columns)]
+    own = [key for key in dict.fromkeys(named) if key not in ROLES and _variable(key) == key]
+    variables = [*variables, *(key for key in own if key not in map(_variable, variables))]
+    given = parse_columns(columns, [*own, *variables])
     finder = ColumnFinder(table.path, table.names, variables, given)
     action = finder.role(ACTION)
     if action is None and "choice" in table.names:
@@ -215,7 +234,8 @@ def _find(
         )
     if not variables and (whole := finder.role(STATE)) is not None:
         after = finder.next_state(whole)
-        return (whole,), () if after is None else (after,), action
+        word = STATE if STATE in given or NEXT_STATE in given else _variable(whole)
+        return (word,), (whole,), () if after is None else (after,), action
     found = tuple(variables) or tuple(
         name
         for name in table.names
@@ -228,14 +248,18 @@ def _find(
             'name it with `columns="state=…"`, or the columns that make it up with `variables`; the file has '
             f"the columns {', '.join(table.names)}",
         )
-    for name in found:
-        if finder.variable(name) is None:
-            raise InputError(f"`variables` names '{name}', and there is no such column", Location(table.path))
-    nexts = [finder.next_variable(name) for name in found]
+    words = tuple(_variable(name) for name in found)
+    keys = [(word if word in given else name, word) for word, name in zip(words, found, strict=True)]
+    own_columns = [finder.variable(key) for key, _ in keys]
+    if None in own_columns:
+        name = found[own_columns.index(None)]
+        raise InputError(f"`variables` names '{name}', and there is no such column", Location(table.path))
+    nexts = [finder.next_variable(word if f"{word}'" in given else key) for key, word in keys]
     if None in nexts and any(nexts):
         missing = found[nexts.index(None)]
         raise InputError(f"the next value of '{missing}' is missing, others are there", Location(table.path))
-    return found, tuple(name for name in nexts if name is not None), action
+    present = (tuple(name for name in names if name is not None) for names in (own_columns, nexts))
+    return words, *present, action
 
 
 def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tuple[int, ...]]:
@@ -314,21 +338,24 @@ def _complete(
     )
 
 
-def _refuse_alike(table: DataTable, texts: Iterable[str], is_named: bool) -> None:
+def _refuse_alike(table: DataTable, variable: str, texts: Iterable[str], is_named: bool) -> None:
     """Refuse two texts for one number, and names that already mean something to who reads logs."""
     numbers: dict[int, str] = {}
+    texts = list(texts)
     for text in texts:
+        others = ", ".join(f"{one}={one}" for one in texts if one != text)
+        hint = f"call it otherwise, and map all values: `maps='{variable}: {text}=s_{len(texts)}, {others}'`"
         if is_named and text.lower() in MEANT:
             raise InputError(
                 f"a state is called '{text}', which is what every model calls {MEANT[text.lower()]}",
                 Location(table.path),
-                f"call it otherwise: `maps='{STATE}: {text}=…'`",
+                hint,
             )
         if is_named and re.search("[A-Za-z0-9]", text) is None:
             raise InputError(
                 f"a state is called '{text}', and names in models are made of the letters a to z and digits",
                 Location(table.path),
-                f"call it otherwise: `maps='{STATE}: {text}=…'`",
+                hint,
             )
         other = text if is_named else numbers.setdefault(_number(text), text)
         if other != text:
@@ -535,7 +562,12 @@ class _Drafting:
         states = self.structure.states + added
         text = "\n".join(self._lines(ties, active, assumptions))
         found = tuple(tie for tie, _ in ties)
-        return Draft(text, states, choices, free, found, tuple(assumptions), self.reading, rest)
+        last = next((s for s in range(self.structure.states) if s not in self.left), self.rows[-1].state)
+        names = self.seen.names.get(self.seen.variables[0], {}) if len(self.seen.variables) == 1 else {}
+        value = int(self.structure.valuations[self.seen.variables[0]][last])
+        target = f'"{_word(names[value])}"' if names else self._guard_of(last)
+        question = f"P{'max' if self.structure.declared_mdp else ''}=? [ F {target} ]"
+        return Draft(text, states, choices, free, found, tuple(assumptions), question, self.reading, rest)
 
     def _assumptions(self, ties: Ties) -> list[str]:
         least = max(self.rows, key=lambda row: row.unseen)

@@ -111,8 +111,8 @@ def test_ties_are_comments_unless_they_are_chosen_on_a_part(tmp_path: Path) -> N
     part = draft(log, select_on=0.5, seed=2)
     model = load(part.text, tmp_path)
     assert len(model.parameters.free) == 4
-    reading = tr.read_data(part.rest, model)
-    assert reading.counts.design.episodes == 200
+    assert part.rest is not None and part.rest.design.episodes == 200
+    assert part.rest.model_hash == model.hash()
     assert any("learn from the others alone" in line for line in part.assumptions)
 
 

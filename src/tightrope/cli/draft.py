@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import msgspec
 import typer
 
-from tightrope.atomic import atomic_write, atomic_write_bytes
+from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import OPTIONS
 from tightrope.cli.options import LogOptions, flag_of, option, takes
@@ -102,12 +102,14 @@ def draft(request: DraftRequest) -> None:
     model.check()
     with atomic_write(model.path) as file:
         file.write(result.text)
-    if rest is not None:
-        from pyarrow import csv
+    if rest is not None and result.rest is not None:
+        from tightrope.data.writing import write_log
+        from tightrope.prism.load import load_prism_text
 
+        assert result.rest.log is not None
         rest.check()
-        with atomic_write_bytes(rest.path) as stream:
-            csv.write_csv(result.rest, stream)
+        structure = load_prism_text(result.text).structure
+        write_log(rest.path, result.rest.log(), structure, result.rest.design)
     counts = result.reading.counts
     if request.json:
         print_json(

@@ -94,6 +94,7 @@ def add_rows(log: EpisodeLog, structure: Structure, all_over: bool) -> tuple[Epi
         episode=log.episode[copied[order]],
         over=ended,
         time=None if log.time is None else log.time[copied[order]],
+        names=None if log.names is None else log.names[copied[order]],
         columns={name: column.select(copied[order]) for name, column in log.columns.items()},
         excluded=tuple(
             replace(one, row=int(number[one.row]) if one.row < size else len(order)) for one in log.excluded

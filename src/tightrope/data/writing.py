@@ -98,8 +98,10 @@ def write_trajectories(
 
 
 def write_log(path: str | Path, log: EpisodeLog, structure: Structure, design: SamplingDesign) -> None:
-    """Write the rows of a log by the model's variables, in their order, with the columns that it has."""
-    form = _RowWriter(structure, StateForm.VARIABLES if structure.valuations else StateForm.INDEX)
+    """Write the rows of a log in their order, with the columns that it has; states by the model's variables
+    where these can be columns, else by index."""
+    by_index = not structure.valuations or _clash(structure)
+    form = _RowWriter(structure, StateForm.INDEX if by_index else StateForm.VARIABLES)
     step = np.zeros(len(log), np.int64)
     for row, before in enumerate(log.previous.tolist()):
         step[row] = step[before] + 1 if before >= 0 else 0
@@ -139,6 +141,12 @@ def _count_chunks(counts: Counts, form: _RowWriter) -> Iterator[Columns]:
         yield {BATCH: batch, **form.columns(transition), COUNT: count}
 
 
+def _clash(structure: Structure) -> list[str]:
+    """The variables that are called like other columns."""
+    taken = (*structure.valuations, *RESERVED)
+    return [name for name in structure.valuations if name in RESERVED or name + NEXT in taken]
+
+
 class _RowWriter:
     """The columns that say which transition a row is."""
 
@@ -150,8 +158,7 @@ class _RowWriter:
         if states is StateForm.VARIABLES:
             if not variables:
                 raise InputError("the model has no variables: states can be written by index only")
-            clash = [name for name in variables if name in RESERVED or name + NEXT in (*variables, *RESERVED)]
-            if clash:
+            if clash := _clash(structure):
                 raise InputError(
                     f"the model's variable '{clash[0]}' clashes with a column's name: write states by index"
                 )

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -47,6 +47,7 @@ from tightrope.data.columns import (
     parse_columns,
     word,
 )
+from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.model_index import identifier
 from tightrope.data.reading import Reading, ReadWords, read_data
@@ -60,6 +61,7 @@ from tightrope.model.free import MOST_COORDINATES
 from tightrope.model.structure import ELSEWHERE, END, START, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.builders import RESERVED
 from tightrope.statistics.intervals import unseen_mass
 
@@ -94,7 +96,7 @@ class Tie:
 class Draft(Record):
     """A model in the PRISM language, and what it assumes.
 
-    `rest` is the part of the log, as a table, that ties were not chosen on; None where all of it was used.
+    `rest` are the counts of the episodes that ties were not chosen on; None where all of them were used.
     `question` is a property that can be asked of it.
     """
 
@@ -106,7 +108,7 @@ class Draft(Record):
     assumptions: tuple[str, ...]
     question: str
     reading: Reading = field(repr=False)
-    rest: Any = field(default=None, repr=False)
+    rest: Counts | None = field(default=None, repr=False)
 
     def _title_(self) -> str:
         return f"Draft: {self.states} states, {self.choices} choices, {self.free} free rows"
@@ -145,7 +147,14 @@ def draft(
         raise InputError("there is no data")
     seen = _Seen.of(tables, variables, words.get("columns"), words.get("maps"))
     reading = read_data(list(tables) if len(tables) > 1 else data, seen, **words)
-    return _Drafting(seen, reading, words.get("ends") == "complete", select_on, seed).draft()
+    drafting = _Drafting(seen, reading, words.get("ends") == "complete", select_on, seed)
+    drafted = drafting.draft()
+    if drafting.chosen is None:
+        return drafted
+    model = load_prism_text(drafted.text)
+    counts = read_data(list(tables) if len(tables) > 1 else data, model, **words).counts
+    assert counts.log is not None
+    return replace(drafted, rest=counts.log().subset(~drafting.chosen).counts(model, counts.design))
 
 
 @dataclass(frozen=True)
@@ -436,9 +445,15 @@ class _Drafting:
         if select_on is not None:
             if self.log is None:
                 raise InputError("a table of counts has no episodes to choose ties on")
+            if self.log.rows_left_out or self.log.episodes < 2:
+                raise InputError(
+                    f"`select_on` divides the episodes of a log, and there are {self.log.episodes:,}"
+                    + (f" and {self.log.rows_left_out:,} rows more" if self.log.rows_left_out else ""),
+                    hint="leave `select_on` out, or give a part of the log",
+                )
             order = np.random.default_rng(seed).permutation(self.log.episodes)
             self.chosen = np.zeros(self.log.episodes, dtype=np.bool_)
-            self.chosen[order[: max(1, round(select_on * len(order)))]] = True
+            self.chosen[order[: min(max(1, round(select_on * len(order))), len(order) - 1)]] = True
 
     def _rows(self, counts: OffsetArray) -> list[_Row]:
         structure, rows = self.structure, list[_Row]()
@@ -550,9 +565,6 @@ class _Drafting:
         active = dict[int, tuple[str, tuple[int, ...]]]()
         if self.chosen is not None:
             active = {n: (tie.name, order) for tie, members in ties for n, order in members.items()}
-        rest = None
-        if self.chosen is not None and self.log is not None:
-            rest = self._table(self.log.subset(~self.chosen))
         assumptions = self._assumptions(ties)
         free = sum(len(row.successors) + (row.state in self.ends) > 1 for row in self.rows) + (
             len(self.starts) > 1
@@ -567,7 +579,7 @@ class _Drafting:
         value = int(self.structure.valuations[self.seen.variables[0]][last])
         target = f'"{_word(names[value])}"' if names else self._guard_of(last)
         question = f"P{'max' if self.structure.declared_mdp else ''}=? [ F {target} ]"
-        return Draft(text, states, choices, free, found, tuple(assumptions), question, self.reading, rest)
+        return Draft(text, states, choices, free, found, tuple(assumptions), question, self.reading)
 
     def _assumptions(self, ties: Ties) -> list[str]:
         least = max(self.rows, key=lambda row: row.unseen)
@@ -740,34 +752,6 @@ class _Drafting:
         while name in labels:
             name += "_"
         return name
-
-    def _table(self, log: EpisodeLog) -> Any:
-        """Rows as a table that the drafted model reads without a word."""
-        import pyarrow as pa
-
-        structure, size = self.structure, len(log)
-        row = np.arange(size)
-        begins, last = log.begins, np.zeros(size, dtype=np.bool_)
-        last[size - 1 - np.unique(log.episode[::-1], return_index=True)[1]] = True
-        order = np.lexsort((row, log.episode))
-        step = np.empty(size, dtype=np.int64)
-        step[order] = row - np.maximum.accumulate(np.where(begins[order], row, 0))
-        table: dict[str, Any] = {"episode": log.episode, "step": step}
-        sides = (("", log.state(structure)), ("_next", structure.successor[log.transition]))
-        for ending, state in sides:
-            for variable in self.seen.variables:
-                values = structure.valuations[variable][state]
-                names = self.seen.names.get(variable)
-                table[variable + ending] = values if names is None else [names[v] for v in values.tolist()]
-        if structure.declared_mdp:
-            actions = structure.action_of_choice[log.choice(structure)]
-            table["action"] = [structure.action_names[a] for a in actions.tolist()]
-        over = last & (log.over[log.episode] | self.complete)
-        table["terminated"] = over
-        for name, column in log.columns.items():
-            if name not in table:
-                table[name] = [column.labels[code] if code >= 0 else None for code in column.code.tolist()]
-        return pa.table(table)
 
 
 SHAPES: tuple[tuple[Callable[..., Any], str], ...] = (

@@ -134,11 +134,11 @@ def draft(request: DraftRequest) -> None:
     facts += [("tie", f"{'; '.join(tie.rows)} ({tie.shape})") for tie in result.ties]
     facts += [("assumed", line) for line in result.assumptions]
     print_facts(f"{', '.join(request.logs)} as {request.output}", facts)
-    words = ["tightrope", "learn", str(request.output), "--prop", result.question]
+    command = ["tightrope", "learn", str(request.output), "--prop", result.question]
     for name in request.logs if request.rest is None else [str(request.rest)]:
-        words += ["--data", name]
-    words += _given(request.reading) if request.rest is None else []
-    typer.echo(f"next: {shlex.join(words)}")
+        command += ["--data", name]
+    command += _given(request.reading) if request.rest is None else []
+    typer.echo(f"next: {shlex.join(command)}")
 
 
 def _given(reading: LogOptions) -> list[str]:

@@ -267,8 +267,8 @@ def _find(
     if None in nexts and any(nexts):
         missing = found[nexts.index(None)]
         raise InputError(f"the next value of '{missing}' is missing, others are there", Location(table.path))
-    present = (tuple(name for name in names if name is not None) for names in (own_columns, nexts))
-    return words, *present, action
+    there, following = (tuple(name for name in names if name is not None) for names in (own_columns, nexts))
+    return words, there, following, action
 
 
 def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tuple[int, ...]]:

@@ -143,8 +143,8 @@ def _count_chunks(counts: Counts, form: _RowWriter) -> Iterator[Columns]:
 
 def _clash(structure: Structure) -> list[str]:
     """The variables that are called like other columns."""
-    taken = (*structure.valuations, *RESERVED)
-    return [name for name in structure.valuations if name in RESERVED or name + NEXT in taken]
+    columns = (*structure.valuations, *RESERVED)
+    return [name for name in structure.valuations if name in RESERVED or name + NEXT in columns]
 
 
 class _RowWriter:

@@ -190,8 +190,8 @@ class _Seen:
                     if len(joint) > MOST_STATES:
                         raise _too_many(table, state)
                 if action:
-                    taken = distinct(mapped(ACTION, chunk.columns[action]))[0]
-                    actions |= dict.fromkeys(text for value in taken if (text := _text(value)))
+                    listed = distinct(mapped(ACTION, chunk.columns[action]))[0]
+                    actions |= dict.fromkeys(text for value in listed if (text := _text(value)))
         if not joint:
             raise InputError("the log has no row with a state", Location(tables[0].path))
         named = [not all(_is_number(text) for text in each) for each in values]

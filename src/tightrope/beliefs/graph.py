@@ -1,39 +1,9 @@
 """Beliefs as reduced integers, and the finite model over some of them whose value bounds every controller.
 
-A belief is a look and, for the states that look so, integers without a common factor: what they are in
-proportion to is how likely each state is, given what was done and seen. Equal beliefs are equal integers;
-beliefs that are only near each other are never merged, and no probability is lost.
-
-**The outer model.** Its states are beliefs, and success and stop. A belief that is *expanded* does what
-conditioning says: under an action it goes to the belief behind each observation. One that is *cut* is told
-the state it was in after it has acted: under action k it goes, with weight b(s), to the beliefs that k
-leads to from s alone (the fast informed bound). One that is *split* does not act: it is a mixture of other
-beliefs with the same look, and is told which of them it is. Only beliefs that act are split into. The weights
-of a mixture are integers over one total.
-
-*Theorem.* For a controller that maximises, the optimum of the outer model is at least that of every
-controller; for one that minimises it is at most that.
-
-*Proof.* Let V_k(b) be the best that can be earned in k steps from b, over all controllers, and U_k that of
-the outer model. V_k is the maximum of functions that are linear in b (one per controller), hence convex.
-U_0 = V_0 = 0. Suppose U_k ≥ V_k on all states of the outer model. An expanded belief has U_{k+1} ≥ V_{k+1},
-as both are the same function of the next values, which is monotone. For a cut belief, V_{k+1}(b) = max_a [r
-+ Σ_o p_o V_k(b_{a,o})], and p_o·b_{a,o} = Σ_s b(s) p_{s,o}·(e_s)_{a,o}, where e_s is the belief that knows
-s; by convexity p_o V_k(b_{a,o}) ≤ Σ_s b(s) p_{s,o} V_k((e_s)_{a,o}), and with U_k in place of V_k this is
-what U_{k+1} takes. For a split belief b = Σ λ_i b_i convexity says V_k(b) ≤ Σ λ_i V_k(b_i), which is at most
-Σ λ_i U_k(b_i), for the same k: to be told takes no step, and the b_i act. Values of probabilities and of
-rewards that are not negative are limits of the k-step ones from below: for the maximum V = sup_k V_k, and for
-the minimum, too, as every belief has finitely many actions (the outer model is finite, and for the true one
-the argument is compactness of the space of controllers). With minima all inequalities turn round. ∎
-
-The limit from below is the *least* fixed point. Rewards until a target have another convention, infinity
-where the target is missed, and the outer model is solved with it. When the agent maximises and its optimum is
-finite, all of its policies reach the target; its least probability to do so bounds that of controllers from
-below, so that these reach it, too, and both conventions agree. When the agent minimises, only controllers
-that reach the target almost surely count. Such a controller is a policy of the outer model, which may look at
-all that was seen: it acts by what was observed and ignores what else is told. Then what is told is a function
-of the run and of further draws, and the outer model's beliefs are the law of the state given all of it. So
-the play has the controller's own law of states, success is reached almost surely, and as much is earned.
+A belief is an observation and integers without a common factor, in proportion to the probabilities of the
+states. In the outer model a belief is expanded, cut (the state is revealed after it has acted) or split into
+a mixture. The optimum of the outer model is at least that of every controller that maximises, and at most
+that of every one that minimises: it bounds the optimum from one side only. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

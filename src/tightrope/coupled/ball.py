@@ -1,46 +1,8 @@
 """The range of a policy's value over a likelihood and bets in many coordinates: balls instead of cells.
 
-A polytope in 13 coordinates or more has too many vertices to be enclosed by cells. Here nothing is ever
-enumerated: the likelihood becomes a ball, the value and the bettors' wealth become quadratics on it, and the
-largest value follows from weak duality. The price along the value is that of the bettors alone.
-
-Given are: true parameters x with ℓ(x) = Σ K_e·log f_e(x) ≥ T (`tightrope.statistics.prequential`), with
-Λ(x) < L for the bettor of either end (`tightrope.statistics.bets`), and with l_e ≤ f_e(x) ≤ u_e.
-
-*The ball.* For u > 0, u − 1 − log u ≥ (u − 1)²/(2·max(1, u)): both sides are 0 at 1; above it the derivative
-of the left side is larger by (u − 1)²/(2u²); below it the series of −log(1 − v), v = 1 − u, is v + v²/2 and
-more. So with any φ_e > 0 and m_e ≥ max(1, u_e/φ_e)
-
-    Σ K_e·(f_e − φ_e)²/(φ_e²·m_e)  ≤  2·Σ K_e·(log φ_e + f_e/φ_e − 1) − 2·T,
-
-a quadratic inequality in x. To it is added w·((x_i − m_i)/h_i)² ≤ w for every coordinate, as |x_i − m_i| ≤
-h_i in the domain, with a small w: then no direction is open, though data may say nothing of it. With x =
-centre + axes·y the sum reads yᵀSy ≤ κ + 2·β·y, S near 1 by choice of the axes and β near 0 by choice of the
-centre, hence |y| ≤ R, the root of σ·R² = κ + 2·|β|·R, σ ≤ λ_min(S). The ball also bounds each f_e, so that
-it is made again with better u_e.
-
-*The wealth.* Each term of Λ is bounded below by a tangent at φ less h·(f − φ)²:
-
-* a > 0: convex, h = 0;
-* a < 0, f ≥ l ≥ 2|a|: log(1 + a/f) has a second derivative that is negative and rises with f. The quotient of
-  (value − tangent) and (f − φ)² is a mean of second derivatives between φ and f, so it is least at l: −h;
-* a signature that takes part on some of the range only: the same holds where it does, with l = 2|a| for
-  outcomes that decide on it. Elsewhere Λ has no term of it, so the bound must not be positive there. One of
-  these outcomes has f < 2|a| ≤ φ then, where tangent − h·(f − φ)² rises with f; h is raised until its value
-  at f = 2|a|, with the largest that the tangents of the other outcomes have between l and u, is at most 0.
-  Where φ < 2|a| all terms of the signature are replaced by the worst of them.
-
-Summed up, Λ(y) ≥ A + B·y − yᵀMy on the ball.
-
-*The value* is V(y) = v + b·y + yᵀHy ± e on the ball (`tightrope.coupled.taylor`). For any ν ≥ 0 and τ ≥ 0
-with N = τ·1 − H − ν·M positive definite, on |y| ≤ R and where Λ < L
-
-    V ≤ v + e + b·y + yᵀHy + ν·(L − A − B·y + yᵀMy) + τ·(R² − |y|²)
-      ≤ v + e + ν·(L − A) + τ·R² + c·z − zᵀNz + |c − 2Nz|²/(4·λ_min(N)),   c = b − ν·B, any z
-
-(y = z + d, and (c − 2Nz)·d − dᵀNd is at most its largest value). ν, τ, z are found in plain float64; what is
-computed of them is rounded outward. λ_min(N) ≥ s where Cholesky's method succeeds on N − s·1 and s covers its
-backward error, γ(n + 1)·trace (Higham, §10.1). The lower end is that of −V.
+In 8 coordinates or more nothing is enumerated: the likelihood becomes a ball, the value and the wealth of the
+bets become quadratics on it, and the largest value follows from weak duality. Multipliers are found in plain
+float64; what is computed of them is rounded outward. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

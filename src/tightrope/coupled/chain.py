@@ -1,42 +1,9 @@
 """The chain of a policy: one linear equation per state, whose coefficients are the model's expressions.
 
-Once the policy is fixed, every objective the solver knows is
-
-    V(s) = reward(s) + Σ weight·f(x)·V(successor)     on rows that are not fixed,     V = value on fixed rows
-
-with weight = the policy's probability of the choice times the discount, and f the expression of the
-transition. Only states that the policy can reach from the initial one become rows. Fixed rows are
-
-* UNTIL: targets (1), states that are neither target nor allowed (0), and the set Z of states from which no
-  target can be reached (0): every transition out of Z leads to Z or to a state that is not allowed.
-* REACH_REWARD: targets, with their terminal value.
-* TOTAL: the closed set of states from which no reward can be earned (0).
-* DISCOUNTED: none.
-
-"Can" is read from the structure: a transition that the policy takes counts as possible whatever its
-expression, which makes Z smaller and never wrong. Whether a play stops for every x of a set is not decided
-here; the error bound of `tightrope.coupled.taylor` proves it or fails.
-
-Rewards with parameters are entries, too, to a row whose value is fixed at 1 (`tightrope.coupled.value`).
-
-Step-bounded objectives repeat the backup a number of times (`Phase`), as `solver.iteration.horizon` does;
-for a policy that depends on the step they are unrolled (`unrolled_chain`).
-
-*The Bellman operator of a chain on polynomials* of degree ≤ 2, and on bounds of their error. Write every
-expression as f(x) = m + g·y ± fuzz on |y| ≤ R. Applied to W_t(y) = V_t + b_t·y + yᵀH_t y the right-hand side
-of row s is
-
-    [r + Σ w m V_t]  +  y·[Σ w (m b_t + g V_t)]  +  yᵀ[Σ w (m H_t + sym g⊗b_t)]y  +  Σ w (g·y)(yᵀH_t y)
-
-The last, cubic term is at most R³·‖sym Σ w g⊗H_t‖ (Frobenius) on the ball, as |T(y,y,y)| ≤ ‖T‖·|y|³; the
-norm of the symmetric part of T_ijk = Σ w g_i H_jk follows from ‖sym T‖² = ⅓‖T‖² + ⅔ Σ T_ijk T_jik. In
-first order (b alone) the quadratic term Σ w g⊗b_t is what is left over.
-
-`defect[s]` bounds the difference between that right-hand side, for the exact expressions, and W_s on the
-ball: what is left over, the residual of the lower terms (0 where the row was just solved), and everything
-that was rounded or is fuzzy. With size_t ≥ |V_t| + R‖b_t‖ + R²‖H_t‖ ≥ |W_t| a row of k entries in n
-dimensions rounds by at most γ(2k + 2n + 24)·(|r| + Σ w(|m| + R‖g‖) size_t + size_s): every product above has
-at most that many roundings, weights are off by 8 units.
+V(s) = reward(s) + Σ weight·f(x)·V(successor) on rows that are not fixed; targets, hopeless states and states
+without further reward are fixed. What is possible is read from the structure alone, which makes the fixed set
+smaller and never wrong. Also the Bellman operator on polynomials of degree ≤ 2, with a bound (`defect`) of
+the cubic rest and of all rounding. Derivation: docs/proofs/values.md.
 """
 
 from __future__ import annotations

@@ -1,39 +1,9 @@
-"""Taylor models: the value of a policy, enclosed over a whole set of parameters at once (METHODS §5b).
+"""Taylor models: the value of a policy, enclosed over a whole set of parameters at once.
 
-Let x = centre + axes·y, |y| ≤ R, and P(y) = P₀ + Σ y_j P_j the chain's matrix. The polynomial
-
-    W(y) = V + b·y + yᵀHy,   V = (I−P₀)⁻¹r,  b_j = (I−P₀)⁻¹P_j V,  H_ij = (I−P₀)⁻¹ ½(P_i b_j + P_j b_i)
-
-solves the Bellman equation of every y up to a cubic term (in first order, without H, a quadratic one). Let
-`defect` bound that term and all rounding (`tightrope.coupled.chain`), and let c ≥ 0 satisfy
-
-    c(s) ≥ defect(s) + Σ w m c + R‖Σ w g c‖  ≥  defect(s) + (P(y)c)(s)       for all |y| ≤ R.
-
-*Enclosure.* As defect > 0, P(y)c < c with c > 0 on all rows that are not fixed, so the spectral radius of
-P(y) is below 1 and (I−P(y))⁻¹ exists and is not negative: the play stops for every parameter of the ball that
-is a distribution. And (I−P(y))(W+c−V(y)) = W + c − r − P(y)(W+c) ≥ c − defect − P(y)c ≥ 0, hence V(y) ≤ W +
-c, and V(y) ≥ W − c in the same way. Nothing about the solve is trusted: for any V, b, H the residual is part
-of the defect, and c is verified.
-
-Only the cubic term is made rectangular, so c is of third order in the size of the set.
-
-Chains without a cycle take one pass; elsewhere one sparse LU factorisation serves 1 + n + n(n+1)/2 right-hand
-sides. Step-bounded objectives are as many passes as there are steps, with no equation to solve: there
-c is the exact recursion, and needs no argument.
-
-*Chains with cycles*: sparse LU for the coefficients of a Taylor model, and for its error bound. Nothing of it
-is trusted. The coefficients are compared with the equations afterwards, and the error bound is
-verified; a bad factorisation costs width or the model, never truth.
-
-*Gradients*: how a policy's value changes with the parameters at a point, from one solve and its transpose. At
-probabilities p of the expressions the chain's values solve V = r + P(p)·V. With η the expected number of
-visits of each row from the initial one, ηᵀ = e₀ᵀ(I − P)⁻¹,
-
-    ∂V(initial)/∂p_e = Σ over entries of expression e of  η(row)·weight·V(successor),
-
-and coordinates x follow by the chain rule, p = constant + linear·x. Step-bounded objectives are unrolled and
-differentiated backwards, step by step. Everything is plain float64: a gradient only says where to look (which
-cuts to make, which bets to place), and no bound rests on it.
+W(y) = V + b·y + yᵀHy solves the Bellman equation of every y up to a cubic term. An error bound c that
+satisfies c ≥ defect + P(y)c for all |y| ≤ R proves that the play stops and that the value lies within W ± c.
+Nothing about the solve is trusted: residuals are part of the defect, and c is verified. Gradients are plain
+float64 and only say where to look. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

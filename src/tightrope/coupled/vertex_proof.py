@@ -1,35 +1,8 @@
 """The vertex certificate: an end of the value's range over a cell is its value at one point of the cell.
 
-Let x_k be a point of the cell's hull, P_k the chain there, V_k its values and η ≈ the expected visits of
-every row from the initial one, with residual ρᵀ = ηᵀ(I−P_k) − e₀ᵀ. Multiplying (I−P_k)V(x) = r +
-(P(x)−P_k)V(x) by η, for x and for x_k, and subtracting,
-
-    V₀(x) − V₀(x_k) = Σ η_s w (f(x) − f(x_k)) V_t(x)  −  ρ·(V(x) − V(x_k))                        (*)
-
-f(x) − f(x_k) = g·z with z = y − y_k, and the cell's Taylor model gives V_t(x) = V_t + b_t·y ± d_t with
-d_t = R²‖H_t‖ + c_t. So the sum is a quadratic in z that vanishes at z = 0, up to Σ η w |g·z| d_t, which is
-convex in z and vanishes there too. With z = Σ λ_l Z_l, Z_l = y_l − y_k, its Bernstein coefficients are
-
-    D_lm = ½(a_l + a_m) + Z_lᵀMZ_m ∓ ½(E_l + E_m),     a_l = Σ η w (g·Z_l)(V_t + b_t·y_k),
-    M = Σ η w sym(g⊗b_t),     E_l = Σ η w |g·Z_l| d_t.
-
-The quadratic is also at least Σ λ_l (a_l + Z_lᵀMZ_l − μ|Z_l|² − E_l) for any μ ≥ 0 with μI − M positive
-semidefinite: what is left after taking μ|z|² away is concave. That looks at every point once.
-
-If all of them are ≥ 0 the minimum is attained at x_k; otherwise the value at x_k less the largest violation
-is still a lower bound. What is rounded, and ρ, enter the violation. In contrast to a Taylor model alone
-nothing is lost at the extreme point: the claim "the minimum is V(x_k)" is exact up to rounding.
-
-*The range of a quadratic* over the hull of points follows from finitely many numbers.
-W(y) = V + b·y + yᵀHy. With y = Σ λ_k Y_k, λ ≥ 0, Σλ = 1,
-
-    W(y) = Σ_kl λ_k λ_l B_kl,    B_kl = V + ½ b·(Y_k + Y_l) + Y_kᵀ H Y_l         (Bernstein coefficients)
-
-so that min B ≤ W ≤ max B on the hull. The diagonal are the values at the points; where the extreme
-coefficient is one of these, it is the extreme value. For many points there is a rule that looks at each once:
-for any point p and β ≥ 0 such that H + βI is positive semidefinite, W + β|y−p|² is convex and not below W, so
-W is at most its largest value at the points; below, the same with −H. It is exact where p itself is the
-maximum.
+The difference of the value from that at a point is a quadratic along the cell, up to known errors, whose
+Bernstein coefficients bound it. If all are ≥ 0 the minimum is attained at the point; otherwise the value
+there less the largest violation is still a bound. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

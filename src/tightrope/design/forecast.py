@@ -1,61 +1,9 @@
-"""What the likelihood region will be like after more episodes: a forecast, not a guarantee.
+"""What a region will be like after more episodes: a forecast, not a guarantee.
 
-The region is {θ : Σ_{b>pilot} ℓ_b(θ) ≥ Σ_{b>pilot} ℓ_b(θ̂_{b−1}) − log(1/δ) − price}
-(`tightrope.statistics.prequential`), to second order {Δᵀ·I·Δ ≤ K} around the estimate, with I the information
-of the batches after the pilot and
-
-    K/2 = log(1/δ) + price + [ how much worse the plug-ins did than the estimate of all data ].
-
-A batch's plug-in is the smoothed estimate of what came before: off by S⁻¹·(g − R·b), with g ~ N(0, I) the
-score, R the smoothing's curvature, S = I + R, and b how far the truth is from where the smoothing pulls.
-In the middle of a box R⁻¹ is its squared half extent per direction, and a truth that may be anywhere in it
-has E[b·bᵀ] = R⁻¹/3. So the error has the second moment E = S⁻¹ − ⅔·S⁻¹RS⁻¹, and the plug-in costs
-½·tr(I_b·E) on average, with variance tr(Q_b) + ½·tr(Q_b²), Q_b = S⁻¹·I_b. The estimate from all that is known
-fits data of information J among it better than the truth by ½·tr(S⁻¹J) + ⅓·tr(S⁻¹RS⁻¹J) on average. Of past
-batches it is known what their plug-ins cost against the estimate of now; what that one gains is taken back,
-and what the one of all data will gain is added. So K continues what was realised; ± 2 standard deviations of
-the bracket are one part of the range that is printed.
-
-The other part is where the estimate will be by then (`tightrope.design.forecast`): the forecast is
-multiplied by the mean ratio between widths there and here, and the range widened by its spread.
-
-Batches end where they always do, so K rises within a pilot and falls where the next pilot begins. A *plan*
-(a number of episodes stated before the first one) fixes the pilot and costs no price; otherwise pilots in
-tens of batches (`PILOT_STEP`) are mixed, in the shares that will be best if all comes as expected.
-
-How wide linear functions are over an ellipsoid within the domain.
-
-h(v) = max { v·Δ : Δᵀ·I·Δ ≤ K, point + Δ in the domain }. Away from the domain's faces that is √K·‖v‖_{I⁻¹};
-where the ellipsoid sticks out of a face it is a cone program of the dimension of the parameters, solved for
-the heaviest directions, the others in proportion. Where a single face decides, the maximum is that of a ball
-cut by one half-space, in closed form; only where its maximiser leaves another face Clarabel is asked. By weak
-duality, for every λ ≥ 0
-
-    h(v)  ≤  λ·room + √K·‖v − Aᵀλ‖_{I⁻¹},
-
-and the multipliers that Clarabel finds make it an equality up to its tolerance. Without the domain a forecast
-from few data is up to twice too wide.
-
-Where the parameters may be after the data so far, and what a forecast is there.
-
-The estimate is one point; after a short pilot the truth may be elsewhere in the domain, and so will be the
-estimates to come. That matters in two ways: the width of a value depends on where it is taken, and a region
-is cut by the faces of the domain that are near. From few data the smoothed estimate lies in the middle, where
-both are at their widest.
-
-So a few points are drawn from the normal distribution that the data leave, within the domain (hit-and-run;
-seeded; mirrored in pairs, so that what is odd cancels): p ∝ exp(−½·Δᵀ·I·Δ) on the domain. If θ is the truth,
-the estimate after n more episodes is θ̂ + S_n⁻¹·(n·M)·(θ − θ̂) on average, S_n all information by then with the
-smoothing's: it stays where it is at first and goes to θ in the end.
-
-What regions made of event intervals, balls or least squares will be like: from counts that are drawn.
-
-Such a region is a function of counts, and intersections of many intervals are narrower than one interval
-around each mean, so a few data sets are drawn: parameters from the normal distribution around the estimate
-that the data so far leave, and for every signature a multinomial draw of as many visits as are expected,
-added to the counts so far. The region of each is built as `learn` builds it, and the
-width of what matters measured over it. The mean is the forecast, and its edges are two standard deviations
-of the draws away. Draws are seeded: the same data give the same forecast.
+To second order the likelihood region is an ellipsoid around the estimate. Its size continues what predictions
+have cost so far, its widths are taken within the domain, and points drawn from what the data leave say how
+they change with the estimate. Regions of events, balls and least squares are forecast from counts that are
+drawn. All draws are seeded. Derivation: docs/proofs/forecasts.md.
 """
 
 from __future__ import annotations

@@ -1,40 +1,9 @@
 """Which policy collects the most of a reward per choice in an episode: what a design asks, over and over.
 
-An oracle maps rewards (of either sign: prices and bounds enter as negative ones) to an `Answer`: the policy
-with its occupancy, what it collects, and an upper bound on what any policy collects.
-
-* Acyclic models: one backward pass is exact up to rounding.
-* Under a cap of H steps: H sweeps, the policy depends on the step, exact up to rounding.
-* Cyclic models in which every episode ends: policy iteration by sparse LU. With V the values of the last
-  policy, ε = max (T·V − V)⁺ and U ≥ 1 + P_c·U for every choice c (the longest expected duration, found the
-  same way), V + ε·U is not improved by any backup, so V + ε·U bounds every policy's value.
-
-Upper bounds are raised by what rounding may amount to. They certify designs, which decide what to collect;
-no guarantee about the unknown model rests on them.
-
-What data cost, and the oracle that collects most per unit of cost.
-
-An episode costs `episode` and every step `step`, or what its choice costs. Rewards per cost are a ratio of
-two functions that are linear in the occupancy. Dinkelbach (1967): at a rate λ maximise reward − λ·cost; the
-policy's own rate is the next λ, until nothing is left. Each answer bounds every rate,
-
-    reward(ρ)/cost(ρ) ≤ λ + max(U(λ), 0)/least cost,     U(λ) ≥ max_ρ reward(ρ) − λ·cost(ρ),
-
-so that the design's distance from the best stays certified.
-
-The oracle that keeps the probability of something bad within a bound, at the estimate.
-
-Let an episode end where the bad states begin; then their probability is Σ_c occupancy(c)·P(c leads there),
-linear in the occupancy like the reward. For a multiplier μ ≥ 0 every policy ρ that keeps the bound β has
-
-    reward(ρ) ≤ max_ρ' (reward − μ·bad)(ρ') + μ·β,
-
-an upper bound for any μ. The maximiser is too dangerous for small μ and safe for large ones; where two such
-policies are both maximal, the mixture of them that meets β is the best there is. The next μ is the one at
-which the two at hand are equal (the slope between them), until no third is better there: a few solves.
-
-Every answer keeps the bound, so every mixture of answers does. All of this is at the estimate; what is
-certified over the whole region is `tightrope.design.exploration`'s business.
+An oracle maps rewards to an `Answer`: the policy with its occupancy, what it collects, and an upper bound on
+what any policy collects, raised by what rounding may amount to. Further oracles collect most per unit of cost
+(Dinkelbach 1967) or keep the probability of something bad within a bound at the estimate. No guarantee about
+the unknown model rests on them. Derivation: docs/proofs/forecasts.md.
 """
 
 from __future__ import annotations

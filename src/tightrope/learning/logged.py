@@ -1,44 +1,10 @@
-"""The logged baseline: how much better a policy is than what was done, whoever did it, from the log alone.
+"""The logged baseline: how much better a policy is than an unknown behaviour policy, from the log alone.
 
-*Scores.* Let h be any function of states that has the decided values where a play is decided, and let
-
-    B(s, a; θ) = r(s, a) + γ·Σ P_θ(s′|s, a)·h(s′) − h(s),        X(θ) = h(s_0) + Σ_t γ^t·B(s_t, a_t; θ)
-
-along an episode s_0 a_0 s_1 … . Given the past and the choice made, h(s′) has the mean P_θ*·h at the true
-parameters θ*: so X(θ*) has the mean of the return, V_b, whatever the behaviour b is; it may have a memory,
-and nobody has to know it. With h = V_π this is the performance difference lemma, and V_π − X the sum
-of advantages, negated. A score shows how choices came about and no longer how nature drew, so it varies far
-less than a return; and for a fixed h it is *affine* in the coordinates of θ. (Plays end: h is used where the
-model has no cycle, or discounts. Elsewhere X is the return itself, which no θ changes.)
-
-*Predictability.* Episodes are independent draws of one behaviour (assumed, and said). A block of them has an
-h and stakes λ_j that follow from the episodes before the block alone. All values are counted so that more is
-better (costs negated). Let top(θ) be at least what any path can score under θ in that block, e_i = V_b −
-X_i(θ*), which has mean 0 and is at least V_b − top(θ*). Then
-
-    K_j = Π_i (1 + λ_j·e_i),  over blocks with  λ_j·(top(θ*) − V_b) ≤ 1,
-
-is a nonnegative martingale from 1: which blocks take part is known before them. With weights w_j that sum to
-1, Σ_j w_j·K_j < 1/γ_b with probability at least 1 − γ_b (Ville's inequality). No policy is part of that
-event: so the policy may be chosen from the whole log, and all of them are compared together, as over the
-region.
-
-*The bound.* Let the true coordinates lie in the region U as well. For a number d suppose that V_π(θ*) − V_b ≤
-d. Then V_π(θ*) − X_i(θ*) − d ≤ e_i; and where λ_j·(d + top − V_π) ≤ 1 on all of U in all blocks, all of them
-take part, and
-
-    Π_i (1 + λ_j·(V_π(θ) − X_i(θ) − d))  ≤  K_j    at θ = θ*, with factors that are not negative.
-
-A sum of w_j times such products, over any j, that reaches 1/γ_b at *every* θ of U is impossible then: d is
-excluded. By Jensen's inequality its logarithm is at least Σ_j π_j·(log K_j) − KL(π‖w) for any shares π. Over
-U ⊆ {centre + axes·y : y ∈ conv(points)} V_π is at least v + s·y + yᵀMy − ε with M ⪯ 0 (a Taylor model whose
-curvature lost its positive part), so V_π − X_i is bounded below by a concave function of y; the logarithm of
-a concave function is concave, and so is the sum. Hence it is least at one of the points, and only these are
-looked at. V_π − V_b is thus bounded at one parameter vector for both.
-
-*Ranges*: the largest score of a path is a longest way through the graph, with every B at its largest over U
-(by the support function); one that is cut counts with the most that could still come. Both are safe: a larger
-score only lowers what is claimed. δ is split in halves, for U and for the bets.
+A score of an episode has the mean of its return whatever the behaviour policy is, varies far less, and is
+affine in the coordinates of θ. Bets on scores, predictable block by block, and a region for θ bound the
+difference for all policies at once: the policy may be chosen from the same log. Assumed: episodes are
+independent draws of one behaviour. δ is split in halves, for the region and for the bets. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

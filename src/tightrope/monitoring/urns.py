@@ -1,50 +1,10 @@
-"""E-values for "the outcome depends on a feature", without paying for probabilities that nobody knows.
+"""E-values for "the outcome depends on a feature", without paying for unknown probabilities.
 
-*One context.* Under the model the outcomes at the visits to a choice c are independent draws from one unknown
-distribution, whatever decides when c is visited. Think of them as a stack that is read from the top. Fix a
-number N. Whoever knows how often each outcome stands among the first N of the stack, but not in which order,
-and has read some of them, knows the law of the next one exactly: it is drawn from an urn with what is left,
-r_o of R. The order of a stack is independent of everything else, so that holds under every policy. Hence for
-every weight τ(o) ≥ 0 that follows from what is known then,
-
-    τ(o)·R / Σ_x r_x·τ(x)
-
-has mean 1, and products of these over the first N visits are e-values once N visits were made (counted as 0
-before: that only lowers the mean). Here τ = q_v/(W·q_v + (1 − W)·q_r): q_v = (n_v + κπ)/(N_v + κ) predicts
-from the outcomes so far where the feature was v, q_r likewise from those where it was not, π are the
-frequencies of the urn, and W = (N_v + 1)/(N_v + N_r + 2). What is more frequent here is less frequent
-elsewhere, since the urn is known: either side teaches about the other. No probability is estimated in the
-denominator, which saves (k−1)/2·log n per context against q / sup p.
-
-*Many contexts.* Stacks are independent, so products over contexts (and over parts of the feature's values:
-whoever bets at some of them only has mean 1, too) and mixtures of such products are e-values. N is one
-of 48 numbers, each 5/4 of the one before, with equal weights: the sum over them is an e-value, it only grows
-as data come, and what is computed is its term for the largest N that was reached. So the maximum over
-all times has mean at most 1, and the test may be looked at any time.
-
-*A chain, all at once.* For a single path of a chain (episodes that end in states that nothing leaves are put
-together, each beginning in the same state) a fixed number n of rows may be used instead: given the counts of
-all transitions and the last exit from every state but the last one, all orders of the other exits are equally
-likely and possible (the theorem of de Bruijn, van Aardenne-Ehrenfest, Smith and Tutte), so these are urns as
-above. n is again one of 48 numbers, or the one that was planned. Where an episode was cut the e-value
-counts as 0 from there on.
-
-*Units.* A unit with more (or fewer) outcomes of a sort than others: τ = m for these outcomes and 1 for
-others, over all contexts together. With a part ρ of the units at m and the others at 1, scaled to mean 1,
-Π_u ((1−ρ)·e^{L_u(low)} + ρ·e^{L_u(high)}) is an e-value, averaged over ρ, m and sorts of outcomes.
-
-*Counts alone.* Urns need the order of visits. Of long logs all rows are weighed by a table of counts, how
-often each transition came at each value of the feature (`weigh_counts`). For a choice s let q be a prediction
-of its outcomes from earlier visits to s and the values of the feature at these and now, and let E_s be the
-probability of all outcomes under q over their largest probability under one distribution. E_s is at most the
-same ratio with the true distribution, a martingale that moves only with visits to s. So products over choices
-of 1 − λ + λ·E_s are at most martingales, and so are mixtures of them: λ is 1/S, for S choices, or ½. Mixtures
-of Krichevsky and Trofimov depend on counts alone: one for each value of the feature; one for a value and one
-for all others; and for units, whose values are many, beta distributions around one mean, the share of one
-outcome against all others, with means and concentrations on a grid. The price is (k−1)/2·log n for each
-distribution, which long logs can pay. Nothing but the table is kept, and tables of parts of a log add up.
-
-Sums of logarithms are lowered by more than rounding can make up.
+Given how often each outcome stands among the first N visits to a choice, but not their order, the next
+outcome is a draw from an urn: products of fair bets on it are e-values under every policy. N is one of 48
+numbers with equal weights, so the test is anytime-valid. Of long logs all rows are weighed by tables of
+counts (`weigh_counts`), with Krichevsky–Trofimov mixtures over the largest likelihood. Sums of logarithms are
+lowered by more than rounding can make up. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

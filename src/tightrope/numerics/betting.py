@@ -1,40 +1,9 @@
 """Which bets to place against parameters: a direction with the domain's help, and stakes on outcomes.
 
-*Direction.* A bet along h narrows n·θ, n = I·h up to its length, to a half width √(2L·nᵀI⁻¹n) around the
-estimate t̂ (I the information that the data will hold, L = log(1/α)). For a bound on c·θ from above, any
-n = −c + Rᵀν with ν ≥ 0 will do where R·θ ≤ r holds on the domain:
-
-    c·θ = ν·Rθ − n·θ ≤ ν·r − n·t̂ + half width  =  c·t̂ + ν·(r − R·t̂) + √(2L·nᵀI⁻¹n).
-
-The best ν minimises the right side, a convex function; one ν at a time has its minimum in closed form, and a
-few rounds over the faces end near the best of all. Where no face is near, ν = 0 and n = ∓c. Every component
-of h is rounded to 12 bits.
-
-*Stakes.* With J the derivatives of the expressions at t̂ the stake on outcome o of signature c is a(o) =
-κ_c·J_o·h, κ_c the largest power of two ≤ 1 for which no outcome of c with J_o·h < 0 loses more than a quarter
-of its f_o(t̂). Σ m_o·f_o = 1 identically, so Σ m_o·J_o = 0. Stakes are whole multiples of 2⁻⁵⁰, rounded down,
-and one of each signature is lowered until Σ m_o·a(o) ≤ 0 exactly: that is all that makes a bet fair.
-
-*Information.* With h = I⁻¹·n the bets narrow I·h, which is n only if I is what data will hold: of the
-smoothing's curvature, which no visit brings, just enough is added to invert I where nothing was seen. All of
-it would bend bets away from n where data say little, on rover(10,10) by 30°; it is added where few data are
-planned, whose I is no guide, and bets of files that say `slab`, and not `value slab`, were placed so.
-
-*Policy.* What is bet on is the value of one policy: a given one, or the best one at the estimate each time
-bets are placed, until a share of the plan has come. From then on it stays, since bets on policies with
-different gradients are narrow for none of them.
-
-*Policies.* Where enough data are planned and the policy is still to be found, several bettors share the
-stake, each on a policy of its own: on the one that is best at the estimate t̂, and on those that are best
-most often at points t̂ + S·s, S·Sᵀ = I⁻¹ for the information so far, s signs of Walsh functions, so that the
-points are spread as I⁻¹ says. Policies whose values' gradients are nearly parallel (in I⁻¹) are one. When
-bets are renewed a bettor stays with those of his gradient if they are still among these, or takes one that no
-other bettor has. What is left of the mixture (`tightrope.statistics.bets`) is narrow along each policy at a
-price of log(number), and at less along what lies between.
-
-Whatever comes out is a sound bet: it decides where a region is narrow, never whether it holds. What is relied
-on is that results are functions of the arguments alone. Estimates are rounded, too, so that last digits, in
-which computers differ, do not grow into other bets.
+Whatever comes out is a sound bet (stakes are multiples of 2⁻⁵⁰ that sum to at most 0 per signature): it
+decides where a region is narrow, never whether it holds. Results are functions of the arguments alone, and
+estimates are rounded, so that last digits, in which computers differ, do not grow into other bets. How
+directions, information and policies are chosen: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

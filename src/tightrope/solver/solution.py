@@ -1,59 +1,11 @@
 """How to solve, what a solve uses on the way, and what it returns: verified bounds, a policy, and all that a
-checker needs to believe them.
+checker needs to verify them.
 
-Notation. P(c) is the set of distributions nature may pick at choice c, r(c) its reward (state plus choice
-reward; 0 for probabilities). One backup of a vector x at a choice and at a state is
-
-    Φ_c(x) = r(c) + γ · opt_{p ∈ P(c)} p·x        Φ(x)(s) = opt_{c of s} Φ_c(x)
-
-with nature's direction inside, the agent's outside, γ = 1 unless discounted. Under a fixed policy "the
-choices of s" are the policy's choice alone, and Φ(x)(s) the weighted sum for a randomised one.
-`fixpoint_lower` L and `fixpoint_upper` U bound the value V of the problem before `complement`.
-
-**What is verified** (with rounding on the safe side in every comparison; `policy[s]` is the choice at s):
-
-upper   Φ(U) ≤ U on every state that is not a boundary state, U = boundary value on those. Where the agent
-        minimises it is enough, and what we verify, that Φ_{policy[s]}(U) ≤ U(s): the policy itself
-        attains U.
-lower   L ≤ Φ(L) likewise, with Φ_{policy[s]}(L) where the agent maximises.
-ranking what the two inequalities leave open is whether a play stops. `ranking` (≥ 0) settles it. A
-        distribution p *makes progress* at s if p(absorbed or smaller rank) > 0. "Every answer" quantifies
-        over the side that does not own the policy: all choices of s if the agent is on that side, all p ∈
-        P(c) if nature is. "Some p" means: if nature is on the owning side, the p that attains Φ_c (of
-        several, the one with most mass on smaller ranks), or, where Φ_c(·) is strictly better than
-        required, any p ∈ P(c) at all (mixing a little of it in loses less than the slack).
-
-Boundary and ranking by kind of objective:
-
-UNTIL (no step bound)  boundary: target 1; neither allowed nor target 0. Owner of the ranking: those who
-        maximise. At every s with L(s) > 0 that is not a target: progress, where "absorbed" are the
-        targets and all states with L = 0. Then L(X_n) is a bounded submartingale of a play that stops
-        almost surely, so L ≤ V. U needs no ranking: V is the least fixpoint.
-REACH_REWARD           boundary: a target has its terminal value (0 without). Value ∞ where the target is
-        missed with positive probability. Owner: those who minimise; at every s with U(s) < ∞ that is not
-        a target: progress, where "absorbed" are the targets, and p({U < ∞}) = 1 for every p that is
-        possible (the verified Φ(U) ≤ U says so). L needs no
-        ranking where it is finite. Where L(s) = ∞ the owners are those who maximise: at every such s, for
-        every answer, either p({L = ∞, smaller rank}) > 0 or p({L = ∞, rank no larger}) = 1.
-TOTAL                  no boundary. Owner: those who maximise. At every s with 0 < L(s) < ∞, for every
-        answer: r(c) > 0, or progress, where "absorbed" are the states with L = 0 (rewards earned for ever
-        are infinite anyway). Where L(s) = ∞, with layer(s) = ranking[s] // (states + 1), for every
-        answer: p({L = ∞, smaller layer}) > 0, or both p({L = ∞, layer no larger}) = 1 and (r(c) > 0 or
-        p({L = ∞, smaller ranking}) > 0).
-DISCOUNTED             Φ is a contraction: no boundary, no ranking.
-step-bounded, NEXT, CUMULATIVE  nothing to believe: `upper_steps` backups from the end give L and U again.
-`policy` is the first decision.
-
-How bounds of intervals and probabilities are read: `tightrope.solver.bellman.interval`.
-
-Values at the initial states: one, or the least and the greatest where there are several.
-
-PRISM answers a question about several initial states with the range of their values, and calls a property
-true where it is true in all of them. From bounds lower ≤ v ≤ upper per state, over the initial states,
-
-    min lower ≤ min v ≤ min upper      and      max lower ≤ max v ≤ max upper,
-
-so both ends of the range are certified, and min lower ≤ v ≤ max upper holds for every initial state.
+With Φ one backup, nature inside and the agent outside, a solution holds U with Φ(U) ≤ U, L with L ≤ Φ(L), and
+a `ranking` that shows that plays stop where that matters; all comparisons are rounded to the safe side. What
+is verified for each kind of objective, and why it bounds the value: docs/proofs/values.md. How bounds of
+intervals and probabilities are read: `tightrope.solver.bellman.interval`. Several initial states have the
+range of their values, certified at both ends.
 """
 
 from __future__ import annotations

@@ -1,76 +1,11 @@
 """Bets against a parameter, and the wealth they make: the price of a bound that does not grow with dimension.
 
-A visit draws outcome o of its signature c with probability m_o·f_o(θ*), f_o the outcome's expression, m_o its
-multiplicity. A *bet* is a number a(o) for every outcome, known before the visit, with Σ_{o∈c} m_o·a(o) ≤ 0 in
-every signature. At parameters θ a signature *takes part* in a bet where f_o(θ) ≥ 2·|a(o)| for all of its
-outcomes with a(o) < 0, seen or not. The log-wealth of a bettor against θ is
-
-    Λ(θ) = Σ over visits whose signature takes part at θ of log(1 + a(o)/f_o(θ)).
-
-*Theorem.* For every α, with probability at least 1 − α, Λ(θ*) < log(1/α) at all times at once: under any
-adaptive policy, any stopping rule. Given the past, and the choice made, a factor 1 + a/f has the mean
-Σ_{f_o>0} m_o(f_o + a_o) = 1 + Σ_{f_o>0} m_o·a_o, or 1 where the signature does not take part. Taking part
-makes f + a ≥ f/2 ≥ 0, and a ≥ 0 where f = 0, so the sum is at most Σ m_o·a_o ≤ 0. Hence exp Λ is a
-nonnegative supermartingale from 1 at θ*, and Ville's inequality applies. Which policy chose the visits
-cancels.
-
-*The bets* of a batch follow from the batches before it: at the smoothed
-estimate, along the least favourable direction for the value (`tightrope.numerics.betting`). They are exact
-multiples of 2⁻⁵⁰, so Σ m_o·a(o) ≤ 0 holds exactly.
-
-*When bets are placed*: the pilot, the batches before which they are renewed, and for how much data. All
-follows from the sampling design and from how much data came before a batch, never from outcomes that a bet is
-placed on. Two rules:
-
-* *planned*: the number of episodes was stated before the data came, and batches end where that many episodes
-  would end theirs. The pilot are the batches within the first 3 % of the plan, and every bet is sized for
-  what the plan leaves after the pilot. Ending early or going on past the plan stays valid, and only costs
-  width.
-* *open*: nothing was planned, or the data are looked at while they come. The pilot are 10 batches, and bets
-  of several sizes share the stake, each for a fixed amount of data; the
-  middle one is for the plan where there is one.
-
-Bets are renewed whenever the data have grown by half since they were placed.
-
-*A slab* is made of bets on the ends of a policy's value, placed as the data came. A bettor for the lower end
-of the value, one for the upper end, and a guard region, each at a level of its own, miss the truth together
-with probability at most δ. How δ is split follows from what is asked, before the data (`Levels`):
-
-* *both ends* of a given policy's value: a tenth for the guard, three tenths where fewer than 120 episodes
-  were planned for every free parameter; the rest in halves for the bettors. Of what is gained over a baseline
-  (`tightrope.learning.differences`) nine tenths for the one bettor;
-* *the guarantee alone*, where the policy is still to be found: one bettor, for the end that is guaranteed.
-  The policy that is bet on may turn out to be another one than is found, with another gradient; then the
-  guard is all that is left, and its share g is chosen so that this costs little. Seen from its estimate the
-  likelihood region at level δ reaches as far as √(2·(R + log(1/δ))) standard deviations, R what predicting
-  each batch from those before it has cost; at level g·δ it reaches √(2·(R + log(1/δ) + log(1/g))). With
-  log(1/g) ≤ (1.025² − 1)·(R + log(1/δ)) that is 2.5 % farther. R is taken as 1.8 per free parameter, what it
-  is on average after a pilot of a tenth, which is no bound: whatever R ≥ 0 is, the guard reaches at most
-  √(1 + log(1/g)/log(1/δ)) times as far, and g is at least 0.6, so 3.6 % farther at δ = 0.001;
-* *beside intervals of events* (`tightrope.regions.joint`) and on the best policy: a quarter for the guard.
-
-Every bet follows from the batches before it: the estimate, the information and the gradient of the value
-are those of earlier data, and sizes follow from the plan, never from
-how much came in the end.
-
-*Bets of several sizes at once*, for data whose amount nobody planned. A bet's size is best for one amount of
-data. With bets tuned to amounts N·4^j, j = 0, ±1, ±2, …, and weights w_0 = ½, w_j = 1/(4|j|(|j|+1)), which
-sum to 1, any shares of the scales give a valid half-space, as below. Those in proportion to w_j·exp Λ_j at
-the point where it is tight are the best. Leaving scales out of the sum only lowers the mixture, which is
-sound.
-
-*Bets on several policies at once*, where the policy is still to be found and not few data were planned
-(`tightrope.numerics.betting`): bettors with equal weights, in a mixture like that of sizes.
-
-*Mixtures* of supermartingales by Jensen's inequality: shares that are chosen after looking, and their price.
-Let M_1, M_2, … be nonnegative supermartingales from at most 1 at the truth, and w_j > 0 weights that were
-fixed in advance and sum to at most 1. Then Σ_j w_j·M_j is one, too, and stays below 1/α with probability at
-least 1 − α. The logarithm is concave, so for any shares π ≥ 0 with Σ_j π_j = 1
-
-    log Σ_j w_j·M_j ≥ Σ_j π_j·log M_j − Σ_j π_j·log(π_j/w_j),
-
-whatever π is and however it was found: a parameter at which Σ_j π_j·log M_j reaches log(1/α) + KL(π‖w) may be
-left out. Shares in proportion to w_j·M_j make it an equality; one M_j alone has the price log(1/w_j).
+A bet is a number a(o) for every outcome of a signature, known before the visit, with Σ m_o·a(o) ≤ 0. The
+wealth of bets that were placed from earlier batches is a nonnegative supermartingale at the true parameters,
+under any adaptive policy and stopping rule. Bets of several sizes and on several policies share the initial
+wealth with weights fixed in advance; shares chosen afterwards cost KL(π‖w). How δ is split between the base
+likelihood region and the bets (`Levels`) follows from what is asked, before the data. Proofs and rules:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,51 +1,9 @@
-"""Observed costs: which rewards they speak of together, and intervals for these.
+"""Observed costs: which rewards they inform about together, time-uniform intervals, a test of statements.
 
-Given the past, the cost of a step has the mean r(θ), the polynomial that the model's reward has at its choice
-(at its transition, where rewards differ by successor). Rewards that are one polynomial up to a factor and a
-constant, r = α·g + β, are one experiment about g(θ): `h`, `2*h + 1` and `3*h` pool what they say of h. All
-such g of the model are events that share their part of δ, met or not, as those of probabilities do. The
-interval of an event holds at all times together under any sampling (`tightrope.statistics.costs`,
-docs/statistics.md), so the amount of data, the policy and the moment of looking may depend on all that was
-seen. An interval of g is a pair of rows in coordinates in which g is affine.
-
-**Is what was stated of costs true?** A cost outside of a stated range refutes it at once. That the variance
-of a cost given the past is at most s² is tested on pairs: two costs X, X′ of rewards with one polynomial have
-the same mean m. With D = (X − X′)²/2 and 0 < λ ≤ 1/s², the factor f = 1 + λ·(D − s²) is not negative. Given
-all that came before the later one, E f ≤ 1 + λ·((X − m)² − s²)/2 =: a, since E (X − X′)² ≤ (X − m)² + s².
-Given all that came before the earlier one, E a ≤ 1. So the product of f over pairs that are complete and of a
-over those that are not is a non-negative supermartingale that begins at 1, however pairs interleave and
-whatever decides which step comes next, and a ≥ 1 − λ·s²/2. Hence
-
-    E = Σ_k w_k · Π_{complete} (1 + λ_k·(D − s²)) · (1 − λ_k·s²/2)^{open pairs},   Σ w_k ≤ 1,
-
-is at most such a process, and by Ville's inequality it ever reaches 1/α with probability at most α. The test
-has a level of its own, α = 0.001, and spends nothing of δ. It takes the first costs of a log, in the order in
-which they are counted.
-
-Confidence sequences for the mean behind observed costs, from their sums alone.
-
-A kind of step g costs X with mean α_g·q + β_g given the past, for an unknown number q. Two assumptions:
-
-* `reach` R: |X − mean| ≤ R, as it is for costs within [a, b] with R = b − a;
-* `deviation` s: the variance of X given the past is at most s², whatever else it does.
-
-For every λ > 0 the process
-
-    exp Σ_t ( λ·α·ξ_t − c·ξ_t² − d ),   ξ_t = X_t − α·q − β,
-
-is a non-negative supermartingale that begins at 1 when q is true, since exp(u·z − ψ(u)·z²) ≤ 1 + u·z for
-z ≥ −1, 0 ≤ u < 1, ψ(u) = −log(1−u) − u (Fan, Grama and Liu 2015), with u = λ|α|R, z = ±ξ/R, c = ψ(u)/R²,
-d = 0; and since exp(y − y²/6) ≤ 1 + y + y²/3 for all y (Delyon 2009; Wang and Ramdas 2023), with y = λ·α·ξ,
-c = (λα)²/6, d = (λα·s)²/3. λ may depend on the kind of step, which is known before its cost. By Ville's
-inequality the process of λ_k ever reaches 1/(w_k·γ/2) with probability at most w_k·γ/2, and Σ w_k ≤ 1. So
-outside of what this excludes, and outside of the same for −q, the true q stays at all times together with
-probability at least 1 − γ, under any sampling.
-
-The exponent at q depends on the data through their number, their sum and the sum of their squares: a concave
-quadratic of q. Left of the estimate it falls in q wherever its peak lies further left, so that a value which
-it excludes excludes all between the peak and itself. `lower_end` starts from a bound that is known and moves
-it, by every λ_k whose peak lies at or below it, as long as that helps. ψ is replaced by a rational bound from
-above and everything is compared in rationals; the logarithms 1/(w_k·γ) are rounded up.
+Rewards that are one polynomial up to a factor and a constant pool their costs. The intervals rest on one of
+two assumptions, a range or a bound on the conditional variance, and hold under any sampling. A cost outside
+of a stated range refutes it at once; a stated deviation is tested on pairs of costs, at a level of its own
+(0.001) that spends nothing of δ. Comparisons are made in rationals. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,61 +1,9 @@
-"""Confidence intervals for one probability from K successes in N visits.
+"""Confidence intervals for one probability from K successes in N visits, and L1 balls for distributions.
 
-At a number of visits fixed in advance:
-
-* Clopper–Pearson: [l, u] with P(Bin(N, l) ≥ K) = P(Bin(N, u) ≤ K) = γ/2. Exact coverage ≥ 1 − γ for every
-  p.
-* Hoeffding: K/N ± √(log(2/γ)/(2N)).
-
-Both are statements about a fixed N (or an N independent of the outcomes). When N is a stopping time they
-fail: stopping at 6/6 or 0/6 heads and otherwise at 9 tosses makes the 95 % Clopper–Pearson interval miss
-p = ½ with probability 7/128 (METHODS §2). The beta-binomial confidence sequence holds at all
-times instead. No approximate interval (Wald, Wilson) is offered: their coverage is below nominal for some p.
-
-Rounding. The tails are SciPy's regularised incomplete beta functions, whose relative error is far below
-`_TAIL_MARGIN`; the interval is computed at a level that much smaller, rounded outward, and then checked:
-an end point is returned only when the tail evaluated there is below γ/2 with half of the margin to spare,
-and is moved outward until it is. N = 0 gives [0, 1].
-
-Of whole distributions: radii of L1 balls around the empirical one (Weissman et al. 2003). For n independent
-draws from a distribution P on k outcomes,
-
-    Pr( ‖P̂ − P‖₁ ≥ ε ) ≤ (2ᵏ − 2)·exp(−n·ε²/2),
-
-because ‖P̂ − P‖₁ = 2·max over sets A of outcomes of P̂(A) − P(A), a union over 2ᵏ − 2 sets of Hoeffding's
-inequality with deviation ε/2. A statement about a number of draws fixed in advance. Without draws the
-radius is 2, the diameter of the simplex.
-
-*The beta-binomial confidence sequence*: an interval for a probability that holds at all times at once. For
-outcomes that are Bernoulli(p) given the past, the mixture likelihood ratio
-
-    M_n(p) = ∫ q^K (1−q)^(n−K) dBeta(a, b)(q) / (p^K (1−p)^(n−K)) = B(K+a, n−K+b) / (B(a,b) p^K (1−p)^(n−K))
-
-is a non-negative martingale with mean 1 at the true p, whatever rule decides when the next visit happens.
-Ville's inequality gives P(∃ n: M_n(p) ≥ 1/γ) ≤ γ, so { p : M_n(p) < 1/γ } contains the true p at all
-visits n together with probability at least 1 − γ: under adaptive sampling and any data-dependent stopping
-(Robbins 1970; METHODS §2). a = b = ½ is fixed in advance.
-
-−K log p − (n−K) log(1−p) is convex in p, so the set is an interval around K/n. Each end is found by bisection
-between 0 or 1 and K/n that keeps one point at which the function was found above the limit, and that point is
-returned: a wrong last digit of a logarithm moves the limit, never the logic, and the limit allows for the
-rounding of the logarithms and of the beta function (`_error`). N = 0 gives [0, 1].
-
-*Outcomes that were not known beforehand* (`open_intervals`). The outcomes of a row are draws from one unknown
-distribution on an unknown alphabet, and only those that were seen have names. Half of γ each is for two
-statements, which hold at all times at once, whatever decides when the next visit happens:
-
-* Names. For an outcome of probability p the ratio M_n(p) above reaches 1/(γp) at some time with probability
-  at most γp. The probabilities of all outcomes sum to 1, so with probability at least 1 − γ no outcome,
-  seen or not, ever has M_n(p) ≥ 1/(γp): { p : p^(K−1) (1−p)^(n−K) > γ ∫ q^K (1−q)^(n−K) dBeta } holds for all
-  names at once, whatever their number. (Intervals at γ/k for the k outcomes that were seen do not: of many
-  rare outcomes some are seen once, and have less than any lower bound above 0.)
-* The rest. Let m_k be the probability of all outcomes but the first k different ones. Given the order in
-  which outcomes show first, the numbers of draws between these times are independent and geometric with
-  probabilities m_1 ≥ m_2 ≥ …; so the draws from the first to before outcome k + 1 number at least ν with
-  probability at most P(Bin(ν − 1, m_k) ≤ k − 1), for any ν that follows from the order. With u(k, n) such
-  that P(Bin(n − 1, u) ≤ k − 1) = γ/(k(k + 1)), and ν the first n at which u(k, n) < m_k, summing over k shows
-  that m_k ≤ u(k, n) for all n and k at once with probability at least 1 − γ. No mixture is needed: the number
-  of outcomes only grows, so within one k the last n is the worst.
+Clopper–Pearson, Hoeffding and L1 balls hold at a number of visits fixed in advance, and fail where that is a
+stopping time. The beta-binomial confidence sequence is time-uniform: it holds under adaptive sampling and any
+stopping rule. No approximate interval (Wald, Wilson) is offered. Every end point is returned only after its
+tail was checked with a margin for rounding. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

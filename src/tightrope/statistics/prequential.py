@@ -1,37 +1,10 @@
 """The evidence for the likelihood region: how well a predictable plug-in did on the data.
 
-Let the data come in batches whose boundaries do not depend on outcomes, θ̂_{b−1} an estimate from the
-batches before b, and ℓ_b(θ) = Σ count·log f(θ) the log-likelihood of batch b (the policy's part cancels in
-what follows). For a pilot of s batches
-
-    M_b = exp( Σ_{s<i≤b} ℓ_i(θ̂_{i−1}) − ℓ_i(θ*) )
-
-is a non-negative martingale with mean 1 under the true θ*, under any adaptive policy, since θ̂_{i−1} is
-known before batch i. By Ville's inequality M_b < 1/δ for all b at once with probability ≥ 1 − δ, so the
-truth satisfies
-
-    Σ_{b>s} ℓ_b(θ) ≥ threshold = Σ_{b>s} ℓ_b(θ̂_{b−1}) − log(1/δ).
-
-*The pilot* must not depend on outcomes either, and "the first tenth of the data" depends on when the data
-end. Three rules:
-
-* the amount of data was fixed in advance: the pilot is the batches within the first tenth of it;
-* a number of episodes was planned, and the data may have ended before or after for any reason: the pilot is
-  the batches within the first tenth of the plan;
-* nothing was planned, and the data may have ended for any reason (adaptive stopping, anytime use): pilots of
-  0, 10, 20, … batches are *mixed* with weights w_j = 1/((j+1)(j+2)), which sum to 1. Their plug-ins are the
-  same, so by Jensen's inequality (`tightrope.statistics.bets`), for any shares π of the pilots,
-
-      Σ_b c_b·ℓ_b(θ) ≥ Σ_b c_b·ℓ_b(θ̂_{b−1}) − log(1/δ) − KL(π‖w)
-
-  holds at the truth, at all times at once, c_b being the shares of the pilots that end before b. It is one
-  likelihood with weighted batches, concave as before, and π may be chosen after looking (`mix_pilots`).
-
-A batch that was cut short by the end of the data is a batch with a predictable plug-in all the same. Each
-plug-in follows from the batches before it and from nothing else, so where data grow (`Predictions`) every one
-is computed once, and the evidence is that of the same data looked at afresh.
-Rounding: probabilities at the plug-in are taken at their lower bounds and the sum is rounded down, which
-only enlarges the region.
+The likelihood ratio of a plug-in, estimated from earlier batches, against the true parameters is a
+nonnegative martingale under any adaptive policy. Ville's inequality turns it into a time-uniform region. The
+pilot never depends on outcomes: it is a tenth of what was fixed or planned, else pilots are mixed with fixed
+weights. Probabilities at the plug-in are rounded down, which only enlarges the region. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,53 +1,10 @@
 """Confidence sequences for rates: for one Poisson intensity, and for all that share parameters together.
 
-**Theorem.** Let N(t) count events whose intensity at time t is λ·Y(t), where Y(t) ≥ 0 is known just before
-t (how many things can happen, each at rate λ). Write K = N(t) and T = ∫₀ᵗ Y for the exposure. For fixed
-a, b > 0
-
-    M_t(λ) = ∫ (q^K e^{−qT} / λ^K e^{−λT}) dGamma(a, b)(q)
-           = b^a Γ(a+K) / (Γ(a) (b+T)^{a+K}) · λ^{−K} e^{λT}
-
-is a non-negative martingale with mean 1 at the true λ, so { λ : M_t(λ) < 1/γ } contains it at all times
-together with probability at least 1 − γ.
-
-*Proof.* For every q the process q^K e^{−qT} / (λ^K e^{−λT}) is the likelihood ratio of the counting process
-with intensity q·Y against λ·Y: between events it changes by −(q−λ)·Y·dt times itself and at an event it is
-multiplied by q/λ, so its drift is ((q/λ − 1)·λY − (q − λ)·Y)·dt = 0; it is a non-negative local martingale
-with mean 1, and a martingale because Y is bounded on bounded times (Brémaud 1981, VI.2). A mixture over q
-that is fixed in advance stays one (Fubini), and Ville's inequality gives the claim. ∎
-
-Nothing is assumed about when observation begins, pauses and ends, as long as that is decided from the past:
-sojourns that are cut off count their time and no event. Expressions that are multiples of each other (λ, 2λ,
-3λ: so many machines that may fail) pool their events and their exposures, each weighted by its factor.
-
-λT − K log λ is convex in λ, so the set is an interval around K/T. Each end is found by bisection that keeps
-one point proved outside, and that point is returned; the comparison allows for rounding (`_error`).
-
-*The likelihood of all rates together*: a confidence region for parameters that several rates share.
-
-**Theorem.** Let class c of transitions happen with intensity g_c(θ*)·Y_c(t), Y_c known just before t. With
-K_c events over the exposure T_c = ∫Y_c the log-likelihood is ℓ(θ) = Σ_c K_c·log g_c(θ) − g_c(θ)·T_c, up to a
-term without θ. For any measure π with mass at most 1, fixed in advance, on vectors q ≥ 0 of intensities,
-
-    M_t = ∫ exp( Σ_c K_c·log q_c − q_c·T_c ) dπ(q) / exp ℓ(θ*)
-
-is a non-negative supermartingale with M_0 ≤ 1, so { θ : ℓ(θ) ≥ log ∫… + log δ } contains θ* at all times
-together with probability at least 1 − δ, and so does the larger set that a lower bound of the integral gives.
-
-*Proof.* For fixed q the ratio is the product over c of likelihood ratios of counting processes. Between
-events it changes by −Σ_c (q_c − g_c)·Y_c·dt times itself, an event of class c multiplies it by q_c/g_c, and
-these come at rate g_c·Y_c: the drift is Σ_c ((q_c/g_c − 1)·g_c − (q_c − g_c))·Y_c·dt = 0. So it is a
-non-negative local martingale, hence a supermartingale; mixtures stay one (Fubini); Ville's inequality. ∎
-
-The mixture, by the model alone. Where classes outnumber the parameters, 9/10 of it is q = g(θ) for θ with
-independent coordinates of density 1/((θ_i − low_i + s_i)·Z_i) on the domain's box, about uniform in log θ_i:
-what is paid is about ½·log K for each *parameter*. The other tenth, or all of it where they do not, has
-independent Gamma components, as in `rates`: it makes the region empty where no θ of the domain explains the
-data.
-
-The integral over θ is bounded from below by a sum over parallelepipeds around the estimate. With affine g the
-function ℓ is concave, so on each of them ∫ e^ℓ ≥ volume · exp(mean of ℓ) by Jensen, the mean is at least that
-of its corners (Hermite–Hadamard, axis by axis), and the density at least its value at the largest θ_i.
+Likelihood ratios of counting processes, mixed over intensities with weights fixed in advance, are nonnegative
+supermartingales at the true rates, so the sets hold time-uniformly. When observation begins, pauses and ends
+may depend on the past; sojourns that are cut off count their time and no event. Rates that are multiples of
+each other pool events and exposures. Each end of an interval is a point proved outside, with allowance for
+rounding (`_error`). Proofs: docs/proofs/statistics.md (Brémaud 1981, VI.2).
 """
 
 from __future__ import annotations

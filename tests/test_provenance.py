@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def test_independent_logs_share_nothing() -> None:
     assert {one.overlap(two) for k, one in enumerate(logs) for two in logs[:k]} == {Overlap.NONE}
 
 
-def test_tosses_of_independent_logs_share_nothing_and_half_of_a_log_is_found() -> None:
+def test_tosses_of_independent_logs_share_nothing() -> None:
     parameters = tr.Parameters.box(p=(0, 1))
     (p,) = parameters.symbols()
     model = tr.build_from_rows([(0, "t", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})], parameters)
@@ -111,8 +112,8 @@ def test_tosses_of_independent_logs_share_nothing_and_half_of_a_log_is_found() -
     def of(data: object) -> Provenance:
         return tr.read_data(data, model).counts.provenance
 
-    found = [of(tosses(s)).overlap(of(tosses(s + 500))) for s in range(40)]
-    assert set(found) == {Overlap.NONE}
+    logs = [of(tosses(seed)) for seed in range(12)]
+    assert {one.overlap(two) for k, one in enumerate(logs) for two in logs[:k]} == {Overlap.NONE}
     assert of(tosses(1)).overlap(of(tosses(1))) is Overlap.SAME
 
 
@@ -157,3 +158,116 @@ def test_sojourns_in_continuous_time(tmp_path: Path) -> None:
     assert one == two and one.overlap(other) is Overlap.NONE and one.overlap(part) is Overlap.PART
     with pytest.raises(tr.InputError, match="the same rows"):
         tr.read_exposure([tmp_path / "a.csv", tmp_path / "b.parquet"], model)
+
+
+def problem(made_from: Provenance | None = None) -> tr.Problem:
+    model = walk()
+    if made_from is not None:
+        structure = dataclasses.replace(model.structure, made_from=made_from)
+        model = dataclasses.replace(model, structure=structure)
+    return model.problem('Pmax=? [ F "up" ]')
+
+
+UNSEEN = "policy chosen without this log"
+
+
+def assumed(result: tr.LearningResult) -> dict[str, str]:
+    return {one.name: one.kept.value for one in result.verdict.assumptions}
+
+
+def test_policy_of_the_same_log_is_bounded_with_all_policies(tmp_path: Path) -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    words = {"delta": 0.1, "behaviour": "uniform"}
+    result = tr.learn(problem(), data, delta=0.1)
+    assert result.policy.made_from == data.counts.provenance
+    result.policy.save(tmp_path / "policy.json")
+    for policy in (result.policy, tmp_path / "policy.json"):
+        again = tr.learn(problem(), data, policy=policy, **words)
+        assert "made from these very rows" in again.outcomes.text
+        assert any("for all policies at once" in note for note in again.notes)
+        assert again.verdict.is_proved and UNSEEN not in assumed(again)
+    fresh = tr.read_data(episodes(77, 200), walk(), ends="complete", order="as-read")
+    other = tr.learn(problem(), fresh, policy=tmp_path / "policy.json", **words)
+    assert other.seen is not None and UNSEEN not in assumed(other)
+    by_hand = tr.learn(problem(), fresh, policy=dict.fromkeys((1, 2, 3), "a"), **words)
+    assert by_hand.seen is not None and assumed(by_hand)[UNSEEN] == "stated"
+
+
+def test_slab_does_not_bet_on_a_policy_of_the_same_log() -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    words = {"delta": 0.1, "region": "slab", "sets": "coupled", "outcomes": "none"}
+    policy = tr.learn(problem(), data, delta=0.1).policy
+    seen = tr.learn(problem(), data, policy=policy, **words)
+    assert any("best by the data before" in line for line in seen.ledger.lines)
+    stated = tr.learn(problem(), data, policy=tr.Policy(walk(), policy.probability), **words)
+    assert assumed(stated)[UNSEEN] == "stated" and UNSEEN not in assumed(seen)
+
+
+def test_prior_of_the_same_log_is_refused(tmp_path: Path) -> None:
+    data = tr.read_data(episodes(1, 200), walk(), ends="complete", order="as-read")
+    first = tr.learn(problem(), data, delta=0.1, sets="rectangular")
+    first.save(tmp_path / "one")
+    with pytest.raises(tr.InputError, match="the prior was made from these very rows"):
+        tr.learn(problem(), data, delta=0.1, prior=tmp_path / "one")
+    both = tr.read_data(
+        pd.concat([episodes(1, 200), episodes(2, 50, first=200)]), walk(), ends="complete", order="as-read"
+    )
+    with pytest.raises(tr.InputError, match="made from some of these rows"):
+        tr.learn(problem(), both, delta=0.1, prior=tmp_path / "one")
+    fresh = tr.read_data(episodes(3, 200), walk(), ends="complete", order="as-read")
+    second = tr.learn(problem(), fresh, delta=0.1, prior=tmp_path / "one")
+    assert second.verdict.is_proved and assumed(second)["prior chosen without this log"] == "yes"
+    second.save(tmp_path / "two")
+    with pytest.raises(tr.InputError, match="would count twice"):  # what the first one has seen is remembered
+        tr.learn(problem(), data, delta=0.1, prior=tmp_path / "two")
+    stated = tr.learn(problem(), fresh, delta=0.1, prior="p ~ beta(5, 5)")
+    assert assumed(stated)["prior chosen without this log"] == "stated"
+
+
+@pytest.mark.parametrize(
+    "text", ['Pmax=? [ F "up" ]', 'Pmax=? [ (F "up") & (F !"up") ]', 'filter(count, P>=0.1 [ F "up" ])']
+)
+@pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
+def test_model_made_from_the_same_log_is_nominal(text: str) -> None:
+    data = tr.read_data(episodes(1, 200), walk(), ends="complete", order="as-read")
+    drafted = problem(data.counts.provenance).model
+    result = tr.learn(drafted.problem(text), data, delta=0.1)
+    assert result.verdict.word == "nominal"
+    assert "the model was made from these very rows" in result.verdict.why
+    fresh = tr.read_data(episodes(2, 200), walk(), ends="complete", order="as-read")
+    assert tr.learn(drafted.problem(text), fresh, delta=0.1).verdict.is_proved
+
+
+def test_prism_file_says_from_which_data_it_was_made(tmp_path: Path) -> None:
+    one = seen(episodes(1, 100))
+    rows = "[] s=0 -> p:(s'=1) + 1-p:(s'=0);\n [] s=1 -> true;"
+    text = f"dtmc\nconst double p;\nmodule M\n s:[0..1];\n {rows}\nendmodule\n"
+    (tmp_path / "m.prism").write_text(f"{one.comment()}\n{text}")
+    assert tr.load(tmp_path / "m.prism").structure.made_from == one
+    (tmp_path / "m.prism").write_text(text)
+    assert tr.load(tmp_path / "m.prism").structure.made_from is None
+    (tmp_path / "m.prism").write_text(f"// made from data: nothing\n{text}")
+    with pytest.raises(tr.InputError, match="from which data") as error:
+        tr.load(tmp_path / "m.prism")
+    assert error.value.location is not None
+
+
+def test_rates_of_a_model_made_from_the_same_log_are_nominal() -> None:
+    parameters = tr.Parameters.box(a=(0.1, 9))
+    (a,) = parameters.symbols()
+    model = tr.build_ctmc_from_rows([(0, {1: a}), (1, {0: 2})], parameters, labels={"on": [1]})
+    logs = [tr.simulate_times(model.instantiate(a=1), 40, seed=seed, time=20) for seed in (1, 2)]
+    one, two = (tr.read_exposure(log, model) for log in logs)
+    drafted = dataclasses.replace(
+        model, structure=dataclasses.replace(model.structure, made_from=one.provenance)
+    )
+    asked = tr.Problem(drafted, 'P=? [ F<=1 "on" ]')
+    words = [tr.learn(asked, data, delta=0.1).verdict.word.value for data in (one, two)]
+    assert words == ["nominal", "proved"]
+
+
+def test_nominal_result_on_a_drafted_model_has_no_certificate(tmp_path: Path) -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    result = tr.learn(problem(data.counts.provenance), data, delta=0.1, sets="tied", outcomes="none")
+    with pytest.raises(tr.InputError, match="the model was made from these very rows"):
+        tr.certify(result, tmp_path / "c.cert")

@@ -181,7 +181,9 @@ class Problem(Record):
 
     def controller(self, policy: Policy) -> Policy:
         """A deterministic policy of the model as one of the base, which has a memory where they differ."""
-        return policy if self.lift is None else self.lift.controller(policy)
+        if self.lift is None:
+            return policy
+        return self.lift.controller(policy).made(lambda: policy.made_from)
 
     @property
     def text(self) -> str:

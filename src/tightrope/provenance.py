@@ -4,7 +4,7 @@ A confidence statement is about data that had no part in choosing what it is abo
 rows of a data set *as they were understood*: a digest (independent of file names, formats, compression, line
 endings and the order of files), the numbers of rows and episodes, and a sketch by which a common part of two
 data sets is found. `COSTS` is the table of what an artefact may be used for when it was made from the data at
-hand; `judge` reads it.
+hand; `chosen_without` says whether it was.
 
 *Digest.* Every transition has a mark, a hash of the names of its states and its action, mixed in the digest
 with the cost of its row where there is one. The digest is the sum over all rows of mark times key of the
@@ -26,14 +26,14 @@ import base64
 import binascii
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.errors import InputError
+from tightrope.errors import InputError, Location
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import remember
@@ -49,6 +49,9 @@ MOST_PARTS = 16
 
 COMMENT = "// made from data:"
 """How the line of a model file begins that says from which data the model was made."""
+
+CHOSEN = "chosen without this log"
+"""How the names of assumptions about artefacts end."""
 
 _ALL = (1 << 64) - 1
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -254,8 +257,8 @@ class Provenance:
         return f"rows={self.rows} episodes={episodes} digest={digests} limit={self.limit:x} sketch={packed}"
 
     @staticmethod
-    def parse(text: str) -> Provenance:
-        """Read what `text` wrote; anything else is an `InputError`."""
+    def parse(text: str, file: str | None = None) -> Provenance:
+        """Read what `text` wrote, from a file; anything else is an `InputError`."""
         try:
             fields = dict(field.split("=", 1) for field in text.split())
             sketch = base64.b64decode(fields["sketch"], validate=True)
@@ -268,7 +271,8 @@ class Provenance:
             return Provenance(int(fields["rows"]), episodes, parts, pieces, int(fields["limit"], 16))
         except (KeyError, ValueError, binascii.Error):
             raise InputError(
-                f"this does not say from which data something was made: {text[:60]!r}",
+                f"this does not say from which data something was made: {text.strip()[:60]!r}",
+                None if file is None else Location(file),
                 hint="the line is written by tightrope: leave it as it was, or remove it",
             ) from None
 
@@ -277,16 +281,13 @@ class Provenance:
         return f"{COMMENT} {self.text()}"
 
     @staticmethod
-    def in_comments(text: str) -> Provenance | None:
+    def in_comments(text: str, file: str | None = None) -> Provenance | None:
         """What the lines of a model file say; None where none does."""
-        lines = (line.strip() for line in text.splitlines() if COMMENT in line)
-        return union(Provenance.parse(line[len(COMMENT) :]) for line in lines if line.startswith(COMMENT))
-
-    @property
-    def words(self) -> str:
-        """How many rows, in words."""
-        episodes = "" if self.episodes is None else f" of {self.episodes:,} episodes"
-        return f"{self.rows:,} rows{episodes}"
+        if COMMENT not in text:
+            return None
+        lines = (line.strip() for line in text.splitlines())
+        found = (line[len(COMMENT) :] for line in lines if line.startswith(COMMENT))
+        return union(Provenance.parse(line, file) for line in found)
 
 
 def union(several: Iterable[Provenance | None]) -> Provenance | None:
@@ -393,15 +394,15 @@ COSTS: dict[tuple[Artefact, Method], Cost] = {
 plan fixes what is sampled later, a shield holds wherever the region does, and neither enters a bound."""
 
 
-def judge(what: Artefact, made_from: Provenance | None, data: Provenance | None) -> Assumed:
-    """Whether the artefact was chosen without these data, as an assumption of what is proved about it."""
-    name = f"{what} chosen without this log"
-    if data is None:
-        return Assumed(name, Kept.UNKNOWN, "the data do not say which rows they are")
-    if made_from is None:
+def chosen_without(
+    what: Artefact, made_from: Sequence[Provenance | None], data: Callable[[], Provenance]
+) -> Assumed:
+    """Whether artefacts were chosen without these data, as an assumption of what is proved about them."""
+    name = f"{what} {CHOSEN}"
+    for known in made_from:
+        if known is not None and (common := known.overlap(data())) is not Overlap.NONE:
+            which = "these very rows" if common is Overlap.SAME else "some of these rows"
+            return Assumed(name, Kept.NO, f"the {what} was made from {which}")
+    if None in made_from:
         return Assumed(name, Kept.STATED, f"the {what} does not say from which data it was made")
-    common = made_from.overlap(data)
-    if common is Overlap.NONE:
-        return Assumed(name, Kept.YES, f"the {what} was made from other data ({made_from.words})")
-    which = "these very rows" if common is Overlap.SAME else "some of these rows"
-    return Assumed(name, Kept.NO, f"the {what} was made from {which}")
+    return Assumed(name, Kept.YES, f"the {what} was made from other data")

@@ -84,6 +84,7 @@ from tightrope.model.product import Product
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.problem import Problem, require_discrete
+from tightrope.provenance import CHOSEN
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region
@@ -248,7 +249,8 @@ def _refuse_open(result: LearningResult, counts: Counts) -> None:
             "certificates do not cover costs of rewards that differ by successor: none is written",
             hint="leave the certificate out, or learn without `cost_range` and `cost_sd`",
         )
-    open_ones = [one for one in result.ledger.assumptions if not one.holds and one.name in (ENDS, ORDER)]
+    doubtful = [one for one in result.ledger.assumptions if not one.holds]
+    open_ones = [one for one in doubtful if one.name in (ENDS, ORDER) or one.name.endswith(CHOSEN)]
     doubts = "; ".join(f"{one.name}: {one.why}" for one in open_ones)
     if doubts:
         raise InputError(

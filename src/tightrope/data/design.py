@@ -101,7 +101,8 @@ class SamplingDesign:
     `by_episodes` says that batches end after numbers of episodes: where it is False they end after numbers of
     rows, and a plan of episodes says nothing about them. `order` and `ends` are what is assumed of the data
     themselves, and how that is known. `followed` names the policy that all episodes followed, where the data
-    say it: "uniform", or a policy's digest.
+    say it: "uniform", or a policy's digest. `chosen` says of the model and of priors whether they were chosen
+    without these data (`tightrope.provenance`); it is found out where they meet, and not written.
 
     >>> SamplingDesign(SamplingKind.TRAJECTORIES, episodes=10, steps=50).kind.value
     'trajectories'
@@ -122,6 +123,7 @@ class SamplingDesign:
     order: Assumed = KNOWN_ORDER
     ends: Assumed = KNOWN_ENDS
     followed: str | None = None
+    chosen: tuple[Assumed, ...] = ()
 
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
@@ -163,6 +165,7 @@ class SamplingDesign:
             order=worse(self.order, later.order),
             ends=worse(self.ends, later.ends),
             followed=self.followed if self.followed == later.followed else None,
+            chosen=tuple(dict.fromkeys((*self.chosen, *later.chosen))),
         )
 
     def to_json(self) -> dict[str, object]:

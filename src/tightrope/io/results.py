@@ -521,6 +521,8 @@ class DataFacts(msgspec.Struct, kw_only=True, frozen=True):
     batches: int | None = None
     transitions_seen: int = 0
     choices_visited: int = 0
+    provenance: str | UnsetType = UNSET
+    """Digest and sketch of all rows that the result was made from, those behind its priors included."""
 
 
 class OptionFacts(msgspec.Struct, kw_only=True, frozen=True):
@@ -807,6 +809,7 @@ class PolicyHead(msgspec.Struct, kw_only=True, frozen=True):
     """How a policy file begins: the model's hash, and how states are named.
 
     `variables` are those whose values name a state; `states` is "index" where numbers are indices.
+    `made_from` says from which data the policy was made.
     """
 
     format: str = POLICY_FORMAT
@@ -815,6 +818,7 @@ class PolicyHead(msgspec.Struct, kw_only=True, frozen=True):
     variables: list[str] | UnsetType = UNSET
     states: str | UnsetType = UNSET
     certified: CertifiedFacts | UnsetType = UNSET
+    made_from: str | UnsetType = UNSET
 
 
 class TakenChoice(msgspec.Struct, kw_only=True, frozen=True):

@@ -176,7 +176,7 @@ class LongRunAverages(PlainQuestions):
             interval,
             interval.lower if maximises else interval.upper,
             float((best.bounds.upper if maximises else best.bounds.lower)[at]),
-            Policy.of_choices(model.structure, choice),
+            chain.made(Policy.of_choices(model.structure, choice)) if given is None else given,
             prepared.sets,
             decisions,
             all(_is_close(one, at, precision, reward) for one in (*ends, best)),

@@ -8,26 +8,29 @@ are refused here, with the reason.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError, check_keywords, choose
+from tightrope.errors import InputError, check_keywords, choose, describe
 from tightrope.late import dataclass
 from tightrope.model.free import unlinked_rows
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
-from tightrope.model.structure import ParametricReward
+from tightrope.model.structure import ParametricReward, Structure
+from tightrope.provenance import COSTS, Artefact, Cost, Method, Provenance, chosen_without
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.priors import Prior, PriorGiven, check_priors, read_priors
+from tightrope.verdict import Assumed, Kept
 
 if TYPE_CHECKING:
     from tightrope.statistics.costs import CostIntervals, CostModel
@@ -667,6 +670,28 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
         )
 
 
+def with_selection(counts: Counts, model: Structure, priors: Sequence[Prior]) -> Counts:
+    """The counts, with whether model and priors were chosen without them."""
+    chosen = selection_of(model, priors, lambda: counts.provenance)
+    return replace(counts, design=replace(counts.design, chosen=chosen)) if chosen else counts
+
+
+def selection_of(
+    model: Structure, priors: Sequence[Prior], data: Callable[[], Provenance]
+) -> tuple[Assumed, ...]:
+    """Whether a model that was made from data, and priors, were chosen without these; what may not have been
+    chosen with them is refused."""
+    made: dict[Artefact, list[Provenance | None]] = {Artefact.PRIOR: [prior.made_from for prior in priors]}
+    if model.made_from is not None:
+        made[Artefact.MODEL] = [model.made_from]
+    chosen = {what: chosen_without(what, each, data) for what, each in made.items() if each}
+    for what, one in chosen.items():
+        if one.kept is Kept.NO and COSTS[what, Method.ALL_POLICIES] is Cost.REFUSED:
+            hint = f"leave `{what}` out, or take one from other data"
+            raise InputError(f"`{what}`: {one.why}, which would count twice", hint=hint)
+    return tuple(chosen.values())
+
+
 def learn_costs(
     model: ParametricMDP, objective: Objective | None, counts: Counts, delta: float, options: LearnOptions
 ) -> CostIntervals | None:
@@ -704,3 +729,25 @@ def unused_costs(objective: Objective, counts: Counts, options: LearnOptions) ->
         "the costs in the data are not used: nothing is stated about them (a range that all keep to, or a "
         "bound on their standard deviation)",
     )
+
+
+Progress = Callable[[str], None]
+"""Called with what begins, in a few words."""
+
+
+def progress_of(progress: Progress | bool | None) -> Progress | None:
+    """What to call with what begins: True writes it to stderr, a line each."""
+    if progress is None or isinstance(progress, bool):
+        return _say if progress else None
+    if not callable(progress):
+        raise InputError(f"`progress` is {describe(progress)}, neither True nor a function of a text")
+    return progress
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"tightrope: {what}\n")
+    sys.stderr.flush()
+
+
+def silent(what: str) -> None:
+    """Says nothing."""

@@ -51,6 +51,7 @@ from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.value_slopes import PolicyEquations, Spread
 from tightrope.problem import Problem
+from tightrope.provenance import Artefact, chosen_without
 from tightrope.statistics.confidence_budget import Assumption, assumed_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
@@ -59,6 +60,12 @@ from tightrope.verdict import Assumed, Kept
 
 UNIFORM = "uniform"
 """The behaviour that takes every choice of a state alike."""
+
+
+SEEN_POLICY = (
+    "the given policy was made from these data: its bounds are those for all policies at once, without bets "
+    "on it, importance weights and observed returns"
+)
 
 
 @dataclass(frozen=True)
@@ -381,6 +388,9 @@ def plan_observation(
     `counts` are those of the base. `given` is the policy as the base has it, where the problem is about a
     product with its memory. Where no episode is of the policy its steps may be put together.
     """
+    given = as_policy(problem.model, policy) if given is None else given
+    if given is not None and (chosen := chosen_before(given, counts)).kept is Kept.NO:
+        return Unobserved(f"{chosen.why}; returns are of policies that were chosen without them")
     plan = _plan_episodes(problem, counts, policy, behaviour, return_range, given)
     if isinstance(plan, Unobserved) and behaviour is None:
         return _plan_queues(problem, counts, policy, return_range) or plan
@@ -454,6 +464,15 @@ def _plan_episodes(
     if not len(log):
         return Unobserved("no episode of the log begins in the initial state")
     return Observation(problem, counts, log, known_rules, ratio, own, whose, known)
+
+
+def chosen_before(policy: Policy, counts: Counts) -> Assumed:
+    """Whether a policy was chosen without these data: what collected them or was planned to be bet on was."""
+    design = counts.design
+    named = _is_named(policy, design.followed or "", policy.structure) or policy.digest in design.bet_on
+    if named or policy.structure.choices == policy.structure.states:
+        return Assumed("policy", Kept.YES, "the data name it")
+    return chosen_without(Artefact.POLICY, [policy.made_from], lambda: counts.provenance)
 
 
 def _is_named(policy: Policy, name: str, base: Structure) -> bool:

@@ -39,7 +39,6 @@ asks for. Half of δ is theirs, all of it where no probability is unknown; this 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -53,7 +52,7 @@ import numpy as np
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts, expected_counts
-from tightrope.errors import CannotCertify, InputError, describe
+from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Binding, Interval, ModelFit
 from tightrope.late import dataclass
 from tightrope.learning.options import (
@@ -64,12 +63,18 @@ from tightrope.learning.options import (
     decide,
     decide_over_domain,
     learn_costs,
+    progress_of,
+    silent,
     unused_costs,
+    with_selection,
 )
+from tightrope.learning.options import Progress as Progress
 from tightrope.learning.outcomes import (
+    SEEN_POLICY,
     Observation,
     ObservedOutcomes,
     Unobserved,
+    chosen_before,
     meet,
     plan_observation,
     refutation,
@@ -93,6 +98,7 @@ from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
 from tightrope.problem import Problem, learnable
+from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
 from tightrope.regions.region import Conflict, Region
@@ -106,16 +112,13 @@ from tightrope.solver.solve import Workspace, operator_of, solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Worth
+from tightrope.verdict import Kept, Worth
 
 if TYPE_CHECKING:  # loaded where they apply
     from tightrope.coupled.synthesis import CoupledSynthesis
     from tightrope.learning.bet_policy import PolicyBets
     from tightrope.statistics.costs import CostIntervals
     from tightrope.statistics.prequential import Predictions
-
-Progress = Callable[[str], None]
-"""Called with what begins, in a few words."""
 
 ROBUST, FAR_END = "the robust policy", "the other end of its interval"
 OPTIMISTIC, GIVEN = "the optimistic policy", "the given policy"
@@ -154,10 +157,7 @@ class EmptyRegion(CannotCertify):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Sets, and what they were made of.
-
-    `contradiction` are words about an empty region, else None.
-    """
+    """Sets, and what they were made of; `contradiction` are words about an empty region, else None."""
 
     sets: Sets
     region: Region | None
@@ -231,6 +231,7 @@ class Pipeline:
     ):
         assert isinstance(problem.model, ParametricMDP)
         self.problem, self.model = problem, problem.model
+        counts = None if counts is None else with_selection(counts, problem.base.structure, options.prior)
         self.counts, self.policy, self.delta, self.options = counts, policy, delta, options
         self.progress: Progress = progress_of(progress) or silent
         self.settled = settled or Settled()
@@ -309,6 +310,16 @@ class Pipeline:
     def of_probabilities(self) -> float:
         """The part of δ that is left for probabilities, where observed costs or outcomes have the other."""
         return self.delta - self.of_outcomes - (0.0 if self.costs is None else self.costs.delta)
+
+    def has_seen(self, policy: Policy | None) -> bool:
+        """Whether a policy was made from the data: then no statement may single it out."""
+        return policy is not None and chosen_before(policy, self.data).kept is Kept.NO
+
+    def made(self, policy: Policy) -> Policy:
+        """A policy that was found with these data, which says so."""
+        counts, known = self.counts, [prior.made_from for prior in self.options.prior]
+        known.append(self.problem.base.structure.made_from)
+        return policy if counts is None else policy.made(lambda: union([counts.provenance, *known]))
 
     def plan_outcomes(
         self, counts: Counts, given: Policy | None, steered: tuple[Problem, Policy, Counts] | None
@@ -455,8 +466,12 @@ class Pipeline:
 
             of_product = products.notes(self.problem)
         notes = (*prepared.sets.notes, *region_notes, *solved.solver.notes, *of_product, *unused)
+        notes += (SEEN_POLICY,) if counts is not None and self.has_seen(self.steering or self.policy) else ()
         robust = solved.robust or solved.value
         assert robust is not None and solved.optimistic is not None
+        if solved.robust is not None:
+            robust = replace(robust, policy=self.made(robust.policy))
+        vars(solved.optimistic)["policy"] = self.made(solved.optimistic.policy)
         value, seen = solved.value, self._look(spent)
         wrong_costs = None if self.costs is None else self.costs.contradiction
         if isinstance(seen, ObservedOutcomes):
@@ -532,7 +547,8 @@ class Pipeline:
         if kind is not None and kind.bets and self.bets is None and not self.problem.is_of_controller:
             from tightrope.learning.bet_policy import bets_of
 
-            self.bets = bets_of(self.model, self.objective, self.policy, self.data.design, kind.has_intervals)
+            given = None if self.has_seen(self.policy) else self.policy
+            self.bets = bets_of(self.model, self.objective, given, self.data.design, kind.has_intervals)
         if self.counts is not None:
             seconds = {"statistics": 0.0, **seconds}
             self._time("statistics", "outcomes", lambda: self.outcomes, seconds)
@@ -880,20 +896,3 @@ def parametric(problem: Problem) -> ParametricMDP:
     model = learnable(problem).model
     assert isinstance(model, ParametricMDP)
     return model
-
-
-def progress_of(progress: Progress | bool | None) -> Progress | None:
-    """What to call with what begins: True writes it to stderr, a line each."""
-    if progress is None or isinstance(progress, bool):
-        return _say if progress else None
-    if not callable(progress):
-        raise InputError(f"`progress` is {describe(progress)}, neither True nor a function of a text")
-    return progress
-
-
-def _say(what: str) -> None:
-    sys.stderr.write(f"tightrope: {what}\n")
-
-
-def silent(what: str) -> None:
-    """Says nothing."""

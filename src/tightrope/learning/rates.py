@@ -25,7 +25,7 @@ from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Interval, power_text
 from tightrope.late import dataclass
-from tightrope.learning.options import LearnOptions, OutcomesUse
+from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress
 from tightrope.learning.result import rests_on
@@ -40,6 +40,7 @@ from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem
+from tightrope.provenance import of_counts
 from tightrope.regions.rate_box import RateRegion, estimate_jointly, region_of_rates
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
@@ -296,7 +297,11 @@ def _estimate(
     model: ParametricCTMC, exposure: Exposure, delta: float, kind: RegionKind
 ) -> tuple[RateEvents, RateRegion, ConfidenceBudget]:
     anytime = Assumption.ADAPTIVE_ANYTIME
-    assumed = assumed_of(anytime, SamplingDesign(SamplingKind.ADAPTIVE, ends=exposure.ends), tied=True)
+    structure = model.structure
+    seen = exposure.provenance or of_counts(structure, exposure.jumps)
+    chosen = selection_of(structure, (), lambda: seen)
+    design = SamplingDesign(SamplingKind.ADAPTIVE, ends=exposure.ends, chosen=chosen)
+    assumed = assumed_of(anytime, design, tied=True)
     if kind.is_of_intervals:
         events = estimate_rates(model, exposure.jumps, exposure.waited, delta)
         ledger = ConfidenceBudget(delta, len(events.classes), events.gamma, METHOD, "tied", anytime, assumed)

@@ -43,7 +43,7 @@ from tightrope.io.results import (
 )
 from tightrope.late import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, refutation
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -491,12 +491,11 @@ class LearningResult(Result):
         if self.problem.is_of_controller:
             known = (*known, Assumed("readings", Kept.STATED, INDEPENDENT_READINGS))
         joint = self.region is not None and self.region.kind.has_intervals
-        if self.value is None or not self.decisions.bets or self.counts is None or joint:
+        singled_out = self.seen is not None or (self.decisions.bets and not joint)
+        if self.value is None or self.counts is None or not singled_out:
             return known
-        if self.value.policy.digest in self.counts.design.bet_on:
-            return known
-        unseen = "it was not chosen by looking at these data, which a slab needs"
-        return (*known, Assumed("given policy", Kept.STATED, unseen))
+        chosen = chosen_before(self.given or self.value.policy, self.counts)
+        return (*known, chosen) if chosen.kept is Kept.STATED else known
 
     def _ended(self) -> str:
         stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]

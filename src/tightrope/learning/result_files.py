@@ -81,6 +81,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.properties.resolve import PropertyOptions, with_letters
+from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
@@ -193,7 +194,7 @@ def document(
         question=setting.property,
         maximises=results[0].objective.maximises,
         delta=setting.delta,
-        data=_data(counts, setting),
+        data=_data(counts, options, setting),
         options=_options(options, results[0].problem.query.options),
         policy=setting.policy,
         truth=None if setting.truth is None else TruthFacts(dict(setting.truth), setting.true_value),
@@ -242,7 +243,7 @@ def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
     )
 
 
-def _data(counts: Counts | None, setting: Setting) -> DataFacts:
+def _data(counts: Counts | None, options: LearnOptions, setting: Setting) -> DataFacts:
     if counts is None:
         return DataFacts(steps=0, design=DesignFacts("no data: over the domain", steps=0, repeats=False))
     facts = {
@@ -254,6 +255,8 @@ def _data(counts: Counts | None, setting: Setting) -> DataFacts:
         "transitions_seen": int((counts.transition > 0).sum()),
         "choices_visited": int((counts.visits > 0).sum()),
     }
+    seen = union([counts.provenance, *(prior.made_from for prior in options.prior)])
+    facts |= {} if seen is None else {"provenance": seen.text()}
     return from_plain(to_plain(facts), DataFacts)
 
 

@@ -33,7 +33,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,7 @@ from tightrope.model.states import (
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.provenance import Provenance
 
 SUM_TOLERANCE = 1e-9
 
@@ -103,6 +104,10 @@ class Policy(Record):
         if isinstance(given, Policy):
             _refuse_other_model(given.structure, structure)
             choices = given.choices
+            vars(self).update(_made_from=given._made_from)
+        elif isinstance(given, str | Path):
+            choices, made_from = read_policy_file(given, structure)
+            vars(self).update(_made_from=made_from)
         else:
             choices = _read_given(structure, given)
         if not isinstance(choices, np.ndarray):
@@ -142,6 +147,27 @@ class Policy(Record):
         policy._fill(structure, weight)
         vars(policy).update(is_deterministic=True, choice=chosen.astype(np.int64))
         return policy
+
+    # --- the data that it was made from ----------------------------------------------------
+
+    _made_from: ClassVar[Any] = None  # no field: it is no part of what the policy does
+
+    @property
+    def made_from(self) -> Provenance | None:
+        """The data that the policy was made from; None where nothing is known of them."""
+        if callable(self._made_from):
+            vars(self).update(_made_from=self._made_from())
+        found: Provenance | None = self._made_from
+        return found
+
+    def made(self, found: Callable[[], Provenance | None]) -> Policy:
+        """The same policy, of which it is known from which data it was made."""
+        result = Policy.__new__(Policy)
+        vars(result).update(vars(self), _made_from=found)
+        return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_made_from": self.made_from}
 
     # --- what kind of policy it is ---------------------------------------------------------
 
@@ -435,7 +461,8 @@ class Policy(Record):
         self, stream: IO[str], model_hash: str | None = None, certified: Mapping[str, Any] | None = None
     ) -> None:
         """Write the JSON text of its file to a stream."""
-        write_choices(self.structure, self.choices, stream, model_hash, certified)
+        made_from = None if self.made_from is None else self.made_from.text()
+        write_choices(self.structure, self.choices, stream, model_hash, certified, made_from)
 
     def _title_(self) -> str:
         deciding = int(np.count_nonzero(np.diff(self.structure.choice_start) > 1))
@@ -544,8 +571,6 @@ def _read_given(structure: Structure, given: Any) -> Choices:
     """What a policy is made of besides another one; what makes none is an `InputError`."""
     if isinstance(given, TimeVaryingChoices | FiniteMemoryChoices):
         return given
-    if isinstance(given, str | Path):
-        return read_policy_file(given, structure)
     if isinstance(given, Mapping):
         return _of_mapping(structure, given)
     if not callable(given):

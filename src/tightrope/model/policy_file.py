@@ -18,7 +18,7 @@ or by index (17) where it was read from a file that numbers them. Where own stat
 the head says that indices are meant: "states": "index".
 
 `certified` is what the policy of this very file attains: its verified interval, computed before the file was
-written, and what it speaks of.
+written, and what it speaks of. `made_from` says from which data the policy was made (`tightrope.provenance`).
 
 A file written by hand may leave out the number of a choice where the action's name is enough, and may write
 every entry as an object: {"state": {"x": 1}, "action": "up"}, with "steps": [{"from": 0, "action": "up"}, …]
@@ -49,6 +49,7 @@ from tightrope.late import dataclass
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.provenance import Provenance
 
 POLICY_FORMAT = "tightrope policy"
 POLICY_VERSION = 2
@@ -75,6 +76,7 @@ def write_choices(
     stream: IO[str],
     model_hash: str | None = None,
     certified: Mapping[str, Any] | None = None,
+    made_from: str | None = None,
 ) -> None:
     """Write them as JSON, one line per state that has a choice to make, or per state and memory."""
     own = list_own_states(structure)
@@ -89,6 +91,8 @@ def write_choices(
         head["states"] = INDEX
     if certified is not None:
         head["certified"] = certified
+    if made_from is not None:
+        head["made_from"] = made_from
     lines = list(_lines(structure, choices, own))
     key = "controller" if finite_memory else "policy"
     stream.write(json.dumps(head, allow_nan=False)[:-1] + f', "{key}": [')
@@ -217,8 +221,10 @@ class _Entry:
     shares: list[tuple[int, float]]
 
 
-def read_policy_file(path: Path | str, structure: Structure) -> Choices:
-    """The choices in a file for a model; every state with more than one is in it, once."""
+def read_policy_file(path: Path | str, structure: Structure) -> tuple[Choices, Provenance | None]:
+    """The choices in a file for a model; every state with more than one is in it, once. And the data that
+    they were made from, where the file says so.
+    """
     return _PolicyReader(str(path), structure).read()
 
 
@@ -231,7 +237,7 @@ class _PolicyReader:
         valuations = zip(*columns, strict=True)
         self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
 
-    def read(self) -> Choices:
+    def read(self) -> tuple[Choices, Provenance | None]:
         document = self._document()
         has_memory = document.get("format") == FINITE_MEMORY_FORMAT
         records = document.get("controller" if has_memory else "policy")
@@ -249,7 +255,11 @@ class _PolicyReader:
         if document.get("states") not in (None, INDEX):
             raise self._error(f'"states" can be "{INDEX}", not {json.dumps(document["states"])}')
         self.by_index = self.by_index or document.get("states") == INDEX
-        return self._read_memory(records) if has_memory else self._read_entries(records)
+        made_from = document.get("made_from")
+        if made_from is not None and not isinstance(made_from, str):
+            raise self._error(f'"made_from" is no text: {json.dumps(made_from)[:60]}')
+        choices = self._read_memory(records) if has_memory else self._read_entries(records)
+        return choices, None if made_from is None else Provenance.parse(made_from, self.file)
 
     def _read_entries(self, records: list[object]) -> Choices:
         structure = self.structure

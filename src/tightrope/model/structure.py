@@ -36,6 +36,7 @@ from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, remember
+from tightrope.provenance import Provenance
 
 if TYPE_CHECKING:
     import hashlib
@@ -127,6 +128,8 @@ class Structure(Record):
     """Its author calls it an MDP, even if no state has two choices."""
     definitions: Any = None
     """The constants and formulas of the file it was built from, which properties may use by name."""
+    made_from: Provenance | None = field(default=None, compare=False, repr=False)
+    """The data that the model was drafted or revised from; None where its file names none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "initial_states", tuple(int(s) for s in self.initial_states))

@@ -182,6 +182,6 @@ def assumed_of(
         why = f"the method needs that {words}; the data are said to be {design.kind.value}"
         sampled = Assumed(SAMPLING, Kept.STATED if holds else Kept.NO, why)
     missing = [Assumed(COMPLETE, Kept.NO, reason) for reason in design.censored]
-    log = [design.ends, *([design.order] if ordered else [])]
+    log = [design.ends, *([design.order] if ordered else []), *design.chosen]
     stated = [one for one in log if one.kept is Kept.STATED]
     return (*stated, sampled, *(one for one in log if one not in stated), *missing)

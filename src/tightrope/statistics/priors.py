@@ -30,6 +30,7 @@ from tightrope.errors import InputError, describe
 from tightrope.late import dataclass
 from tightrope.model.parameters import Parameters
 from tightrope.numerics.arrays import FloatArray
+from tightrope.provenance import Provenance
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
 MOST_STRENGTH = 1e9
@@ -47,6 +48,8 @@ class Prior:
     parameter: str
     a: float
     b: float
+    made_from: Provenance | None = None
+    """The data of the result that it was taken from."""
 
     @property
     def text(self) -> str:
@@ -103,22 +106,26 @@ def _checked(name: str, a: object, b: object, text: str) -> Prior:
             words = f"{value} is not a number above 0 and up to {MOST_STRENGTH:g}"
             raise InputError(f"`prior` is {text!r}: {words}", hint=_HINT)
         numbers.append(number)
-    return Prior(name, *numbers)
+    return Prior(name, numbers[0], numbers[1])
 
 
 def _of_result(path: Path) -> list[Prior]:
     """Beta distributions whose middle and spread are those of the parameters' intervals in a result."""
+    from msgspec import UnsetType
+
     from tightrope.io.results import read_result
 
     document = read_result(path)
     spread = 2.0 * NormalDist().inv_cdf(1.0 - 0.5 * min(document.delta, 0.5))
+    seen = document.data.provenance
+    made_from = None if isinstance(seen, UnsetType) else Provenance.parse(seen, str(path))
     priors = []
     for name, (low, high) in document.main.widths.parameters.items():
         middle = 0.5 * (low + high)
         if not (0.0 < middle < 1.0 and high > low):
             continue
         strength = min(max(middle * (1.0 - middle) * (spread / (high - low)) ** 2 - 1.0, 1.0), MOST_STRENGTH)
-        priors.append(Prior(name, middle * strength, (1.0 - middle) * strength))
+        priors.append(Prior(name, middle * strength, (1.0 - middle) * strength, made_from))
     if not priors:
         raise InputError(
             f"`prior`: the result in {path} has no intervals of parameters within (0, 1)",

@@ -51,7 +51,7 @@ from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online.baseline import Floor
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
-from tightrope.learning.options import LearnOptions, decide
+from tightrope.learning.options import LearnOptions, decide, progress_of, silent
 from tightrope.learning.pipeline import (
     OPTIMISTIC,
     ROBUST,
@@ -60,8 +60,6 @@ from tightrope.learning.pipeline import (
     Progress,
     Settled,
     parametric,
-    progress_of,
-    silent,
 )
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.model.policy import Policy, PolicyGiven

@@ -50,14 +50,14 @@ def test_a_point_names_every_parameter_once():
 
 
 WRONG = [
-    (parse_domain, "p*q<=1", "`domain`:1:3", "product of parameters"),
+    (parse_domain, "p*q<=1", "`domain`:1:2", "product of parameters"),
     (parse_domain, "p<=1,", "`domain`:1:6", "missing after the last comma"),
     (parse_domain, "p", "`domain`:1:2", "comparison is missing"),
-    (parse_domain, "p<=", "`domain`:1:4", "name expected, found the end"),
+    (parse_domain, "p<=", "`domain`:1:4", "a parameter or '(' expected, but the text ends"),
     (parse_domain, "1<=2", "`domain`:1:1", "no parameter in it"),
     (parse_domain, "0<=p<=q<=1", "`domain`:1:1", "at most two comparisons"),
     (parse_domain, "p ? 3", "`domain`:1:3", "unexpected character '?'"),
-    (parse_domain, "p/0<=1", "`domain`:1:3", "other than 0"),
+    (parse_domain, "p/0<=1", "`domain`:1:2", "other than 0"),
     (parse_domain, "(p+q<=1", "`domain`:1:5", "')' expected"),
     (parse_box, "zz=0:1", "`params`:1:1", "'zz' is not a parameter"),
     (parse_box, "p=1:0", "`params`:1:5", "range of 'p' is empty"),

@@ -79,7 +79,7 @@ def parse_function(text: str, parameters: Mapping[str, int]) -> Function:
 
 def read_function(text: str, parameters: Mapping[str, int]) -> Function:
     """As `parse_function`, by the grammar alone."""
-    reader = _FunctionReader(text, parameters)
+    reader = FunctionReader(text, parameters)
     result = reader.expression()
     if reader.kind != "end":
         reader.fail(f"unexpected '{reader.token}'")
@@ -133,8 +133,10 @@ def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:
     return result
 
 
-class _FunctionReader:
+class FunctionReader:
     """A cursor: `kind`, `token` and `start` describe the token it stands on."""
+
+    TOKEN = _TOKEN
 
     def __init__(self, text: str, parameters: Mapping[str, int]):
         self.text, self.parameters = text, parameters
@@ -142,7 +144,7 @@ class _FunctionReader:
         self.advance()
 
     def advance(self) -> None:
-        match = _TOKEN.match(self.text, self.end)
+        match = self.TOKEN.match(self.text, self.end)
         if match is not None:
             self.kind = str(match.lastgroup)
             self.token = match.group(self.kind)
@@ -255,19 +257,24 @@ class _FunctionReader:
             self.advance()
             return Polynomial.constant(self.constant(token, offset))
         if kind == "name":
-            if token not in self.parameters:
-                listed = ", ".join(self.parameters) or "none"
-                self.fail(f"'{token}' is not a parameter of the model (they are: {listed})")
-            self.advance()
-            return Polynomial.variable(self.parameters[token])
+            return Polynomial.variable(self.parameters[self.parameter()])
         here = f"found '{token}'" if token else "but the text ends"
         self.fail(f"a number, a parameter or '(' expected, {here}")
+
+    def parameter(self) -> str:
+        """The name that it stands on."""
+        name = self.token
+        if name not in self.parameters:
+            listed = ", ".join(self.parameters) or "none"
+            self.fail(f"'{name}' is not a parameter of the model (they are: {listed})")
+        self.advance()
+        return name
 
     def constant(self, token: str, offset: int) -> Fraction:
         try:
             return exact_number(token)
         except ValueError as error:
-            raise PolynomialSyntaxError(str(error), offset) from error
+            self.fail(str(error), offset)
 
 
 def _bits(polynomial: Polynomial) -> int:

@@ -28,12 +28,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from numbers import Rational
-from typing import Any
+from typing import Any, NoReturn
 
 from tightrope.errors import InputError, Location, check_type
 from tightrope.late import dataclass
+from tightrope.model.function_text import FunctionReader
 from tightrope.model.numbers import Number, exact_argument, show
-from tightrope.model.polynomial import Polynomial
+from tightrope.model.polynomial import Function, Polynomial
 from tightrope.numerics.record import Facts, Record
 
 Point = Mapping[str, Number] | Sequence[Number]
@@ -479,22 +480,8 @@ def _cut(active: dict[Vertex, int], constraint: LinearConstraint, bit: int) -> d
     return vertices
 
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<operator><=|>=|==|=|<|>|[-+*/():,]))"
-)
-
-_MOST_DIGITS = 400
-"""Digits, and decimal exponent, of the longest number read: 1e999999999 would keep us busy for hours."""
-
-_DEEPEST = 100
-"""Parentheses and signs within each other."""
-
 Ranges = Mapping[str, tuple[Number, Number]]
 """A range for each parameter that has another one than [0, 1]."""
-
-_Linear = tuple[dict[str, Fraction], Fraction]
-"""({parameter: coefficient}, constant)."""
 
 
 def box_text(params: Any) -> str | None:
@@ -514,19 +501,23 @@ def parse_box(
     text: str, names: Sequence[str], option: str = "`params`", base: Parameters | None = None
 ) -> Parameters:
     """`p=0.1:0.9,q=0:1`; what is not named stays as in `base` (the unit box where None is given)."""
-    reader = _RegionReader(text, names, option)
     base = base or Parameters.unit_box(names)
-    bounds: dict[str, tuple[Fraction, Fraction]] = {}
-    for name in reader.names_given():
-        low = reader.number()
-        reader.expect(":")
-        high = reader.number()
-        if low > high:
-            reader.fail(f"the range of '{name}' is empty: {low} > {high}", back=1)
-        bounds[name] = (low, high)
+    bounds = _ranges(text, names, option)
     inherited = dict(zip(names, zip(base.lower, base.upper, strict=True), strict=True))
     lower, upper = zip(*(inherited | bounds).values(), strict=True) if names else ((), ())
     return Parameters(tuple(names), lower, upper, base.constraints, base.free)
+
+
+def _ranges(text: str, names: Sequence[str], option: str) -> dict[str, tuple[Fraction, Fraction]]:
+    reader = _RegionReader(text, names, option)
+    ranges: dict[str, tuple[Fraction, Fraction]] = {}
+    for name in reader.names_given():
+        low = reader.number()
+        reader.expect(":")
+        ranges[name] = low, reader.number()
+        if low > ranges[name][1]:
+            reader.fail(f"the range of '{name}' is empty: {low} > {ranges[name][1]}", reader.before)
+    return ranges
 
 
 def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Parameters:
@@ -537,8 +528,7 @@ def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Para
     if domain is None:
         return base
     within = parse_domain(domain, base.names, base=base)
-    tokens = [] if box is None else _RegionReader(box, base.names, "`params`").tokens
-    named = {text for kind, text, _ in tokens if kind == "name"}
+    named = {} if box is None else _ranges(box, base.names, "`params`")
     lower, upper = list(within.lower), list(within.upper)
     for i, name in enumerate(base.names):
         if name in named:
@@ -573,29 +563,25 @@ def parse_domain(
     lower: dict[str, Fraction] = {}
     upper: dict[str, Fraction] = {}
     constraints = list(base.constraints)
-    while not reader.at_end():
-        start = reader.position
-        forms = [reader.linear()]
+    while reader.token:
+        start = reader.start
+        forms = [reader.expression()]
         comparisons: list[str] = []
-        while reader.peek() in ("<=", ">=", "<", ">", "=", "=="):
-            comparisons.append(reader.take())
-            forms.append(reader.linear())
+        while reader.token in ("<=", ">=", "<", ">", "=", "=="):
+            comparisons.append(reader.token)
+            reader.advance()
+            forms.append(reader.expression())
         if not comparisons:
             reader.fail("a comparison is missing here: write 0.1<=p<=0.9 or p+q<=1")
         if len(comparisons) > 2:
-            reader.fail("at most two comparisons in a row, as in 0.1<=p<=0.9", at=start)
+            reader.fail("at most two comparisons in a row, as in 0.1<=p<=0.9", start)
         for left, comparison, right in zip(forms, comparisons, forms[1:], strict=False):
-            if comparison in (">", ">="):
-                left, right = right, left
-            equality = comparison in ("=", "==")
-            coefficients = {
-                name: left[0].get(name, Fraction(0)) - right[0].get(name, Fraction(0))
-                for name in {**left[0], **right[0]}
-            }
-            coefficients = {name: a for name, a in coefficients.items() if a != 0}
-            bound = right[1] - left[1]
+            difference = right - left if comparison in (">", ">=") else left - right
+            assert isinstance(difference, Polynomial)
+            equality, bound = comparison in ("=", "=="), -difference.constant_term
+            coefficients = {names[m[0][0]]: c for m, c in difference.terms.items() if m}
             if not coefficients:
-                reader.fail("this comparison has no parameter in it", at=start)
+                reader.fail("this comparison has no parameter in it", start)
             if len(coefficients) == 1:
                 ((name, a),) = coefficients.items()
                 value = bound / a
@@ -624,56 +610,39 @@ def parse_domain(
     )
 
 
-class _RegionReader:
-    """A cursor over the tokens of one option's text; errors point at the token."""
+class _RegionReader(FunctionReader):
+    """The text of one option; errors point at the token."""
+
+    TOKEN = re.compile(
+        r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+        r"|(?P<name>[A-Za-z_]\w*)|(?P<operator><=|>=|==|=|<|>|[-+*/^():,]))"
+    )
 
     def __init__(self, text: str, names: Sequence[str], option: str):
-        self.text, self.names, self.option = text, names, option
-        self.tokens: list[tuple[str, str, int]] = []
-        self.position = 0
-        self.depth = 0
-        at = 0
-        end = len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
-            if match is None:
-                column = at + len(text[at:]) - len(text[at:].lstrip())
-                raise InputError(
-                    f"unexpected character '{text[column]}'", Location(option, 1, column + 1, text)
-                )
-            kind = str(match.lastgroup)
-            self.tokens.append((kind, match.group(kind), match.start(kind)))
-            at = match.end()
+        self.option, self.start = option, 0
+        super().__init__(text, {name: i for i, name in enumerate(names)})
 
-    def at_end(self) -> bool:
-        return self.position >= len(self.tokens)
+    def advance(self) -> None:
+        self.before = self.start
+        super().advance()
 
-    def peek(self) -> str:
-        return "" if self.at_end() else self.tokens[self.position][1]
-
-    def take(self) -> str:
-        token = self.peek()
-        self.position += 1
-        return token
-
-    def fail(self, message: str, back: int = 0, at: int | None = None) -> None:
-        index = (self.position if at is None else at) - back
-        column = self.tokens[index][2] if index < len(self.tokens) else len(self.text.rstrip())
-        listed = f"the parameters are: {', '.join(self.names) or 'none'}"
-        raise InputError(message, Location(self.option, 1, column + 1, self.text), hint=listed)
+    def fail(self, message: str, offset: int | None = None) -> NoReturn:
+        column = (self.start if offset is None else offset) + 1
+        listed = f"the parameters are: {', '.join(self.parameters) or 'none'}"
+        raise InputError(message, Location(self.option, 1, column, self.text), hint=listed)
 
     def expect(self, token: str) -> None:
-        if self.peek() != token:
-            self.fail(f"'{token}' expected, found {repr(self.peek()) if self.peek() else 'the end'}")
-        self.take()
+        if self.token != token:
+            self.fail(f"'{token}' expected, found {repr(self.token) if self.token else 'the end'}")
+        self.advance()
 
     def names_given(self) -> Iterator[str]:
         """The names before `=`, each once; what stands behind is read before the next is asked for."""
         seen: set[str] = set()
-        while not self.at_end():
+        while self.token:
             name = self.parameter()
             if name in seen:
-                self.fail(f"parameter '{name}' is given twice", back=1)
+                self.fail(f"parameter '{name}' is given twice", self.before)
             seen.add(name)
             self.expect("=")
             yield name
@@ -681,76 +650,33 @@ class _RegionReader:
 
     def separator(self) -> None:
         """A comma between entries; a trailing one is an error."""
-        if self.at_end():
-            return
-        self.expect(",")
-        if self.at_end():
-            self.fail("an entry is missing after the last comma")
+        if self.token:
+            self.expect(",")
+            if not self.token:
+                self.fail("an entry is missing after the last comma")
 
     def parameter(self) -> str:
-        if self.at_end() or self.tokens[self.position][0] != "name":
-            self.fail(f"a parameter's name expected, found {repr(self.peek()) if self.peek() else 'the end'}")
-        name = self.peek()
-        if name not in self.names:
-            close = get_close_matches(name, self.names, 1)
+        if self.kind != "name":
+            self.fail(f"a parameter's name expected, found {repr(self.token) if self.token else 'the end'}")
+        if self.token not in self.parameters:
+            close = get_close_matches(self.token, self.parameters, 1)
             suggestion = f"; did you mean '{close[0]}'?" if close else ""
-            self.fail(f"'{name}' is not a parameter of the model{suggestion}")
-        return self.take()
+            self.fail(f"'{self.token}' is not a parameter of the model{suggestion}")
+        return super().parameter()
 
     def number(self) -> Fraction:
         """A signed number or quotient of numbers."""
-        coefficients, constant = self.linear()
-        if coefficients:
-            self.fail("a number expected here, not a parameter", back=1)
-        return constant
+        form = self.expression()
+        if not isinstance(form, Polynomial) or not form.is_constant:
+            self.fail("a number expected here, not a parameter", self.before)
+        return form.constant_term
 
-    def linear(self) -> _Linear:
-        total, constant = self._product()
-        total = dict(total)
-        while self.peek() in ("+", "-"):
-            sign = 1 if self.take() == "+" else -1
-            right, offset = self._product()
-            constant += sign * offset
-            for name, a in right.items():
-                total[name] = total.get(name, Fraction(0)) + sign * a
-        return total, constant
+    def quotient(self, numerator: Function, divisor: Function, offset: int) -> Function:
+        if not divisor.is_constant or divisor == Polynomial({}):
+            self.fail("a domain is linear: divide by numbers other than 0 only", offset)
+        return super().quotient(numerator, divisor, offset)
 
-    def _product(self) -> _Linear:
-        left, constant = self._factor()
-        while self.peek() in ("*", "/"):
-            operator = self.take()
-            right, other = self._factor()
-            if operator == "/":
-                if right or other == 0:
-                    self.fail("a domain is linear: divide by numbers other than 0 only", back=1)
-                right, other = {}, 1 / other
-            if left and right:
-                self.fail("a domain is linear: a product of parameters cannot be used", back=1)
-            scale, form, number = (constant, right, other) if not left else (other, left, constant)
-            left, constant = {name: a * scale for name, a in form.items()}, number * scale
-        return left, constant
-
-    def _factor(self) -> _Linear:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            self.fail("too many parentheses or signs within each other")
-        factor = self._read_signed_factor()
-        self.depth -= 1
-        return factor
-
-    def _read_signed_factor(self) -> _Linear:
-        if self.peek() in ("-", "+"):
-            sign = -1 if self.take() == "-" else 1
-            form, constant = self._factor()
-            return {name: sign * a for name, a in form.items()}, sign * constant
-        if self.peek() == "(":
-            self.take()
-            inner = self.linear()
-            self.expect(")")
-            return inner
-        if not self.at_end() and self.tokens[self.position][0] == "number":
-            mantissa, _, exponent = self.peek().lower().partition("e")
-            if len(mantissa) > _MOST_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > _MOST_DIGITS:
-                self.fail("this number is too long or its exponent too large")
-            return {}, Fraction(self.take())
-        return {self.parameter(): Fraction(1)}, Fraction(0)
+    def whole_product(self, left: Polynomial, right: Polynomial, offset: int) -> Polynomial:
+        if not left.is_constant and not right.is_constant:
+            self.fail("a domain is linear: a product of parameters cannot be used", offset)
+        return super().whole_product(left, right, offset)

@@ -37,7 +37,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -66,13 +66,14 @@ def polynomial_ranges(expressions: Expressions, lower: Point, upper: Point) -> t
     low_point = np.array([float(x) for x in expressions.checked_point(lower)])
     high_point = np.array([float(x) for x in expressions.checked_point(upper)])
     low, high = _term_by_term(expressions, low_point, high_point)
-    for rows, variables in _by_variables(expressions, np.flatnonzero(expressions.degrees >= 2)):
-        degrees = _degrees_in(expressions, rows, variables)
-        if max(degrees) > LARGEST_DEGREE or prod(degree + 1 for degree in degrees) > MOST_CONTROL_POINTS:
-            continue
-        least, most = _at_control_points(expressions, rows, variables, degrees, low_point, high_point)
-        low[rows] = np.maximum(low[rows], least)
-        high[rows] = np.minimum(high[rows], most)
+    rows = np.flatnonzero(expressions.degrees >= 2)
+    for place, variables, degrees in _grouped(_degrees(expressions, rows)):
+        box = variables, degrees, low_point, high_point
+        least, most = np.full(len(place), np.inf), np.full(len(place), -np.inf)
+        for value, error in control_points(expressions, rows[place], *box):
+            least, most = np.minimum(least, value - error), np.maximum(most, value + error)
+        low[rows[place]] = np.maximum(low[rows[place]], least)
+        high[rows[place]] = np.minimum(high[rows[place]], most)
     return low, high
 
 
@@ -116,47 +117,27 @@ def _term_by_term(
     )
 
 
-def _by_variables(expressions: Expressions, rows: OffsetArray) -> list[tuple[OffsetArray, tuple[int, ...]]]:
-    """Rows grouped by the set of parameters that occur in them."""
-    if len(rows) == 0:
-        return []
-    occurs = np.zeros((len(expressions), len(expressions.parameter_names)), dtype=np.bool_)
-    for parameter in range(occurs.shape[1]):
-        with_it = expressions.exponents[expressions.monomial, parameter] > 0
-        occurs[expressions.row_of_term[with_it], parameter] = True
-    group = np.zeros(len(rows), dtype=np.int64)
-    for byte in np.packbits(occurs[rows], axis=1).T:
-        _, group = np.unique(group * 256 + byte, return_inverse=True)
-    first = np.unique(group, return_index=True)[1]
-    return [
-        (rows[group == k], tuple(np.flatnonzero(occurs[rows[example]]).tolist()))
-        for k, example in enumerate(first.tolist())
-    ]
+def _degrees(table: Expressions, rows: OffsetArray) -> OffsetArray:
+    """[row, parameter]: the largest exponent."""
+    place = np.full(len(table), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    of_term = place[table.row_of_term]
+    used = of_term >= 0
+    degrees: OffsetArray = np.zeros((len(rows), len(table.parameter_names)), dtype=np.int64)
+    exponents = table.exponents[table.monomial[used], : degrees.shape[1]]
+    np.maximum.at(degrees, of_term[used], exponents)
+    return degrees
 
 
-def _degrees_in(expressions: Expressions, rows: OffsetArray, variables: tuple[int, ...]) -> list[int]:
-    """The largest exponent of each of the variables in these rows."""
-    in_rows = np.zeros(len(expressions), dtype=np.bool_)
-    in_rows[rows] = True
-    used = np.unique(expressions.monomial[in_rows[expressions.row_of_term]])
-    return [int(expressions.exponents[used, v].max()) for v in variables]
-
-
-def _at_control_points(
-    expressions: Expressions,
-    rows: OffsetArray,
-    variables: tuple[int, ...],
-    degrees: list[int],
-    low_point: FloatArray,
-    high_point: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest Bernstein coefficient on the box (corners, where all degrees are 1)."""
-    low = np.full(len(rows), np.inf)
-    high = np.full(len(rows), -np.inf)
-    for value, error in control_points(expressions, rows, variables, degrees, low_point, high_point):
-        low = np.minimum(low, value - error)
-        high = np.maximum(high, value + error)
-    return low, high
+def _grouped(of_row: OffsetArray) -> Iterator[tuple[OffsetArray, tuple[int, ...], list[int]]]:
+    """Rows with the same degrees of all parameters: (rows, parameters that occur, their degrees); without
+    those of too high a degree."""
+    distinct, group = np.unique(of_row, axis=0, return_inverse=True)
+    for k, every in enumerate(distinct.tolist()):
+        variables = tuple(v for v, degree in enumerate(every) if degree)
+        degrees = [every[v] for v in variables]
+        if max(every) <= LARGEST_DEGREE and prod(degree + 1 for degree in degrees) <= MOST_CONTROL_POINTS:
+            yield np.flatnonzero(group.reshape(-1) == k), variables, degrees
 
 
 def control_points(
@@ -172,10 +153,9 @@ def control_points(
     magnitude = abs(image)
     # A power costs its factors and their rounding twice over, a weight, a product and a sum.
     slack = _slack(expressions, for_a_factor=7)[rows]
-    signed = [_controls(d, low_point[v], high_point[v]) for d, v in zip(degrees, variables, strict=True)]
-    absolute = [
-        _controls(d, abs(low_point[v]), abs(high_point[v])) for d, v in zip(degrees, variables, strict=True)
-    ]
+    ends = [(d, float(low_point[v]), float(high_point[v])) for d, v in zip(degrees, variables, strict=True)]
+    signed = [_controls(d, low, high) for d, low, high in ends]
+    absolute = [_controls(d, abs(low), abs(high)) for d, low, high in ends]
     exponents = [np.minimum(expressions.exponents[:, v], d) for d, v in zip(degrees, variables, strict=True)]
     for index in product(*(range(d + 1) for d in degrees)):
         monomials = np.ones(len(expressions.monomials))
@@ -186,15 +166,18 @@ def control_points(
         yield image @ monomials, slack * (magnitude @ sizes)
 
 
-def _controls(degree: int, low: float, high: float) -> FloatArray:
-    """[k, e]: the k-th Bernstein coefficient on [low, high] of x^e, written with the given degree.
+def _controls(degree: int, low: Any, high: Any) -> npt.NDArray[Any]:
+    """[k, e]: the k-th Bernstein coefficient on [low, high] of x^e, written with the given degree; exact
+    where the ends are.
 
     It is the mean of all products of e out of `degree` numbers, k of them `high`, the others `low`.
     """
-    table = np.zeros((degree + 1, degree + 1))
+    number = type(low)
+    table = np.full((degree + 1, degree + 1), number(0))
     for k, e in product(range(degree + 1), repeat=2):
         for j in range(max(0, e - (degree - k)), min(k, e) + 1):
-            weight = comb(k, j) * comb(degree - k, e - j) / comb(degree, e)
+            ways, total = comb(k, j) * comb(degree - k, e - j), comb(degree, e)
+            weight = Fraction(ways, total) if number is Fraction else ways / total
             table[k, e] += weight * high**j * low ** (e - j)
     return table
 
@@ -211,10 +194,10 @@ def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tup
     low[rational], high[rational] = -np.inf, np.inf
     low_point = np.array([float(x) for x in expressions.checked_point(lower)])
     high_point = np.array([float(x) for x in expressions.checked_point(upper)])
-    for rows, variables, degrees in _together(expressions, rational):
-        bottom_rows = expressions.denominator_of[rows].astype(np.int64)
-        if max(degrees) > LARGEST_DEGREE or prod(degree + 1 for degree in degrees) > MOST_CONTROL_POINTS:
-            continue
+    below = expressions.denominator_of[rational].astype(np.int64)
+    every = np.maximum(_degrees(tops, rational), _degrees(bottoms, np.arange(len(bottoms)))[below])
+    for place, variables, degrees in _grouped(every):
+        rows, bottom_rows = rational[place], below[place]
         box = variables, degrees, low_point, high_point
         least, most = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
         sign: FloatArray = np.zeros(len(rows))
@@ -266,30 +249,6 @@ def table_of(names: tuple[str, ...], polynomials: PolynomialArray) -> Expression
     coefficient = RationalArray.concatenate([c.take(r) for c, r in zip(columns, rows, strict=True)])
     monomial = np.repeat(np.arange(len(listed), dtype=np.int32), [len(r) for r in rows])
     return Expressions(names, tuple(listed), row_start, monomial[order], coefficient.take(order))
-
-
-def _together(
-    expressions: Expressions, rows: OffsetArray
-) -> list[tuple[OffsetArray, tuple[int, ...], list[int]]]:
-    """Rows grouped by the degrees of their parameters in numerator or denominator: (rows, parameters that
-    occur, their degrees)."""
-    of_row = np.maximum(
-        _degrees(numerators(expressions))[rows],
-        _degrees(denominators(expressions))[expressions.denominator_of[rows]],
-    )
-    distinct, group = np.unique(of_row, axis=0, return_inverse=True)
-    groups = []
-    for k, degrees in enumerate(distinct.tolist()):
-        variables = tuple(v for v, degree in enumerate(degrees) if degree)
-        groups.append((rows[group.reshape(-1) == k], variables, [degrees[v] for v in variables]))
-    return groups
-
-
-def _degrees(table: Expressions) -> OffsetArray:
-    """[row, parameter]: the largest exponent."""
-    degrees: OffsetArray = np.zeros((len(table), len(table.parameter_names)), dtype=np.int64)
-    np.maximum.at(degrees, table.row_of_term, table.exponents[table.monomial])
-    return degrees
 
 
 _MOST_CELLS = 2000
@@ -563,36 +522,26 @@ def _corners(polynomial: Polynomial, parameters: Parameters) -> Iterator[ExactPo
 
 def _settle_by_linear_programs(polynomial: Polynomial, parameters: Parameters, wanted: Between) -> _Outcome:
     """Both extremes by HiGHS; its multipliers, not its objective, give the (exact) bound."""
-    from scipy.optimize import linprog
+    from tightrope.numerics.linear_program import LinearProgram, LinearStatus
 
-    d = len(parameters)
-    slope = [polynomial.terms.get(((i, 1),), Fraction(0)) for i in range(d)]
-    inequalities = [c for c in parameters.constraints if not c.is_equality]
-    equalities = [c for c in parameters.constraints if c.is_equality]
-    for sign in (1, -1):  # minimise sign·slope
-        result = linprog(
-            [sign * float(a) for a in slope],
-            A_ub=[[float(a) for a in c.coefficients] for c in inequalities] or None,
-            b_ub=[float(c.bound) for c in inequalities] or None,
-            A_eq=[[float(a) for a in c.coefficients] for c in equalities] or None,
-            b_eq=[float(c.bound) for c in equalities] or None,
-            bounds=[(float(a), float(b)) for a, b in zip(parameters.lower, parameters.upper, strict=True)],
-            method="highs",
-        )
-        if result.status != 0:
+    slope = [polynomial.terms.get(((i, 1),), Fraction(0)) for i in range(len(parameters))]
+    rows = [(c.coefficients, c.bound) for c in parameters.constraints]
+    rows += [(tuple(-a for a in c.coefficients), -c.bound) for c in parameters.constraints if c.is_equality]
+    program = LinearProgram(np.array(parameters.lower, np.float64), np.array(parameters.upper, np.float64))
+    program.add_rows(np.array([a for a, _ in rows], np.float64), np.array([b for _, b in rows], np.float64))
+    for sign in (1, -1):
+        outcome = program.maximise(np.array([sign * float(a) for a in slope]))
+        if outcome.status is not LinearStatus.OPTIMAL:
             return False
-        multipliers = [min(Fraction(float(y)), Fraction(0)) for y in result.ineqlin.marginals]
-        multipliers += [Fraction(float(y)) for y in result.eqlin.marginals]
-        rows: list[LinearConstraint] = [*inequalities, *equalities]
-        bound = sum((y * c.bound for y, c in zip(multipliers, rows, strict=True)), Fraction(0))
-        for i in range(d):
+        weights = [max(Fraction(float(y)), Fraction(0)) for y in outcome.multipliers]
+        most = sum((y * bound for y, (_, bound) in zip(weights, rows, strict=True)), Fraction(0))
+        for i, (low, high) in enumerate(zip(parameters.lower, parameters.upper, strict=True)):
             rest = sign * slope[i] - sum(
-                (y * c.coefficients[i] for y, c in zip(multipliers, rows, strict=True)), Fraction(0)
+                (y * row[i] for y, (row, _) in zip(weights, rows, strict=True)), Fraction(0)
             )
-            bound += min(rest * parameters.lower[i], rest * parameters.upper[i])
-        extreme = polynomial.constant_term + sign * bound
-        if not wanted.nearly(extreme):
-            point = tuple(Fraction(float(x)).limit_denominator(10**9) for x in result.x)
+            most += max(rest * low, rest * high)
+        if not wanted.nearly(polynomial.constant_term + sign * most):
+            point = tuple(Fraction(float(x)).limit_denominator(10**9) for x in outcome.point)
             value = polynomial.evaluate(point)
             return (point, value) if parameters.contains(point) and value not in wanted else False
     return True
@@ -661,30 +610,10 @@ def bernstein(polynomial: Polynomial, low: ExactPoint, high: ExactPoint) -> Exac
     """The Bernstein coefficients on the cell, one axis for each of the parameters that occur."""
     variables = polynomial.variables
     degree = [max(dict(m).get(v, 0) for m in polynomial.terms) for v in variables]
-    # Coefficients in t after θ = low + (high − low)·t, as a dense tensor.
-    shape = [d + 1 for d in degree]
-    power: dict[tuple[int, ...], Fraction] = {}
+    tables = [_controls(d, low[v], high[v]) for d, v in zip(degree, variables, strict=True)]
+    total: Exact = np.full([d + 1 for d in degree], Fraction(0))
     for monomial, coefficient in polynomial.terms.items():
-        exponents = dict(monomial)
-        factors: list[list[Fraction]] = []
-        for v in variables:
-            e = exponents.get(v, 0)
-            width = high[v] - low[v]
-            factors.append([comb(e, k) * low[v] ** (e - k) * width**k for k in range(e + 1)])
-        for index in product(*(range(len(f)) for f in factors)):
-            term = coefficient
-            for f, k in zip(factors, index, strict=True):
-                term *= f[k]
-            power[index] = power.get(index, Fraction(0)) + term
-    result: list[Fraction] = []
-    for index in product(*(range(n) for n in shape)):
-        total = Fraction(0)
-        for inner in product(*(range(k + 1) for k in index)):
-            a = power.get(inner)
-            if a:
-                weight = Fraction(1)
-                for i, j, d in zip(index, inner, degree, strict=True):
-                    weight *= Fraction(comb(i, j), comb(d, j))
-                total += weight * a
-        result.append(total)
-    return np.array(result, dtype=object).reshape(shape)
+        powers = dict(monomial)
+        columns = [table[:, powers.get(v, 0)] for table, v in zip(tables, variables, strict=True)]
+        total = total + reduce(np.multiply.outer, columns, np.array(coefficient, dtype=object))
+    return total

@@ -493,3 +493,28 @@ def test_every_chain_has_its_time() -> None:
         tr.solve(chain.instantiate(), 'R=? [ F "d" ]')
     assert refused.value.hint is not None and "T=?" in refused.value.hint
     assert chain.instantiate().hash() == before and not chain.structure.rewards
+
+
+@pytest.mark.parametrize(
+    "text", ['R{"r"}=? [ C<=2 ]', 'R{"r"}=? [ I=0.25 ]', 'R{"r"}=? [ S ]', "S=? [ s=3 ]"]
+)
+def test_what_no_reachable_state_earns_is_nothing_exactly(text: str) -> None:
+    """Bounds of a sum of weights round outward, but a sum of zeros is zero."""
+    chain = load_rates_text(
+        "ctmc module m s : [0..3]; [] s=0 -> 2 : (s'=1) + 1 : (s'=2); [] s=1 -> 3 : (s'=0); "
+        "[] s=2 -> 1 : (s'=0) + 0.5 : (s'=1); endmodule rewards \"r\" s=3 : 1; endrewards"
+    )
+    solved = tr.solve(chain, text)
+    assert solved.is_certified and solved.bounds == (0, 0)
+
+
+def test_states_that_earn_nothing_any_more_do_not_slow_down_the_others() -> None:
+    """s=1 and s=2 change 10,000 times per unit of time, and earn nothing."""
+    chain = load_rates_text(
+        "ctmc module m s : [0..2]; [] s=0 -> 1 : (s'=1); [] s=1 -> 1e4 : (s'=2); [] s=2 -> 1e4 : (s'=1); "
+        'endmodule rewards "r" s=0 : 3; endrewards'
+    )
+    solved = tr.solve(chain, 'R{"r"}=? [ C<=2 ]')
+    expected = 3 * (1 - np.exp(-2))
+    assert solved.is_certified and solved.bounds == pytest.approx((expected, expected), rel=1e-6)
+    assert solved.iterations < 100

@@ -234,11 +234,10 @@ def expect_at(
 
 def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHorizon) -> tuple[Pair, int]:
     """Bounds on what is earned until a time at the rates `earned` ≥ 0, for every state."""
-    everything = np.ones(chain.states, np.bool_)
     nothing = np.zeros(chain.states)
-    clock = uniformise(chain, everything, nothing)
-    assert clock is not None
-    if horizon.time == 0:
+    active = _can_earn(chain, np.ones(chain.states, np.bool_), earned > 0)
+    clock = uniformise(chain, active, nothing)
+    if clock is None or horizon.time == 0:
         return (nothing, nothing), 0
     mean = clock.rate * horizon.time
     weights = poisson_weights(mean, horizon.tail / max(1.0, float(mean)))
@@ -246,14 +245,15 @@ def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHori
     after = np.cumsum(weights.weight[::-1])[::-1]
     more[: weights.first] = after[0]
     more[weights.first : weights.last] = after[1:]
-    result, relative, absolute = clock.run(earned, more, horizon)
+    result, relative, absolute = clock.run(np.ascontiguousarray(earned[clock.active]), more, horizon)
     rate = float(clock.rate)
     peak = float(earned.max(initial=0.0))
     missing = weights.first * weights.left + (weights.last + 1) * weights.right + weights.excess
     relative += error_factor(len(weights.weight) + 4)
     steps = float(mean) * 1.01 + 1
     low, high = _bounds(result, relative, absolute * peak * steps, missing * peak * 1.01, weights)
-    return (low / rate * (1 - 4 * UNIT), high / rate * (1 + 4 * UNIT)), weights.last
+    bounds = low / rate * (1 - 4 * UNIT), high / rate * (1 + 4 * UNIT)
+    return _spread(active, nothing, bounds), weights.last
 
 
 def _bounds(

@@ -291,7 +291,7 @@ def _gain(
     )
     backed = solve(part, once)
     low, high = float(down(backed.lower - values).min()), float(up(backed.upper - values).max())
-    return low, high, values, rounds
+    return max(low, float(reward.min())), min(high, float(reward.max())), values, rounds
 
 
 def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatArray], FloatArray]:

@@ -72,6 +72,16 @@ def mean(first: int, last: int, successor: IndexArray, probability: FloatArray, 
 
 
 @inlined
+def _to_side(total: float, error: float, smallest: float, largest: float, upward: bool) -> float:
+    """A sum rounded up or down by its error, between the smallest and the largest value that has mass."""
+    if smallest == largest:
+        total = smallest
+    elif not np.isinf(total):
+        total = min(total + error, largest) if upward else max(total - error, smallest)
+    return total
+
+
+@inlined
 def sort_successors(
     first: int,
     last: int,
@@ -354,16 +364,7 @@ def o_maximize_fast(
             empty |= upper[t] > 0.0
     size += pivot + 2.0 * max(abs(smallest), abs(largest)) if full else pivot
     error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
-    if full and empty:
-        total = np.nan
-    elif smallest == largest:
-        total = smallest
-    elif not np.isinf(total):
-        if upward:
-            total = min(total + error, largest)
-        else:
-            total = max(total - error, smallest)
-    return total
+    return np.nan if full and empty else _to_side(total, error, smallest, largest, upward)
 
 
 def empty_order(transition_start: OffsetArray, width: int) -> OrderArray:
@@ -468,11 +469,7 @@ def o_maximize_exactly(
     if pivot >= 0:
         size += abs(values[successor[first + pivot]])
     error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
-    if smallest == largest:
-        return smallest
-    if np.isinf(total):
-        return total
-    return min(total + error, largest) if upward else max(total - error, smallest)
+    return _to_side(total, error, smallest, largest, upward)
 
 
 @inlined
@@ -573,17 +570,10 @@ def o_maximize_both(
     size += pivot + 2.0 * max(abs(smallest), abs(largest)) if full else pivot
     size_high += pivot_high + 2.0 * max(abs(smallest_high), abs(largest_high)) if full else pivot_high
     unit = (last - first + 6) * SUM_UNIT
+    total = _to_side(total, unit * size + UNDERFLOW, smallest, largest, False)
+    total_high = _to_side(total_high, unit * size_high + UNDERFLOW, smallest_high, largest_high, True)
     if full and empty:
         total = total_high = np.nan
-    else:
-        if smallest == largest:
-            total = smallest
-        elif not np.isinf(total):
-            total = max(total - (unit * size + UNDERFLOW), smallest)
-        if smallest_high == largest_high:
-            total_high = smallest_high
-        elif not np.isinf(total_high):
-            total_high = min(total_high + (unit * size_high + UNDERFLOW), largest_high)
     return total, total_high, is_sorted
 
 
@@ -608,14 +598,7 @@ def mean_safely(
             total += share * x
             size += abs(share * x)
     error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
-    if smallest == largest:
-        total = smallest
-    elif not np.isinf(total):
-        if upward:
-            total = min(total + error, largest)
-        else:
-            total = max(total - error, smallest)
-    return total
+    return _to_side(total, error, smallest, largest, upward)
 
 
 FEW = 5

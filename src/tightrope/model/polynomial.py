@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, SupportsIndex, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -355,13 +355,7 @@ class PolynomialList(Sequence[Polynomial]):
     def __len__(self) -> int:
         return len(self.array)
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Polynomial: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Polynomial, ...]: ...
-
-    def __getitem__(self, index: SupportsIndex | slice) -> Polynomial | tuple[Polynomial, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._listed[index]
 
     def __eq__(self, other: object) -> bool:
@@ -417,8 +411,10 @@ def cancel(left: Polynomial, right: Polynomial) -> tuple[Polynomial, Polynomial]
     return written(sides[0] / shared), written(sides[1] / shared)
 
 
+@dataclass(frozen=True, repr=False)
 class RationalFunction:
-    """Immutable and hashable; made by dividing polynomials, and equal exactly where the functions are equal.
+    """Made by dividing polynomials (`quotient` brings any pair into canonical form), and equal exactly where
+    the functions are equal.
 
     >>> import tightrope as tr
     >>> p, q = tr.Parameters.box(p=(0.1, 1), q=(0.1, 1)).symbols()
@@ -426,31 +422,8 @@ class RationalFunction:
     ('p/(p + q)', True)
     """
 
-    __slots__ = ("denominator", "numerator")
-
     numerator: Polynomial
     denominator: Polynomial
-
-    def __init__(self, numerator: Polynomial, denominator: Polynomial):
-        """From a pair in canonical form; `quotient` brings any pair into it."""
-        object.__setattr__(self, "numerator", numerator)
-        object.__setattr__(self, "denominator", denominator)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a rational function cannot be changed: {name} is fixed")
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RationalFunction)
-            and self.numerator == other.numerator
-            and self.denominator == other.denominator
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.numerator, self.denominator))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RationalFunction, (self.numerator, self.denominator)
 
     def __add__(self, other: Function | Number) -> Function:
         top, bottom = parts(other)

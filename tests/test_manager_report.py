@@ -12,9 +12,11 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
+from tightrope.regions.bounds import tracks_in
+from tightrope.regions.event_polytope import domain_region
 from tightrope.report.page import named_state
 from tightrope.report.statement import saving
-from tightrope.report.what_if import what_if
+from tightrope.report.what_if import NO_TRACKS, REFUTED, what_if
 
 PUMP = """mdp
 const double p;
@@ -98,19 +100,88 @@ def test_reports_written_in_python_have_the_names_of_the_log(learned: Path) -> N
 def test_values_on_the_grid_are_those_of_the_policies(learned: Path) -> None:
     saved = tr.load_result(learned)
     found = saved._what_if()
-    assert {curve.name for curve in found.curves} == {"p", "q"} and found.at is not None
+    assert {curve.name for curve in found.curves} == {"p", "q"}
     for curve in found.curves:
         known = saved.parameters[curve.name]
-        assert curve.grid[0] == 0.01 and {known.lower, known.upper} <= set(curve.grid)
+        assert known.lower <= curve.grid[0] < curve.grid[-1] <= known.upper
         for i in (0, len(curve.grid) // 2, -1):
-            point = {**found.at, curve.name: curve.grid[i]}
+            point = {**curve.others[i], curve.name: curve.grid[i]}
             for name, policy in (("robust", saved.policy), ("given", tr.Policy(saved.model, "today.json"))):
                 exact = tr.solve(saved.model.instantiate(point), ASKED, policy=policy, precision=1e-9)
-                assert curve.values[name][i] == pytest.approx(float(exact.lower[0]), rel=2e-5)
+                assert curve.values[name][i] == pytest.approx(float(exact.lower[0]), rel=3e-5)
     first = found.curves[0]
     assert first.effect == max(curve.effect for curve in found.curves) > 0
     (learned.parent / "pump.prism").unlink()
     assert tr.load_result(learned)._what_if().remark.startswith("left out: ")
+
+
+def sums(domain: str = "") -> tr.ParametricMDP:
+    """A sum that is known well, of two parameters of which little is known."""
+    box = tr.Parameters.box(p=("0.05", "0.95"), q=("0.05", "0.95"))
+    p, q = box.symbols()
+    rows = [(0, "both", {1: (p + q) / 2, 2: 1 - (p + q) / 2}), (1, "one", {3: p, 2: 1 - p})]
+    return tr.build_from_rows([*rows, (2, "", {2: 1}), (3, "", {3: 1})], box, labels={"won": [3]})
+
+
+@pytest.mark.parametrize("region", ["polytope", "likelihood", "ellipsoid"])
+def test_the_slider_stays_inside_the_region(region: str, tmp_path: Path) -> None:
+    """At every point of it: the point is in the region, and no value contradicts what is certified."""
+    model = sums()
+    steps: list[Any] = [[(0, "both", 1 + (i % 2))] for i in range(600)]
+    steps += [[(0, "both", 1), (1, "one", 2 + (i % 3 > 0))] for i in range(90)]
+    words: Any = {"delta": 0.1, "region": region, "outcomes": "none"}
+    result = tr.learn(model.problem('P=? [ F "won" ]'), steps, **words)
+    assert result.region is not None
+    middle = [0.5 * (ends.lower + ends.upper) for ends in result.parameters.values()]
+    widest = [result.parameters["p"].lower, result.parameters["q"].lower]
+    assert result.region.contains(middle) or region != "polytope"
+    assert not result.region.contains(widest)  # the box has corners that the region has not
+    saved = tr.load_result(result.save(tmp_path / "run"), model=model)
+    found = result._what_if()
+    assert saved._what_if() == found and [curve.name for curve in found.curves] == ["p", "q"]
+    for curve in found.curves:
+        known, index = result.parameters[curve.name], ["p", "q"].index(curve.name)
+        assert curve.grid[-1] - curve.grid[0] > 0.8 * known.width
+        for x, others, value in zip(curve.grid, curve.others, curve.values["robust"], strict=True):
+            (other,) = others.values()
+            assert result.region.contains([other, x] if index else [x, other])
+            assert isinstance(value, float) and value in result.interval
+
+
+def test_points_that_observed_returns_exclude_are_not_on_the_slider() -> None:
+    """The certified interval is narrower than the region: what episodes returned makes it so."""
+    model = sums()
+    steps: list[Any] = [[(0, "both", 2)]] * 200 + [[(0, "both", 1), (1, "one", 3)]] * 200
+    result = tr.learn(model.problem('P=? [ F "won" ]'), steps, delta=0.1)
+    assert result.seen is not None and result.seen.model is not None
+    assert result.interval.width < result.seen.model.width
+    for curve in result._what_if().curves:
+        assert all(isinstance(v, float) and v in result.interval for v in curve.values["robust"])
+
+
+def test_equalities_of_the_domain_are_kept_on_the_slider() -> None:
+    parameters = tr.Parameters.box(a=(0, 1), b=(0, 1), c=(0, 1), where="a + b + c = 1")
+    a, b, c = parameters.symbols()
+    rows = [(0, "", {1: a, 2: b, 3: 1 - a - b}), (3, "", {1: c, 2: 1 - c}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"x": [1]})
+    steps: list[Any] = [[(0, "", 1 + (i % 2))] for i in range(60)]
+    steps += [[(0, "", 3), (3, "", 1 + (i % 3 > 0))] for i in range(30)]
+    result = tr.learn(model.problem('P=? [ F "x" ]'), steps, delta=0.1)
+    curves = result._what_if().curves
+    assert {curve.name for curve in curves} == {"a", "b", "c"}
+    for curve in curves:
+        for x, others in zip(curve.grid, curve.others, strict=True):
+            assert x + sum(others.values()) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_refuted_model_and_sets_without_a_region_have_no_slider() -> None:
+    model = sums()
+    steps: list[Any] = [[(0, "both", 1 + (i % 2))] for i in range(40)]
+    problem = model.problem('P=? [ F "won" ]')
+    assert tr.learn(problem, steps, delta=0.1, sets="tied")._what_if().remark == NO_TRACKS
+    drifted: list[Any] = [[(0, "both", 1)]] * 300 + [[(0, "both", 2)]] * 300
+    refuted = tr.learn(problem, drifted, delta=0.1)
+    assert refuted.verdict.word.value == "contradicted" and refuted._what_if().remark == REFUTED
 
 
 def test_values_that_are_not_known_are_left_out() -> None:
@@ -119,14 +190,16 @@ def test_values_that_are_not_known_are_left_out() -> None:
     rows = [(0, "try", {1: p, 0: 1 - p}), (1, "", {1: 1}), (2, "try", {2: 1})]
     words: Any = {"labels": {"done": [1], "never": [2]}, "choice_rewards": {"cost": [1, 0, 1]}}
     model = tr.build_from_rows(rows, box, **words)
-    known = {"p": tr.Interval(0.25, 0.5)}
+    tracks = {"p": [[x] for x in (0.0, 0.25, 0.3, 0.5)]}
     problem = model.problem('R{"cost"}min=? [ F "done" ]')
     policy = tr.Policy.uniform(model)
-    (curve,) = what_if(problem, {"robust": policy}, known).curves
+    (curve,) = what_if(problem, {"robust": policy}, tracks, {}).curves
     assert curve.values["robust"][0] == "inf"  # p = 0: it never ends
     assert curve.values["robust"][1:] == pytest.approx([1 / x for x in curve.grid[1:]], rel=2e-5)
     assert curve.effect == pytest.approx(2.0, rel=1e-4)
-    nothing = what_if(model.problem('R{"cost"}min=? [ F "never" ]'), {"robust": policy}, known)
+    (inside,) = what_if(problem, {"robust": policy}, tracks, {"robust": tr.Interval(1.0, 3.5)}).curves
+    assert inside.grid == [0.3, 0.5]
+    nothing = what_if(model.problem('R{"cost"}min=? [ F "never" ]'), {"robust": policy}, tracks, {})
     assert not nothing.curves and "no value is finite" in nothing.remark
 
 
@@ -135,9 +208,9 @@ def test_large_models_show_fewer_parameters(monkeypatch: pytest.MonkeyPatch) -> 
     p, q = box.symbols()
     rows = [(0, "go", {1: p, 0: 1 - p}), (1, "go", {2: q, 1: 1 - q}), (2, "", {2: 1})]
     problem = tr.build_from_rows(rows, box, labels={"end": [2]}).problem('Pmax=? [ F<=3 "end" ]')
-    known = {"p": tr.Interval(0.2, 0.4), "q": tr.Interval(0.5, 0.6)}
+    tracks = {"p": [[0.2, 0.5], [0.4, 0.5]], "q": [[0.3, 0.5], [0.3, 0.6]]}
     monkeypatch.setattr("tightrope.report.what_if.MOST_WORK", 100)
-    found = what_if(problem, {"robust": tr.Policy.uniform(problem.model)}, known)
+    found = what_if(problem, {"robust": tr.Policy.uniform(problem.model)}, tracks, {})
     assert [curve.name for curve in found.curves] == ["p"]
     assert found.remark == "1 more parameter is not shown."
 
@@ -147,13 +220,27 @@ def test_constraints_bound_how_far_a_parameter_moves() -> None:
     p, q = box.symbols()
     rows = [(0, "toss", {1: p, 2: q, 0: 1 - p - q}), (1, "", {1: 1}), (2, "", {2: 1})]
     problem = tr.build_from_rows(rows, box, labels={"won": [1]}).problem('Pmax=? [ F<=1 "won" ]')
+    assert isinstance(problem.model, tr.ParametricMDP)
+    tracks = tracks_in(domain_region(problem.model), problem.model, None)
     policy = tr.solve(problem.at(p=0.2, q=0.2)).policy
-    far = {"p": tr.Interval(0.4, 0.9), "q": tr.Interval(0.4, 0.8)}  # its middle is outside of the domain
-    found = what_if(problem, {"robust": policy}, far)
-    assert found.at is not None and sum(found.at.values()) <= 1
-    (p_curve,) = [curve for curve in found.curves if curve.name == "p"]
-    assert p_curve.grid[-1] == pytest.approx(1 - found.at["q"])
+    curves = what_if(problem, {"robust": policy}, tracks, {}).curves
+    (p_curve,) = [curve for curve in curves if curve.name == "p"]
+    assert p_curve.grid[0] < 0.01 and p_curve.grid[-1] > 0.99
+    assert all(x + others["q"] <= 1 for x, others in zip(p_curve.grid, p_curve.others, strict=True))
     assert p_curve.values["robust"] == pytest.approx(p_curve.grid, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "track", [[[0.2]], [[0.2, 0.2, 0.2]], [[math.nan, 0.2]], [[0.7, 0.7]], [[1e308, 1e308]], []]
+)
+def test_tracks_of_a_damaged_file_are_not_shown(track: list[list[float]]) -> None:
+    box = tr.Parameters.box(p=(0, 1), q=(0, 1), where="p + q <= 1")
+    p, q = box.symbols()
+    rows = [(0, "toss", {1: p, 2: q, 0: 1 - p - q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    problem = tr.build_from_rows(rows, box, labels={"won": [1]}).problem('Pmax=? [ F<=1 "won" ]')
+    policy = tr.Policy.uniform(problem.model)
+    assert not what_if(problem, {"robust": policy}, {"p": track}, {}).curves
+    assert not what_if(problem, {"robust": policy}, {"x": [[0.1, 0.1]]}, {}).curves
 
 
 def test_what_is_saved_is_said_in_the_unit_of_the_property() -> None:

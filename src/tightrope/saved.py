@@ -39,8 +39,9 @@ from tightrope.model.policy import Policy
 from tightrope.numerics.record import Facts
 from tightrope.problem import Problem
 from tightrope.report.policy_map import PolicyMap
-from tightrope.report.what_if import TOO_LARGE, WhatIf, is_too_large, what_if
+from tightrope.report.what_if import REFUTED, TOO_LARGE, WhatIf, is_too_large, what_if
 from tightrope.report.write import load_policies
+from tightrope.verdict import Word
 
 
 def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None) -> SavedResult:
@@ -201,6 +202,8 @@ class SavedResult(Result):
         facts, options = self.document.model, self.document.options
         if is_too_large(facts.transitions):
             return WhatIf(remark=TOO_LARGE)
+        if self.verdict.word is Word.CONTRADICTED:
+            return WhatIf(remark=REFUTED)
         words = {
             name: given
             for name in ("discount", "terminal_reward")
@@ -216,7 +219,9 @@ class SavedResult(Result):
             policies = {name: self._read(name) for name in ("robust", *(["given"] if given else []))}
         except TightropeError as error:
             return WhatIf(remark=f"left out: {error}")
-        return what_if(problem, policies, self.parameters)
+        shapes = {shape.kind: shape.tracks or {} for shape in self.document.regions}
+        certified = {"robust": self.interval, **({"given": self.value} if self.value is not None else {})}
+        return what_if(problem, policies, shapes.get(self.outcome.region or "", {}), certified)
 
     def __eq__(self, other: object) -> bool:
         """Whether the same is said of both: numbers, ledger, notes; not how long it took."""

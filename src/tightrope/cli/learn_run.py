@@ -873,7 +873,7 @@ def _print_rates(answer: RateAnswer) -> None:
     facts += _proved_lines(answer.certificate)
     if answer.outcomes is not None:
         facts.append(("outcomes", answer.outcomes.text))
-        facts += [("warning", answer.outcomes.tension)] if answer.outcomes.tension is not None else []
+        facts += [("warning", answer.outcomes.tension)] if isinstance(answer.outcomes.tension, str) else []
     facts += [("ledger", line) for line in answer.ledger.lines]
     facts += [("note", note) for note in answer.notes]
     spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())

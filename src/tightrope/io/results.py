@@ -293,9 +293,9 @@ class ObservedFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `observed` is false where there is nothing to observe; `text` says why, or what was seen. With probability
     at least 1 − `delta` the value lies in `interval`; `model` is the interval of the same value over the
-    model's sets. `contradiction` are words where the two exclude each other, `tension` where they hardly
-    meet, else null. `episodes` begin in the initial state, `elsewhere` others; `successes` and `failures` are
-    null where returns are bounded.
+    model's sets. `contradiction` are words where the two exclude each other, else null; `tension` where
+    they hardly meet. `episodes` begin in the initial state, `elsewhere` others; `successes` and `failures`
+    are null where returns are bounded.
     """
 
     observed: bool
@@ -311,7 +311,7 @@ class ObservedFacts(msgspec.Struct, frozen=True, kw_only=True):
     method: str = ""
     policy: str = ""
     contradiction: str | None = None
-    tension: str | None = None
+    tension: str | UnsetType = UNSET
 
 
 class ExpressionBounds(msgspec.Struct, frozen=True):
@@ -602,7 +602,9 @@ class Projection(msgspec.Struct, frozen=True):
 
 
 class RegionShape(msgspec.Struct, frozen=True):
-    """A region: the box of its parameters, and polygons around its shadows on pairs of them."""
+    """A region: the box of its parameters, and polygons around its shadows on pairs of them. `tracks`: for a
+    parameter points of the region along which it rises, while the others follow the best fit; as the values
+    of the parameters that equalities of the domain leave free."""
 
     kind: str
     relaxation: str
@@ -610,6 +612,7 @@ class RegionShape(msgspec.Struct, frozen=True):
     box: dict[str, tuple[Real, Real]]
     projections: list[Projection]
     notes: list[str] = []
+    tracks: dict[str, list[list[float]]] | UnsetType = UNSET
 
     @property
     def polygons(self) -> dict[tuple[str, str], list[tuple[float, float]]]:

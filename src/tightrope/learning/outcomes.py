@@ -29,6 +29,7 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
@@ -199,7 +200,7 @@ class ObservedOutcomes(Record):
             method=self.method,
             policy=self.policy,
             contradiction=self.contradiction,
-            tension=self.tension,
+            tension=UNSET if self.tension is None else self.tension,
         )
 
     def _title_(self) -> str:

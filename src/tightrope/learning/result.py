@@ -54,6 +54,7 @@ from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import bound_text
 from tightrope.problem import Problem
+from tightrope.regions.bounds import tracks_in
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Conflict, Region
@@ -62,7 +63,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assumed, Kept, Word, Worth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -629,12 +630,16 @@ class LearningResult(Result):
         return place
 
     def _what_if(self) -> WhatIf:
-        from tightrope.report.what_if import what_if
+        from tightrope.report.what_if import REFUTED, WhatIf, what_if
 
-        policies = {"robust": self.policy}
+        if self.verdict.word is Word.CONTRADICTED:
+            return WhatIf(remark=REFUTED)
+        values = {"robust": self.robust}
         if self.value is not None and self.value is not self.robust:
-            policies["given"] = self.value.policy
-        return what_if(self.problem, policies, self.parameters)
+            values["given"] = self.value
+        policies = {name: one.policy for name, one in values.items()}
+        tracks = tracks_in(self.region, self.model, self.counts)
+        return what_if(self.problem, policies, tracks, {name: one.interval for name, one in values.items()})
 
     def _document(self, shapes: bool = False) -> ResultDocument:
         from tightrope.learning.result_files import result_document

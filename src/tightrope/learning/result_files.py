@@ -82,7 +82,7 @@ from tightrope.model.policy import MOST_DRAWN, Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.properties.resolve import PropertyOptions, with_letters
 from tightrope.provenance import union
-from tightrope.regions.bounds import parameter_box
+from tightrope.regions.bounds import parameter_box, tracks_in
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import build_region, own_kinds
 from tightrope.solver.solution import Solution, Status
@@ -308,7 +308,9 @@ def _regions(results: Iterable[LearningResult]) -> list[RegionShape]:
             continue
         low, high = result.widths.parameter_lower, result.widths.parameter_upper
         box = None if low is None or high is None else (low, high)
-        shapes[region.kind.value] = region_shape(region, result.model.parameters.names, box)
+        shape = region_shape(region, result.model.parameters.names, box)
+        tracks = tracks_in(region, result.model, result.counts)
+        shapes[region.kind.value] = structs.replace(shape, tracks=tracks or UNSET)
     return list(shapes.values())
 
 

@@ -15,18 +15,26 @@ values of the support function; stopping early only leaves the bound wider.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 import numpy as np
 
+from tightrope.data.counts import Counts
+from tightrope.late import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import denominators, numerators
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import remember
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.regions.region import Region
-from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope.statistics.coordinates import AffineFunctions, Coordinates, solve_equalities
 from tightrope.statistics.estimates import EventIntervals, constant_values
+from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 
 
 def function_bounds(region: Region, functions: AffineFunctions) -> tuple[FloatArray, FloatArray]:
@@ -178,3 +186,110 @@ def _combine(
     size += np.abs(left.constant * a) + np.abs(right.constant * b)
     slack = np.abs(a) * left.slack + np.abs(b) * right.slack + error_factor(6) * size
     return AffineFunctions(linear, left.constant * a + right.constant * b, up(slack * (1.0 + 1e-9)))
+
+
+POINTS, HALVINGS = 13, 14
+MOST_TRACKS, MOST_TRACKED = 12, 200_000
+"""Parameters, and transitions of a model, of which there are tracks."""
+Tracks = dict[str, list[list[float]]]
+"""By parameter: points of the region, from its least to its largest value there, as free parameters
+(`solve_equalities` says which these are)."""
+
+
+def tracks_in(region: Region | None, model: ParametricMDP, counts: Counts | None) -> Tracks:
+    """A track for each parameter; none where there is no region of single numbers.
+
+    One parameter moves as far as the region lets it, the others follow the best fit given its value (to
+    second order, by the information of the data). Where that line leaves the region the track goes on to the
+    farthest corner, if corners are known. Every point is tested exactly: it lies in domain and region.
+    """
+    if region is None or region.emptiness.is_empty or model.parameters.free:
+        return {}
+    if model.transitions > MOST_TRACKED:
+        return {}
+    map_ = _Map(region, *solve_equalities(model.parameters))
+    coordinates = Coordinates.of(model.expressions, model.parameters)
+    maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
+    weight = np.zeros(len(model.expressions))
+    if counts is not None:
+        weight = np.bincount(model.expression, counts.transition, len(weight)).astype(np.float64)
+    best, corners = maximiser.estimate(weight), map_.at(region.vertices)
+    x, jacobian = maximiser.search.lifted(best)
+    slope = maximiser.functions.linear @ jacobian.reshape(-1, len(best))
+    expected = np.maximum(maximiser.functions.constant + maximiser.functions.linear @ x, 1e-12)
+    information = (slope * (weight / expected**2)[:, None]).T @ slope + maximiser.smoothing_at(best)
+    spread = np.linalg.pinv(information, hermitian=True)
+    if not map_.holds(best):
+        best = map_.farthest(map_.centre(corners), best)
+    names = model.parameters.names[:MOST_TRACKS]
+    tracks = {name: map_.track(i, best, spread, corners) for i, name in enumerate(names)}
+    return {name: track for name, track in tracks.items() if len(track) > 1}
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """Free parameters of a model, and whether they lie in a region."""
+
+    region: Region
+    free: tuple[int, ...]
+    substitution: tuple[Polynomial, ...]
+
+    def holds(self, t: FloatArray) -> bool:
+        theta = point_of(self.substitution, t.tolist())
+        return self.region.coordinates.parameters.contains(theta) and self.region.contains(theta)
+
+    def at(self, x: FloatArray | None) -> FloatArray:
+        """The free parameters at coordinates of the region, a point a row."""
+        own = self.region.coordinates
+        if x is None:
+            return np.zeros((0, len(self.free)))
+        slopes = np.stack([_slope(own.substitution[i], len(own.free)) for i in self.free])
+        constants = np.array([float(own.substitution[i].constant_term) for i in self.free])
+        result: FloatArray = x[:, : len(own.free)] @ slopes.T + constants
+        return result
+
+    def centre(self, corners: FloatArray) -> FloatArray:
+        """A point of the region, or one that is likely to be."""
+        if len(corners):
+            middle: FloatArray = corners.mean(axis=0)
+            return middle
+        found, (low, high) = self.region.emptiness.witness, self.region.bounding_box
+        point: FloatArray = self.at((0.5 * (low + high) if found is None else found)[None])[0]
+        return point
+
+    def farthest(self, start: FloatArray, end: FloatArray) -> FloatArray:
+        """About the last point in the region on the way from `start` to `end`."""
+        near, far = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (near + far)
+            near, far = (middle, far) if self.holds(start + middle * (end - start)) else (near, middle)
+        last: FloatArray = start + near * (end - start)
+        return last
+
+    def track(self, i: int, best: FloatArray, spread: FloatArray, corners: FloatArray) -> list[list[float]]:
+        """Points along which parameter `i` rises."""
+        parameters, row = self.region.coordinates.parameters, _slope(self.substitution[i], len(self.free))
+        if not (rise := float(row @ spread @ row)) > 0.0:
+            return []
+        way = spread @ row / rise * float(parameters.upper[i] - parameters.lower[i])
+        nodes = [best]
+        for sign in (-1.0, 1.0):
+            edge = self.farthest(best, best + sign * way)
+            nodes.append(edge)
+            if len(corners):
+                nodes.append(self.farthest(edge, corners[int(np.argmax(sign * (corners @ row)))]))
+        nodes.sort(key=lambda t: float(row @ t))
+        along = [float(row @ t) for t in nodes]
+        shown = np.union1d(np.linspace(along[0], along[-1], POINTS), [float(row @ best)])
+        points = np.stack([np.interp(shown, along, column) for column in np.array(nodes).T], axis=1)
+        return [t.tolist() for t in points if self.holds(t)]
+
+
+def _slope(affine: Polynomial, size: int) -> FloatArray:
+    return np.array([float(affine.terms.get(((j, 1),), 0)) for j in range(size)])
+
+
+def point_of(substitution: Sequence[Polynomial], t: Sequence[float]) -> tuple[Fraction, ...]:
+    """All parameters at the free ones."""
+    exact = [Fraction(value) for value in t]
+    return tuple(polynomial.evaluate(exact) for polynomial in substitution)

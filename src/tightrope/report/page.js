@@ -117,16 +117,17 @@
         if (typeof column[i] === "number")
           marks.push(make("circle", { class: "now", cx: across(x), cy: up(column[i], span), r: 5, fill: strokes[k] }));
       });
-      const inside = x >= curve.low && x <= curve.high ? "inside" : "outside of";
+      const others = Object.entries(curve.others[i]).slice(0, 3).map(([name, v]) => `${name} = ${digits(v)}`);
+      const more = Object.keys(curve.others[i]).length > 3 ? ", …" : "", best = others.length ? ` (best fit: ${others.join(", ")}${more})` : "";
       const { robust, given } = curve.values;
       let gain = "";
       if (given && typeof robust[i] === "number" && typeof given[i] === "number") {
-        const more = facts.maximises ? robust[i] - given[i] : given[i] - robust[i];
-        const much = digits(Math.abs(more)), kind = facts.maximises ? "more" : "less";
-        gain = Math.abs(more) < 1e-6 ? " Both are worth the same there."
-          : more > 0 ? ` The robust policy has ${much} ${kind}.` : ` The given policy would be better there, by ${much}.`;
+        const ahead = facts.maximises ? robust[i] - given[i] : given[i] - robust[i];
+        const much = digits(Math.abs(ahead)), kind = facts.maximises ? "more" : "less";
+        gain = Math.abs(ahead) < 1e-6 ? " Both are worth the same there."
+          : ahead > 0 ? ` The robust policy has ${much} ${kind}.` : ` The given policy would be better there, by ${much}.`;
       }
-      says.textContent = `${curve.name} = ${digits(x)}, ${inside} its ${facts.band}: ${facts.quantity} of ${parts.join(", of ")}.${gain}`;
+      says.textContent = `${curve.name} = ${digits(x)}${best}: ${facts.quantity} of ${parts.join(", of ")}.${gain}`;
       slider.setAttribute("aria-valuetext", says.textContent);
       map.querySelector(".marks").replaceChildren(
         make("line", { class: "now", x1: across(x), x2: across(x), y1: T, y2: H - B, stroke: "var(--ink)", "stroke-width": 1.2 }), ...marks);
@@ -134,8 +135,6 @@
     function plot() {
       const span = ends(), parts = [], bottom = H - B;
       map.setAttribute("viewBox", `0 0 ${W} ${H}`);
-      const left = across(Math.max(curve.low, curve.grid[0])), right = across(Math.min(curve.high, curve.grid.at(-1)));
-      parts.push(make("rect", { class: "band", x: left, y: T, width: Math.max(right - left, 1.5), height: bottom - T, fill: "var(--rectangular)", "fill-opacity": 0.16 }));
       parts.push(make("path", { d: `M${L} ${T}V${bottom}H${W - R}`, fill: "none", stroke: "var(--line)" }));
       for (let k = 0; k <= 4; k++) {
         const v = span[0] + k / 4 * (span[1] - span[0]), x = curve.grid[0] + k / 4 * (curve.grid.at(-1) - curve.grid[0]);
@@ -143,7 +142,7 @@
         parts.push(make("text", { class: "tick", x: across(x), y: bottom + 22, "text-anchor": k ? k < 4 ? "middle" : "end" : "start" }, String(Number(x.toPrecision(3)))));
       }
       parts.push(make("text", { class: "label", x: (L + W - R) / 2, y: H - 10, "text-anchor": "middle" }, `${curve.name} (${facts.quantity} above it)`));
-      const key = [entry(`${facts.band} of ${curve.name}`, make("rect", { x: 1, y: 1, width: 18, height: 12, fill: "var(--rectangular)", "fill-opacity": 0.3 }))];
+      const key = [];
       if (facts.guarantee !== null) {
         const y = up(facts.guarantee, span);
         parts.push(make("line", { x1: L, x2: W - R, y1: y, y2: y, stroke: "var(--truth)", "stroke-width": 1.2, "stroke-dasharray": "2 3" }));
@@ -164,7 +163,7 @@
     }
     function take(number) {
       curve = facts.curves[number];
-      const middle = (curve.low + curve.high) / 2, label = document.createElement("label");
+      const middle = (curve.grid[0] + curve.grid.at(-1)) / 2, label = document.createElement("label");
       slider = document.createElement("input");
       Object.assign(slider, { type: "range", min: 0, max: curve.grid.length - 1, step: 1 });
       slider.value = curve.grid.reduce((best, x, i) => Math.abs(x - middle) < Math.abs(curve.grid[best] - middle) ? i : best, 0);

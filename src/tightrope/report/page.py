@@ -67,7 +67,6 @@ from tightrope.report.style import (
     NumberTable,
     Picture,
     columns_within,
-    number,
 )
 from tightrope.report.what_if import WhatIf
 from tightrope.verdict import Word
@@ -340,25 +339,16 @@ def _policy_data(policies: PolicyMap) -> dict[str, str]:
 def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
     """The values of the slider, and the words around them."""
     bound, proved = run.main.guarantee, run.main.judged.word is Word.PROVED
-    band = "certified interval" if proved else "interval (not guaranteed)"
     facts = {
         "quantity": quantity(run),
         "maximises": run.maximises,
         "guarantee": bound if math.isfinite(bound) and proved else None,
-        "band": band,
         "curves": [
-            {
-                "name": curve.name,
-                "low": curve.interval.lower,
-                "high": curve.interval.upper,
-                "grid": curve.grid,
-                "values": curve.values,
-            }
+            {"name": curve.name, "grid": curve.grid, "others": curve.others, "values": curve.values}
             for curve in what_if.curves
         ],
     }
-    held = ", ".join(f"{name} = {number(value)}" for name, value in (what_if.at or {}).items())
-    return {"data": _script_data(facts), "tables": what_if.tables(), "held": held, "band": band}
+    return {"data": _script_data(facts), "tables": what_if.tables()}
 
 
 def _controller(run: ResultDocument) -> tuple[list[list[Any]], int] | None:

@@ -426,7 +426,7 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
     main, remarks = run.main, []
     if main.contradiction is not None:
         remarks.append(f"{main.contradiction} Tied sets were used instead.")
-    if main.seen is not None and main.seen.tension is not None:
+    if main.seen is not None and isinstance(main.seen.tension, str):
         remarks.append(f"{main.seen.tension[:1].upper()}{main.seen.tension[1:]}.")
     if isinstance(main.breakdown, BreakdownFacts):
         remarks.append(f"Breakdown: the guarantee {main.breakdown.text}.")

@@ -1,14 +1,13 @@
-"""What a policy would be worth if a parameter were known: values on a grid, for the slider of a report.
+"""What a policy would be worth if a parameter were known: values at points of the region, for a slider.
 
-One parameter moves as far as the domain lets it; the others stay in the middle of what the data leave of
-them (pulled towards the centre of the domain where constraints leave that point out). At each point the model
-is an ordinary one, and every policy is solved there as elsewhere. Such a value is the middle of verified
-bounds that are as close as `PRECISION`; where the solver does not come so close there is none. It is no
-guarantee: nobody knows the parameters. What the data say is the interval of the parameter, which the page
-marks.
+Along a track (`tightrope.regions.bounds`) one parameter moves within the region, and the others follow the
+best fit. At each point the model is an ordinary one, and every policy is solved there as elsewhere. Such a
+value is the middle of verified bounds that are as close as `PRECISION`; where the solver does not come so
+close there is none. It is no guarantee: nobody knows the parameters.
 
-A grid has points over the whole domain and over that interval, so that a narrow interval is seen, too. Work
-is bounded by counts, never by seconds: a large model has fewer parameters shown.
+Values at points of the region lie in the certified intervals of the policies, if these are of the region
+alone. Where something else made them narrower (observed returns, bets) points beyond are left out: the data
+speak against them. Work is bounded by counts, never by seconds: a large model has fewer parameters shown.
 """
 
 from __future__ import annotations
@@ -17,53 +16,45 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-import numpy as np
-
 from tightrope.errors import TightropeError
 from tightrope.io.interval import Interval
 from tightrope.late import dataclass
-from tightrope.model.parameters import Parameters, domain_vertices
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
+from tightrope.regions.bounds import MOST_TRACKED, MOST_TRACKS, POINTS, Tracks, point_of
 from tightrope.report.style import NumberTable, number
 from tightrope.solver.solve import solve
+from tightrope.statistics.coordinates import solve_equalities
 
-MOST_TRANSITIONS = 200_000
-MOST_PARAMETERS = 12
 MOST_WORK = 20_000_000
 """Transitions of all models that are solved, together."""
-OVER_DOMAIN, OVER_INTERVAL = 9, 7
 PRECISION, MOST_ITERATIONS = 1e-5, 20_000
 Values = list[float | str | None]
 
 
 @dataclass(frozen=True)
 class ValueCurve:
-    """A parameter: its interval, the grid, and the values of each policy there ("inf" where one is
-    infinite, None where there is no answer)."""
+    """A parameter: its values on a track, the other parameters there, and the values of each policy ("inf"
+    where one is infinite, None where there is no answer)."""
 
     name: str
-    interval: Interval
     grid: list[float]
+    others: list[dict[str, float]]
     values: dict[str, Values]
 
     @property
     def effect(self) -> float:
-        """How much the value of some policy changes over the interval."""
-        at = [i for i, x in enumerate(self.grid) if self.interval.lower <= x <= self.interval.upper]
-        columns = [
-            [value for i in at if isinstance(value := column[i], float)] for column in self.values.values()
-        ]
+        """How much the value of some policy changes."""
+        columns = [[value for value in column if isinstance(value, float)] for column in self.values.values()]
         return max((max(column) - min(column) for column in columns if column), default=0.0)
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """The curves of all parameters, where the others stay; or why there are none."""
+    """The curves of all parameters, the one that matters most first; or why there are none."""
 
     curves: tuple[ValueCurve, ...] = ()
-    at: Mapping[str, float] | None = None
     remark: str = ""
 
     def tables(self) -> list[NumberTable]:
@@ -89,51 +80,73 @@ def _shown(value: float | str | None) -> str:
 
 def is_too_large(transitions: int) -> bool:
     """Whether a model is left out for its size."""
-    return transitions > MOST_TRANSITIONS
+    return transitions > MOST_TRACKED
 
 
-TOO_LARGE = f"left out: the model has more than {MOST_TRANSITIONS:,} transitions"
+TOO_LARGE = f"left out: the model has more than {MOST_TRACKED:,} transitions"
 
 
-def what_if(problem: Problem, policies: Mapping[str, Policy], known: Mapping[str, Interval]) -> WhatIf:
-    """The values of `policies` around what is `known` of the parameters."""
+NO_TRACKS = "left out: there is no region of single numbers that the parameters could move in"
+REFUTED = "left out: the data refute the model"
+
+
+def what_if(
+    problem: Problem, policies: Mapping[str, Policy], tracks: Tracks, certified: Mapping[str, Interval]
+) -> WhatIf:
+    """The values of `policies` at points of the region. Those outside of what is `certified` of a policy are
+    left out: what made its interval narrower excludes them."""
     model = problem.model
     assert isinstance(model, ParametricMDP)
     if is_too_large(model.transitions):
         return WhatIf(remark=TOO_LARGE)
     if problem.lift is not None:
         return WhatIf(remark="left out: the policies have a memory")
-    if model.parameters.free or any(name not in known for name in model.parameters.names):
-        return WhatIf(remark="left out: whole distributions are unknown, and no single number moves alone")
-    centre = _centre(model.parameters, known)
-    if centre is None:
-        return WhatIf(remark="left out: no point inside the domain is at hand to hold the others at")
+    names, (free, substitution) = model.parameters.names, solve_equalities(model.parameters)
+    if not tracks or not set(tracks) <= set(names):
+        return WhatIf(remark=NO_TRACKS)
     curves = []
-    per_parameter = model.transitions * (OVER_DOMAIN + OVER_INTERVAL) * max(len(policies), 1)
-    most = max(min(MOST_PARAMETERS, MOST_WORK // per_parameter), 1)
-    for i, name in enumerate(model.parameters.names[:most]):
-        low, high = _reach(model.parameters, centre, i)
-        if low >= high:
-            continue
-        ends = known[name]
-        over = np.linspace(float(low), float(high), OVER_DOMAIN)
-        inside = np.clip(np.linspace(ends.lower, ends.upper, OVER_INTERVAL), over[0], over[-1])
-        grid = np.union1d(over, inside)
+    per_parameter = model.transitions * POINTS * max(len(policies), 1)
+    most = max(min(MOST_TRACKS, MOST_WORK // per_parameter), 1)
+    for name in list(tracks)[:most]:
         columns: dict[str, Values] = {policy: [] for policy in policies}
-        for x in grid:
-            moved = min(max(Fraction(float(x)), low), high)
-            values = _values(problem, model, policies, (*centre[:i], moved, *centre[i + 1 :]))
+        grid, others = [], []
+        for t in tracks[name]:
+            if len(t) != len(free) or not all(map(math.isfinite, t)):
+                continue  # of a file that was changed
+            point = point_of(substitution, t)
+            if not model.parameters.contains(point):
+                continue
+            values = _values(problem, model, policies, point)
+            if not all(_agrees(value, certified.get(policy)) for policy, value in values.items()):
+                continue
+            at = {other: float(x) for other, x in zip(names, point, strict=True)}
+            grid.append(at.pop(name))
+            others.append(at)
             for policy, value in values.items():
-                columns[policy].append(value)
+                columns[policy].append(_within(value, certified.get(policy)))
         if any(isinstance(value, float) for column in columns.values() for value in column):
-            curves.append(ValueCurve(name, ends, [float(x) for x in grid], columns))
+            curves.append(ValueCurve(name, grid, others, columns))
     if not curves:
-        return WhatIf(remark="left out: no parameter can move alone, or no value is finite where it moves")
+        return WhatIf(remark="left out: no value is finite where a parameter moves")
     curves.sort(key=lambda curve: -curve.effect)
-    at = {name: float(x) for name, x in zip(model.parameters.names, centre, strict=True)}
-    hidden = len(model.parameters.names) - most
+    hidden = len(names) - most
     verb = "parameter is" if hidden == 1 else "parameters are"
-    return WhatIf(tuple(curves), at, f"{hidden} more {verb} not shown." if hidden > 0 else "")
+    return WhatIf(tuple(curves), f"{hidden} more {verb} not shown." if hidden > 0 else "")
+
+
+def _agrees(value: float | str | None, interval: Interval | None) -> bool:
+    """Whether a value lies in what is certified, as far as it is known."""
+    if not isinstance(value, float) or interval is None:
+        return value is None or interval is None or interval.upper == math.inf
+    slack = 2.0 * PRECISION * abs(value)
+    return interval.lower - slack <= value <= interval.upper + slack
+
+
+def _within(value: float | str | None, interval: Interval | None) -> float | str | None:
+    """A value without the error of the solver beyond what is certified."""
+    if not isinstance(value, float) or interval is None:
+        return value
+    return min(max(value, interval.lower), interval.upper)
 
 
 def _values(
@@ -156,31 +169,3 @@ def _values(
         close = solution.is_certified or high - low <= PRECISION * max(abs(low), abs(high))
         values[name] = None if not close else 0.5 * (low + high) if math.isfinite(high) else "inf"
     return values
-
-
-def _reach(parameters: Parameters, centre: tuple[Fraction, ...], i: int) -> tuple[Fraction, Fraction]:
-    """How far parameter `i` can move in the domain while the others stay."""
-    low, high = parameters.lower[i], parameters.upper[i]
-    for constraint in parameters.constraints:
-        slope, room = constraint.coefficients[i], -constraint.excess(centre)
-        if slope > 0 or (slope and constraint.is_equality):
-            high = min(high, centre[i] + room / slope)
-        if slope < 0 or (slope and constraint.is_equality):
-            low = max(low, centre[i] + room / slope)
-    return low, high
-
-
-def _centre(parameters: Parameters, known: Mapping[str, Interval]) -> tuple[Fraction, ...] | None:
-    """The middle of what is known, or the nearest point of the domain towards its own centre."""
-    middle = [Fraction(0.5 * (known[name].lower + known[name].upper)) for name in parameters.names]
-    if parameters.contains(middle):
-        return tuple(middle)
-    vertices = domain_vertices(parameters)
-    if not vertices:
-        return None
-    inner = [Fraction(sum(column), len(vertices)) for column in zip(*vertices, strict=True)]
-    for share in range(15, -1, -1):
-        point = tuple((share * m + (16 - share) * c) / 16 for m, c in zip(middle, inner, strict=True))
-        if parameters.contains(point):
-            return point
-    return None

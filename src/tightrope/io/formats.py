@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tightrope.io import output
 from tightrope.io.registry import EXPLICIT, Capabilities, FileOptions, ModelFormat, ModelOutput
 from tightrope.numerics.text import reading
 
-if TYPE_CHECKING:
-    from tightrope.prism.load import PrismRates
-
 _ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
 _CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
 _AUTOMATON = re.compile(r"\bma(?=\s+(module|const|formula|global|label|rewards|init|system)\b)")
+
+
+def _module(name: str) -> Any:
+    """What reads or writes a format, imported when it is needed."""
+    return import_module(f"tightrope.{name}")
 
 
 class PrismLanguage(ModelFormat):
@@ -31,10 +34,12 @@ class PrismLanguage(ModelFormat):
         return self.build(path, options)[0]
 
     def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
-        from tightrope.prism.load import build_model, read_program
-
-        read = build_model(read_program(path, options.constants), **options.words)
+        read = self._built("build_model", path, options)
         return read.model, read.is_partial
+
+    def _built(self, build: str, path: Path, options: FileOptions) -> Any:
+        load = _module("prism.load")
+        return getattr(load, build)(load.read_program(path, options.constants), **options.words)
 
     def is_continuous(self, path: Path) -> bool:
         return _CONTINUOUS.search(_plain_text(path)) is not None
@@ -43,14 +48,10 @@ class PrismLanguage(ModelFormat):
         return _AUTOMATON.search(_plain_text(path)) is not None
 
     def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.prism.load import build_automaton, read_program
+        return self._built("build_automaton", path, options)
 
-        return build_automaton(read_program(path, options.constants), **options.words)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        from tightrope.prism.load import build_rates, read_program
-
-        return build_rates(read_program(path, options.constants), **options.words)
+    def read_rates(self, path: Path, options: FileOptions) -> Any:
+        return self._built("build_rates", path, options)
 
 
 def _plain_text(path: Path) -> str:
@@ -62,110 +63,77 @@ def _plain_text(path: Path) -> str:
 class Jani(ModelFormat):
     """Programs; a model of states and transitions is written as one of a single automaton."""
 
-    name = "JANI"
+    name, mark = "JANI", output.JANI
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
 
     def read(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.io.jani.read import read_jani
-
-        return read_jani(path, options.constants, **options.words)
+        return _module("io.jani.read").read_jani(path, options.constants, **options.words)
 
     def is_continuous(self, path: Path) -> bool:
-        from tightrope.io.jani.read import is_jani_of
-
-        return is_jani_of("ctmc", path)
+        return bool(_module("io.jani.read").is_jani_of("ctmc", path))
 
     def is_automaton(self, path: Path) -> bool:
-        from tightrope.io.jani.read import is_jani_of
-
-        return is_jani_of("ma", path)
+        return bool(_module("io.jani.read").is_jani_of("ma", path))
 
     def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.io.jani.read import read_jani_automaton
+        return _module("io.jani.read").read_jani_automaton(path, options.constants, **options.words)
 
-        return read_jani_automaton(path, options.constants, **options.words)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        from tightrope.io.jani.read import read_jani_rates
-
-        return read_jani_rates(path, options.constants, **options.words)
+    def read_rates(self, path: Path, options: FileOptions) -> Any:
+        return _module("io.jani.read").read_jani_rates(path, options.constants, **options.words)
 
     def write(self, model: Any, path: Path) -> list[Path]:
-        from tightrope.io.jani.write import as_program, write_jani
-
-        write_jani(as_program(model, "the model"), path)
+        jani = _module("io.jani.write")
+        jani.write_jani(jani.as_program(model, "the model"), path)
         return [path]
-
-    def is_ours(self, path: Path) -> bool:
-        return output.JANI.is_ours(path)
 
 
 class Drn(ModelFormat):
     """Storm's explicit format."""
 
-    name = "DRN"
+    name, mark = "DRN", output.DRN
     suffixes = (".drn",)
     holds = Capabilities(
         parameters=True, intervals=True, exact=True, rates=True, compressed=True, observations=True
     )
 
     def read(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.io.drn.read import read_drn
-
-        return read_drn(path, box=options.box, domain=options.domain, progress=options.words.get("progress"))
+        return _module("io.drn.read").read_drn(
+            path, box=options.box, domain=options.domain, progress=options.words.get("progress")
+        )
 
     def is_continuous(self, path: Path) -> bool:
-        from tightrope.io.drn.read import is_ctmc
-
-        return is_ctmc(path)
+        return bool(_module("io.drn.read").is_ctmc(path))
 
     def is_automaton(self, path: Path) -> bool:
-        from tightrope.io.drn.read import is_automaton
+        return bool(_module("io.drn.read").is_automaton(path))
 
-        return is_automaton(path)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        from tightrope.io.drn.read import read_rates_drn
-        from tightrope.prism.load import PrismRates
-
-        return PrismRates(read_rates_drn(path, options.box, options.domain))
+    def read_rates(self, path: Path, options: FileOptions) -> Any:
+        return _module("prism.load").PrismRates(
+            _module("io.drn.read").read_rates_drn(path, options.box, options.domain)
+        )
 
     def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.io.drn.read import read_automaton_drn
-
-        return read_automaton_drn(path)
+        return _module("io.drn.read").read_automaton_drn(path)
 
     def write(self, model: Any, path: Path) -> list[Path]:
-        from tightrope.io.drn.write import write_drn
-
-        write_drn(model, path)
+        _module("io.drn.write").write_drn(model, path)
         return [path]
-
-    def is_ours(self, path: Path) -> bool:
-        return output.DRN.is_ours(path)
 
 
 class Umb(ModelFormat):
     """The binary exchange format of model checkers; it needs the package umbi."""
 
-    name = "UMB"
+    name, mark = "UMB", output.UMB
     suffixes = (".umb",)
     holds = Capabilities(intervals=True)
 
     def read(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.io.umb import read_umb
-
-        return read_umb(path)
+        return _module("io.umb").read_umb(path)
 
     def write(self, model: Any, path: Path) -> list[Path]:
-        from tightrope.io.umb import write_umb
-
-        write_umb(model, path)
+        _module("io.umb").write_umb(model, path)
         return [path]
-
-    def is_ours(self, path: Path) -> bool:
-        return output.UMB.is_ours(path)
 
 
 class Explicit(ModelFormat):
@@ -176,30 +144,21 @@ class Explicit(ModelFormat):
     holds = Capabilities(intervals=True, rates=True)
 
     def read(self, path: Path, options: FileOptions) -> Any:
-        from tightrope.io.explicit.read import read_explicit
-
-        return read_explicit(path)
+        return _module("io.explicit.read").read_explicit(path)
 
     def is_continuous(self, path: Path) -> bool:
-        from tightrope.io.explicit.read import is_explicit_ctmc
+        return bool(_module("io.explicit.read").is_explicit_ctmc(path))
 
-        return is_explicit_ctmc(path)
-
-    def read_rates(self, path: Path, options: FileOptions) -> PrismRates:
-        from tightrope.io.explicit.read import read_explicit_rates
-        from tightrope.prism.load import PrismRates
-
-        return PrismRates(read_explicit_rates(path))
+    def read_rates(self, path: Path, options: FileOptions) -> Any:
+        return _module("prism.load").PrismRates(_module("io.explicit.read").read_explicit_rates(path))
 
     def write(self, model: Any, path: Path) -> list[Path]:
-        from tightrope.io.explicit.write import write_explicit
-
-        return write_explicit(model, path)
+        written: list[Path] = _module("io.explicit.write").write_explicit(model, path)
+        return written
 
     def claim(self, path: Path, overwrite: bool = False) -> ModelOutput:
-        from tightrope.io.explicit.write import claim_explicit
-
-        return claim_explicit(path, overwrite)
+        claimed: ModelOutput = _module("io.explicit.write").claim_explicit(path, overwrite)
+        return claimed
 
 
 BUILT_IN = (PrismLanguage, Jani, Drn, Umb, Explicit)

@@ -99,6 +99,8 @@ class ModelFormat(ABC):
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     holds: ClassVar[Capabilities]
+    mark: ClassVar[FileKind | None] = None
+    """How files that tightrope wrote are known."""
 
     @abstractmethod
     def read(self, path: Path, options: FileOptions) -> Any:
@@ -130,7 +132,7 @@ class ModelFormat(ABC):
 
     def is_ours(self, path: Path) -> bool:
         """Whether a file is recognisably one that tightrope wrote, and may be replaced."""
-        return False
+        return self.mark is not None and self.mark.is_ours(path)
 
     def claim(self, path: Path, overwrite: bool = False) -> ModelOutput:
         """Refuse files that must not be written, before anything is computed."""

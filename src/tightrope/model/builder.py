@@ -615,22 +615,21 @@ def _check_totals(
     structure: Structure, name: str, states: Sequence[Amount] | None, choices: Sequence[Amount] | None
 ) -> None:
     """What states and choices earn together, by the rule of the model's door."""
-    if states is None or choices is None or len(states) != structure.states:
-        return
-    owner = structure.choice_state.astype(np.int64)
     own, chosen = _floats(states), _floats(choices)
-    if own is None or chosen is None or len(chosen) != len(owner):
+    if states is None or choices is None or own is None or chosen is None:
         return
-    amounts = [list(states), list(choices)]
-    try:
-        door.check_totals(
-            own[owner],
-            chosen,
-            lambda c: [as_polynomial(v).constant_term for v in (amounts[0][owner[c]], amounts[1][c])],
-        )
-    except door.NotHeldError as error:
-        named = structure.choice_name(error.index)
-        raise InputError(f"{named}, the rewards '{name}': {error.message}") from None
+    if len(own) == structure.states and len(chosen) == structure.choices:
+        try:
+            door.check_choice_totals(
+                structure.choice_start,
+                own,
+                chosen,
+                lambda state: as_polynomial(states[state]).constant_term,
+                lambda choice: as_polynomial(choices[choice]).constant_term,
+            )
+        except door.NotHeldError as error:
+            named = structure.choice_name(error.index)
+            raise InputError(f"{named}, the rewards '{name}': {error.message}") from None
 
 
 Rate = Polynomial | Number | tuple[Number, Number]

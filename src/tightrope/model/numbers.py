@@ -163,6 +163,18 @@ def check_totals(state: FloatArray, choice: FloatArray, exact: Callable[[int], S
             )
 
 
+def check_choice_totals(
+    choice_start: OffsetArray,
+    state: FloatArray,
+    choice: FloatArray,
+    held: Callable[[int], Fraction],
+    earned: Callable[[int], Fraction],
+) -> None:
+    """The same of all states and choices of a model, whose exact rewards are `held` and `earned`."""
+    owner = np.repeat(np.arange(len(state)), np.diff(choice_start))
+    check_totals(state[owner], choice, lambda number: (held(int(owner[number])), earned(number)))
+
+
 def settle_rows(
     start: OffsetArray, lower: FloatArray, upper: FloatArray, exact: Callable[[int], Bounds]
 ) -> tuple[FloatArray, FloatArray]:

@@ -163,15 +163,14 @@ class _Assembly:
         self, state: FloatArray, choice: FloatArray, states: Sequence[Amount], choices: Sequence[Amount]
     ) -> None:
         """What a state and its choice earn together, by the rule of the model's door."""
-        owner = np.repeat(np.arange(self.states), np.diff(self.choice_start))
-
-        def exact(number: int) -> tuple[Fraction, Fraction]:
-            amounts = states[self.state_entry[owner[number]]], choices[self.choice_entry[number]]
-            held, earned = (_polynomial(amount).constant_term for amount in amounts)
-            return held, earned
-
         try:
-            door.check_totals(state[owner], choice, exact)
+            door.check_choice_totals(
+                self.choice_start,
+                state,
+                choice,
+                lambda s: _polynomial(states[self.state_entry[s]]).constant_term,
+                lambda c: _polynomial(choices[self.choice_entry[c]]).constant_term,
+            )
         except door.NotHeldError as error:
             self.fail_at_choice(error.index, error.message)
 

@@ -693,7 +693,10 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
             name, choice, earned = read_transition_rewards(files[".trew"], transitions)
             names.append(name)
         if state is not None and choice is not None:
-            _check_totals(files[".trew"], transitions, state, held, choice, earned)
+            try:
+                door.check_choice_totals(transitions.choice_start, state, choice, held, earned)
+            except door.NotHeldError as error:
+                raise InputError(error.message, Location(str(files[".trew"]))) from None
         if len(set(names)) > 1:
             raise InputError(
                 f"the files call their reward structure '{names[0]}' and '{names[1]}'",
@@ -706,17 +709,6 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
             )
         rewards[known] = RewardStructure(state, choice)
     return rewards
-
-
-def _check_totals(
-    path: Path, transitions: Transitions, state: FloatArray, held: Exact, choice: FloatArray, earned: Exact
-) -> None:
-    """What states and choices earn together, by the rule of the model's door."""
-    owner = np.repeat(np.arange(len(state)), np.diff(transitions.choice_start))
-    try:
-        door.check_totals(state[owner], choice, lambda number: (held(int(owner[number])), earned(number)))
-    except door.NotHeldError as error:
-        raise InputError(error.message, Location(str(path))) from None
 
 
 def is_explicit_ctmc(path: str | Path) -> bool:

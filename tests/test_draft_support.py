@@ -12,6 +12,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.learning.draft import draft
+from tightrope.monitoring.best_fit import _solve
 from tightrope.statistics.intervals import open_intervals, unseen_mass
 
 DONE = 'P=? [ F "done" ]'
@@ -153,3 +154,9 @@ def test_what_is_proved_of_drafted_logs_is_true(tmp_path: Path) -> None:
         misses += not low <= truth <= high
         certain += low == 1.0 or high == 0.0
     assert misses <= 3 and certain == 0
+
+
+def test_a_step_without_curvature_is_none() -> None:
+    right = np.ones(2)
+    _solve(np.array([[1.0, 1.0], [1.0, 1.0]]), right)
+    assert right.tolist() == [0.0, 0.0]

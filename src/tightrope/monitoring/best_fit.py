@@ -392,9 +392,13 @@ def _add(gradient: FloatArray, bend: FloatArray, slope: FloatArray, pull: float,
 
 @kernel
 def _solve(matrix: FloatArray, right: FloatArray) -> None:
-    """matrix⁻¹·right in place of `right`, for a positive definite matrix, by elimination."""
+    """matrix⁻¹·right in place of `right`, for a positive definite matrix, by elimination; 0 where rounding has
+    left it none."""
     size = len(right)
     for pivot in range(size):
+        if matrix[pivot, pivot] == 0.0:
+            right[:] = 0.0
+            return
         for row in range(pivot + 1, size):
             factor = matrix[row, pivot] / matrix[pivot, pivot]
             for column in range(pivot + 1, size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
+from tightrope.data.writing import write_log
 from tightrope.learning.draft import draft
 from tightrope.monitoring.best_fit import _solve
 from tightrope.statistics.intervals import open_intervals, unseen_mass
@@ -160,3 +162,72 @@ def test_a_step_without_curvature_is_none() -> None:
     right = np.ones(2)
     _solve(np.array([[1.0, 1.0], [1.0, 1.0]]), right)
     assert right.tolist() == [0.0, 0.0]
+
+
+def walk_log(episodes: int, seed: int) -> pa.Table:
+    """A walk between 0 and 5 whose steps are alike but next to the end."""
+    random, paths = np.random.default_rng(seed), []
+    for _ in range(episodes):
+        path = [2]
+        while 0 < path[-1] < 5:
+            path.append(path[-1] + (1 if random.random() < (0.6 if path[-1] < 4 else 0.2) else -1))
+        paths.append([str(x) for x in path])
+    return log_of(paths)
+
+
+def word_of(text: str, data: Any, folder: Path) -> str:
+    """The verdict of learning from data with a model."""
+    model = load(text, folder)
+    reading = data if isinstance(data, tr.Counts) else tr.read_data(data, model, order="as-read")
+    result = tr.learn(tr.Problem(model, "P=? [ F state=5 ]"), reading, outcomes="none")
+    return result.verdict.word.value
+
+
+def test_what_the_log_chose_beyond_names_is_nominal_on_it(tmp_path: Path) -> None:
+    log = walk_log(200, 1)
+    text = draft(log, order="as-read").text
+    assert word_of(text, log, tmp_path) == "proved"
+    tied = text
+    for line in [line for line in text.splitlines() if line.startswith("//   [")]:
+        row = line.removeprefix("//   ")
+        plain = next(one for one in text.splitlines() if one.strip() == row.replace('free("tie1")', "free"))
+        tied = tied.replace(plain, row)
+    assert tied != text
+    assert word_of(tied, log, tmp_path) == "nominal"
+    assert word_of(tied, walk_log(200, 2), tmp_path) == "proved"
+    closed = re.sub(r"(\[\] state=5 ->) .*;", r"\1 true;", text)
+    assert closed != text
+    assert word_of(closed, log, tmp_path) == "nominal"
+    assert word_of(closed, walk_log(200, 2), tmp_path) == "proved"
+
+
+def test_ties_chosen_on_a_part_are_learned_from_the_rest(tmp_path: Path) -> None:
+    log = walk_log(300, 3)
+    part = draft(log, order="as-read", select_on=0.5)
+    assert part.ties and part.rest is not None
+    assert word_of(part.text, part.rest, tmp_path) == "proved"
+    assert word_of(part.text, log, tmp_path) == "nominal"
+
+
+def test_a_revised_model_remembers_which_rows_chose_it(tmp_path: Path) -> None:
+    random, rows = np.random.default_rng(0), []
+    for _ in range(120):
+        path = ["a"]
+        while path[-1] in ("a", "b"):
+            stops = 0.8 if path[-2:-1] == ["b"] else 0.2
+            other, chance = ("done", stops) if path[-1] == "a" else ("lost", 0.2)
+            following = other if random.random() < chance else "ab".replace(path[-1], "")
+            path.append(following)
+        rows.append(path)
+    log = log_of(rows)
+    model = load(draft(log, order="as-read", ends="complete").text, tmp_path)
+    reading = tr.read_data(log, model, order="as-read", ends="complete")
+    for words, expected in (({}, "nominal"), ({"select_on": 0.5}, "proved")):
+        found = tr.doctor(tr.Problem(model, DONE), reading, amend="memory=prev", delta=0.1, **words)
+        assert found.amended is not None
+        made = found.amended.amended
+        write_log(tmp_path / "log.csv", made.log, made.model.structure, found.amended.counts.design)
+        again = load(made.prism(), tmp_path)
+        result = tr.learn(tr.Problem(again, DONE), tr.read_data(tmp_path / "log.csv", again), delta=0.1)
+        assert result.verdict.word.value == expected
+        (tmp_path / "log.csv").unlink()

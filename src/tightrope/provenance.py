@@ -50,6 +50,9 @@ MOST_PARTS = 16
 COMMENT = "// made from data:"
 """How the line of a model file begins that says from which data the model was made."""
 
+NAMED = "// successors from data:"
+"""The same of a model of which the data chose nothing but which successors have names."""
+
 CHOSEN = "chosen without this log"
 """How the names of assumptions about artefacts end."""
 
@@ -276,17 +279,17 @@ class Provenance:
                 hint="the line is written by tightrope: leave it as it was, or remove it",
             ) from None
 
-    def comment(self) -> str:
+    def comment(self, comment: str = COMMENT) -> str:
         """The same as a line of a PRISM file."""
-        return f"{COMMENT} {self.text()}"
+        return f"{comment} {self.text()}"
 
     @staticmethod
-    def in_comments(text: str, file: str | None = None) -> Provenance | None:
-        """What the lines of a model file say; None where none does."""
-        if COMMENT not in text:
+    def in_comments(text: str, file: str | None = None, comment: str = COMMENT) -> Provenance | None:
+        """What the lines of a model file say that begin with a comment; None where none does."""
+        if comment not in text:
             return None
         lines = (line.strip() for line in text.splitlines())
-        found = (line[len(COMMENT) :] for line in lines if line.startswith(COMMENT))
+        found = (line[len(comment) :] for line in lines if line.startswith(comment))
         return union(Provenance.parse(line, file) for line in found)
 
 

@@ -177,6 +177,8 @@ class Amended:
     values: tuple[str, ...]
     claims: str
     behind: Structure
+    origin: Callable[[], tuple[str, ...]] = tuple
+    """Comments that say from which data the amendment was chosen."""
 
     @property
     def model(self) -> ParametricMDP:
@@ -193,6 +195,7 @@ class Amended:
         from tightrope.io.jani.write import program_text
 
         notes = [f"written by tightrope: the model amended by {self.amendment.text}", self.claims]
+        notes += [line.removeprefix("// ") for line in self.origin()]
         memory = list(self.model.structure.valuations)[-1] if len(self.values) > 1 else None
         own = self.behind.own_states
         if own is not None and own.are_texts:

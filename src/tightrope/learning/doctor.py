@@ -52,6 +52,7 @@ from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import counts_of, learn
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.pipeline import Pipeline, Serves, Settled
 from tightrope.learning.result import LearningResult
@@ -66,6 +67,7 @@ from tightrope.monitoring.model_fit import fit_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, learnable, require_model
+from tightrope.provenance import NAMED, union
 from tightrope.solver.solve import solve
 from tightrope.statistics.costs import checked_range
 from tightrope.verdict import Assumed, Kept, Word, Worth
@@ -279,7 +281,7 @@ def doctor(
     if question is not None and bounds is not None and asked_reward(question) is not None:
         bounds = checked_range(bounds)
         options.pop("cost_range")  # what is known of costs whose means are numbers is for their test alone
-    counts = counts_of(data, model)
+    counts = with_origin(counts_of(data, model), model)
     log = _rows(counts)
     if counts.model_hash != model.hash():
         raise InputError("the counts belong to another model (their model hash differs)")
@@ -532,6 +534,18 @@ class _Answers:
             return replace(made, amendment=change, claims=claims)
         return amend(self.problem, log, change, least)
 
+    def _origin(self, made: Amended, log: EpisodeLog, least: int) -> tuple[str, ...]:
+        """Which rows chose the amendment, as the model and as the amended one read them, numbered as they are
+        written; and those in which the model's successors were seen."""
+        base = self.model.structure
+        other = made if log is self.log else self._amend(self.log, made.amendment, least)
+        one, two = (replace(each.log, names=None).provenance(each.model.structure) for each in (made, other))
+        seen = self.counts.provenance if log is self.log else self.log.provenance(base)
+        chosen = union([base.made_from, seen, two])
+        named = None if base.named_from is None else union([base.named_from, one, two])
+        lines = () if chosen is None else (chosen.comment(),)
+        return lines if named is None else (*lines, named.comment(NAMED))
+
     def _words(self, model: ParametricMDP, seconds: float) -> dict[str, Any]:
         """The options of `learn`; models with many unknown probabilities are answered over tied sets."""
         words = {**self.options, "seconds": seconds}
@@ -553,6 +567,7 @@ class _Answers:
             selection = Assumed(SELECTION, Kept.YES, why)
         self.tell(f"learn: {change.text}")
         made = self._amend(log, change, least)
+        made = replace(made, origin=lambda: self._origin(made, log, least))
         counts = made.counts(self.counts)
         if change.kind == "groups":
             left = max(self.end - time.perf_counter(), 5.0)

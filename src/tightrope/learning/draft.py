@@ -63,6 +63,7 @@ from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.prism.load import load_prism_text
 from tightrope.prism.parse.builders import RESERVED
+from tightrope.provenance import NAMED
 from tightrope.statistics.intervals import unseen_mass
 
 FEW = 20
@@ -692,6 +693,9 @@ class _Drafting:
             if self.chosen is None:
                 for place, order in members.items():
                     yield f"//   {self._command(self.rows[place], order, tie.name)}"
+        yield reading.counts.provenance.comment(NAMED)
+        if active and self.chosen is not None and self.log is not None:
+            yield self.log.subset(self.chosen).provenance(structure).comment()
         yield ""
 
     def _row_lines(

@@ -14,6 +14,8 @@ from dataclasses import fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
+import numpy as np
+
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose, describe
@@ -22,8 +24,17 @@ from tightrope.model.free import unlinked_rows
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
-from tightrope.model.structure import ParametricReward, Structure
-from tightrope.provenance import COSTS, Artefact, Cost, Method, Provenance, chosen_without
+from tightrope.model.structure import END, ParametricReward, Structure
+from tightrope.provenance import (
+    CHOSEN,
+    COSTS,
+    Artefact,
+    Cost,
+    Method,
+    Overlap,
+    Provenance,
+    chosen_without,
+)
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.coordinates import Coordinates
@@ -670,10 +681,39 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
         )
 
 
-def with_selection(counts: Counts, model: Structure, priors: Sequence[Prior]) -> Counts:
+def with_selection(counts: Counts, model: Any, priors: Sequence[Prior] = ()) -> Counts:
     """The counts, with whether model and priors were chosen without them."""
-    chosen = selection_of(model, priors, lambda: counts.provenance)
+    chosen = selection_of(model.structure, priors, lambda: counts.provenance)
+    named = model.structure.named_from
+    if named is not None and not (named.is_telling and named.overlap(counts.provenance) is Overlap.NONE):
+        why = chosen_by_names(model)
+        covered = "its successors were seen in these data; what was not seen leads elsewhere"
+        one = Assumed(f"{Artefact.MODEL} {CHOSEN}", Kept.NO if why else Kept.YES, why or covered)
+        chosen = (*(other for other in chosen if other.name != one.name or not other.holds), one)
     return replace(counts, design=replace(counts.design, chosen=chosen)) if chosen else counts
+
+
+def chosen_by_names(model: Any) -> str | None:
+    """What else than the names of successors may have been chosen by the data that they were seen in; None
+    where every row leads elsewhere, too, and has a distribution of its own or one that was chosen otherwise.
+    """
+    structure = model.structure
+    where = "the model was drafted from these data"
+    if structure.elsewhere is None or not isinstance(model, ParametricMDP):
+        return f"{where}, and what they do not show is impossible in it"
+    away = structure.elsewhere[0] | structure.elsewhere[1]
+    leads = np.flatnonzero(structure.elsewhere[0][structure.successor])
+    inside = away.copy()
+    for name, members in structure.labels.items():
+        inside |= members & (name.rstrip("_") == END and structure.is_closed(members))
+    choices = np.flatnonzero(~inside[structure.choice_state])
+    closed = np.setdiff1d(choices, structure.transition_choice[leads])
+    if len(closed):
+        return f"{where}, and {structure.choice_name(int(closed[0]))} does not lead elsewhere"
+    open_ones = leads[~away[structure.choice_state[structure.transition_choice[leads]]]]
+    if structure.made_from is None and len(np.unique(model.expression[open_ones])) < len(open_ones):
+        return f"{where}, and some of its rows share a distribution (draft --select-on chooses ties apart)"
+    return None
 
 
 def selection_of(

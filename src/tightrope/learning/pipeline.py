@@ -231,7 +231,7 @@ class Pipeline:
     ):
         assert isinstance(problem.model, ParametricMDP)
         self.problem, self.model = problem, problem.model
-        counts = None if counts is None else with_selection(counts, problem.base.structure, options.prior)
+        counts = None if counts is None else with_selection(counts, problem.base, options.prior)
         self.counts, self.policy, self.delta, self.options = counts, policy, delta, options
         self.progress: Progress = progress_of(progress) or silent
         self.settled = settled or Settled()

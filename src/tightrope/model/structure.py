@@ -130,6 +130,8 @@ class Structure(Record):
     """The constants and formulas of the file it was built from, which properties may use by name."""
     made_from: Provenance | None = field(default=None, compare=False, repr=False)
     """The data that the model was drafted or revised from; None where its file names none."""
+    named_from: Provenance | None = field(default=None, compare=False, repr=False)
+    """The data that its successors were seen in, where nothing else was chosen by these."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "initial_states", tuple(int(s) for s in self.initial_states))

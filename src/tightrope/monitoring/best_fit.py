@@ -392,8 +392,8 @@ def _add(gradient: FloatArray, bend: FloatArray, slope: FloatArray, pull: float,
 
 @kernel
 def _solve(matrix: FloatArray, right: FloatArray) -> None:
-    """matrix⁻¹·right in place of `right`, for a positive definite matrix, by elimination; 0 where rounding has
-    left it none."""
+    """matrix⁻¹·right in place of `right`, for a positive definite matrix, by elimination; 0 where rounding
+    has left it none."""
     size = len(right)
     for pivot in range(size):
         if matrix[pivot, pivot] == 0.0:

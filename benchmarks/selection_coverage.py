@@ -1,13 +1,20 @@
-"""How often the answer on an amended model holds, where the model was chosen by looking at the log.
+"""How often an answer holds whose model, policy or prior was chosen by looking at the same log.
 
     python benchmarks/selection_coverage.py                2,000 logs of each system, δ = 0.1
     python benchmarks/selection_coverage.py --smoke        a few
+    python benchmarks/selection_coverage.py --only policy weights prior --logs 300
 
 Three small chains do what their model cannot say: the next step depends on the state before, on whether a
 state was seen before, or on the number of steps so far. Of each, logs of 150 episodes are drawn. `doctor`
 chooses an amendment and answers on it, `halves`: on the episodes that it was not chosen on, `e-values`: on
 all, at δ/K. A row counts the logs for which an amendment was found that leaves no alarm, and of these the
 intervals that miss the truth; `unpaid` are intervals from all data at δ, chosen and learned on the same log.
+
+The other rows use the result of a log on the same log once more, at most 300 logs a row. `policy`: the value
+of the robust policy of 20 actions with a parameter each, `weights`: the same with importance weights,
+`prior`: the probability of a success in 40 trials, with the result as a prior, three times over. `carried`
+are answers as they come: policy and prior say from which data they were made. `unpaid` are those where this
+was taken away.
 Leaves with status 1 where a way that is paid for misses more often than δ by three standard errors.
 """
 
@@ -19,14 +26,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import sys
+import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import tightrope as tr
+from tightrope.statistics.priors import read_priors
 
 DELTA = 0.1
 OPTIONS: dict[str, Any] = {"delta": DELTA, "sets": "tied", "outcomes": "none", "seconds": 900.0}
@@ -106,30 +115,120 @@ def measure(name: str, way: str, logs: int, episodes: int) -> tuple[int, int, fl
     return mended, missed, width / max(mended, 1)
 
 
+MOST_AGAIN = 300
+ACTIONS, GOOD, TRIALS = 10, 0.6, 0.35
+"""Actions of each of two stages, how likely each of them succeeds, and a trial of the other system."""
+
+
+@cache
+def stages() -> tr.Problem:
+    parameters = tr.Parameters.box(**{f"p{s}{k}": (0, 1) for s in range(2) for k in range(ACTIONS)})
+    symbols = iter(parameters.symbols())
+    rows: list[Any] = [
+        (s, f"a{k}", {s + 1: p, 3: 1 - p}) for s in range(2) for k in range(ACTIONS) for p in (next(symbols),)
+    ]
+    model = tr.build_from_rows([*rows, (2, "", {2: 1}), (3, "", {3: 1})], parameters, labels={"good": [2]})
+    return tr.Problem(model, 'Pmax=? [ F "good" ]')
+
+
+def policy_again(seed: int, is_carried: bool, **words: Any) -> tuple[tr.Interval, float]:
+    """The interval of the robust policy of a log on the same log, and its true value."""
+    rng, log = np.random.default_rng(seed), []
+    for _ in range(60):
+        first = (0, f"a{rng.integers(ACTIONS)}", 1 if rng.random() < GOOD else 3)
+        second = (1, f"a{rng.integers(ACTIONS)}", 2 if rng.random() < GOOD else 3)
+        log.append([first, second] if first[2] == 1 else [first])
+    data = tr.read_data(log, stages().model)
+    policy = tr.learn(stages(), data, delta=DELTA, sets="tied", outcomes="none").policy
+    if not is_carried:
+        policy = tr.Policy(stages().model, policy.probability)
+    result = tr.learn(stages(), data, delta=DELTA, sets="tied", policy=policy, **words)
+    assert result.value is not None
+    return result.value.interval, GOOD**2
+
+
+@cache
+def trial() -> tr.Problem:
+    parameters = tr.Parameters.box(p=("1/100", "99/100"))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    return tr.Problem(tr.build_from_rows(rows, parameters, labels={"yes": [1]}), 'P=? [ F "yes" ]')
+
+
+def prior_again(seed: int, is_carried: bool) -> tuple[tr.Interval, float] | None:
+    """The interval of a result that was the prior of the next one, three times over; None: it was refused."""
+    log = [[(0, "", 1 if u < TRIALS else 2)] for u in np.random.default_rng(seed).random(40)]
+    data = tr.read_data(log, trial().model)
+    words: dict[str, Any] = {
+        "delta": DELTA,
+        "region": "likelihood",
+        "sets": "rectangular",
+        "outcomes": "none",
+    }
+    result = tr.learn(trial(), data, region="likelihood", **words)
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(3):
+            prior: Any = result.save(f"{folder}/{turn}")
+            if not is_carried:
+                prior = [f"{one.parameter} ~ beta({one.a}, {one.b})" for one in read_priors(prior)]
+            try:
+                result = tr.learn(trial(), data, prior=prior, **words)
+            except tr.InputError:
+                return None
+    return result.interval, TRIALS
+
+
+AGAIN: dict[str, Callable[[int, bool], tuple[tr.Interval, float] | None]] = {
+    "policy": policy_again,
+    "weights": partial(policy_again, behaviour="uniform"),
+    "prior": prior_again,
+}
+"""What is made from a log and used on it again."""
+
+
+def measure_again(name: str, way: str, logs: int) -> tuple[int, int, float]:
+    """Logs with an answer, those of them whose interval misses the truth, and the mean width."""
+    answers = [one for seed in range(logs) if (one := AGAIN[name](seed, way == "carried")) is not None]
+    missed = sum(not interval.lower <= truth <= interval.upper for interval, truth in answers)
+    return len(answers), missed, sum(one.width for one, _ in answers) / max(len(answers), 1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--logs", type=int, default=2000)
     parser.add_argument("--episodes", type=int, default=150)
-    parser.add_argument("--ways", nargs="+", choices=sorted(WAYS), default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=[*WAYS, "carried"], default=[*WAYS, "carried"])
+    parser.add_argument("--only", nargs="+", choices=["amendments", *AGAIN], default=["amendments", *AGAIN])
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
     logs, episodes = (1, 70) if options.smoke else (options.logs, options.episodes)
+    rows: list[tuple[str, str, int, Callable[[], tuple[int, int, float]]]] = []
+    if "amendments" in options.only:
+        rows = [
+            (name, way, logs, partial(measure, name, way, logs, episodes)) for name in SYSTEMS for way in WAYS
+        ]
+    fewer = min(logs, MOST_AGAIN)
+    for name in (one for one in AGAIN if one in options.only):
+        rows += [
+            (name, way, fewer, partial(measure_again, name, way, fewer)) for way in ("carried", "unpaid")
+        ]
     print(
         f"{'system':18} {'way':9} {'logs':>6} {'mended':>7} {'missed':>7} {'share':>6} {'width':>6} seconds"
     )
     too_many = 0
-    for name in SYSTEMS:
-        for way in options.ways:
-            begin = time.perf_counter()
-            mended, missed, width = measure(name, way, logs, episodes)
-            share = missed / max(mended, 1)
-            spent = time.perf_counter() - begin
-            print(
-                f"{name:18} {way:9} {logs:6} {mended:7} {missed:7} {share:6.3f} {width:6.3f} {spent:7.1f}",
-                flush=True,
-            )
-            limit = DELTA + 3 * (DELTA * (1 - DELTA) / max(mended, 1)) ** 0.5
-            too_many += way != "unpaid" and share > limit
+    for name, way, number, walk in rows:
+        if way not in options.ways:
+            continue
+        begin = time.perf_counter()
+        mended, missed, width = walk()
+        share = missed / max(mended, 1)
+        spent = time.perf_counter() - begin
+        print(
+            f"{name:18} {way:9} {number:6} {mended:7} {missed:7} {share:6.3f} {width:6.3f} {spent:7.1f}",
+            flush=True,
+        )
+        limit = DELTA + 3 * (DELTA * (1 - DELTA) / max(mended, 1)) ** 0.5
+        too_many += way != "unpaid" and share > limit
     return int(too_many > 0)
 
 

@@ -253,9 +253,7 @@ def test_one_log_under_two_names_does_not_count_twice(
         else:
             packed = gzip.compress(text.encode(), level) if name.endswith("gz") else text.encode()
             (tmp_path / name).write_bytes(packed)
-    with pytest.raises(
-        InputError, match=r"the same rows as .*byte for byte: they would count twice"
-    ) as refused:
+    with pytest.raises(InputError, match=r"the same rows as .*: they would count twice") as refused:
         read_data(tmp_path, model)
     assert first in str(refused.value) and second in str(refused.value)
 

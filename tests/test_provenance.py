@@ -271,3 +271,24 @@ def test_nominal_result_on_a_drafted_model_has_no_certificate(tmp_path: Path) ->
     result = tr.learn(problem(data.counts.provenance), data, delta=0.1, sets="tied", outcomes="none")
     with pytest.raises(tr.InputError, match="the model was made from these very rows"):
         tr.certify(result, tmp_path / "c.cert")
+
+
+@pytest.mark.parametrize("other", ["crlf", "comment", "mark", "blank", "gz"])
+def test_few_rows_written_in_another_way_are_refused(tmp_path: Path, other: str) -> None:
+    """So few that chance could make them equal: what tells is the text itself."""
+    text = "state,action,next_state\n2,a,1\n1,b,0\n"
+    ways = {
+        "crlf": text.replace("\n", "\r\n").encode(),
+        "comment": b"# exported\n# on Monday\n" + text.encode(),
+        "mark": b"\xef\xbb\xbf" + text.encode(),
+        "blank": text.encode() + b"\n\n",
+        "gz": gzip.compress(text.encode()),
+    }
+    files = [tmp_path / "a.csv", tmp_path / ("b.csv.gz" if other == "gz" else "b.csv")]
+    files[0].write_text(text)
+    files[1].write_bytes(ways[other])
+    with pytest.raises(tr.InputError, match="the same rows"):
+        tr.read_data(files, walk())
+    files[1].write_text(text.replace("1,b,0", "1,b,2"))
+    if other != "gz":
+        assert tr.read_data(files, walk()).rows == 4

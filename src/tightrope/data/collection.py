@@ -77,7 +77,7 @@ from tightrope.model.product import Product, lift_model, product_with_memory
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.provenance import of_counts
+from tightrope.provenance import Provenance, of_counts
 
 
 class GrowingCounts:
@@ -112,6 +112,7 @@ class GrowingCounts:
         self._open_episodes = 0
         self._batch_ended = False
         self._begun_with: SamplingDesign | None = None
+        self._earlier: Counts | None = None
 
     def begin_with(self, counts: Counts) -> None:
         """Go on from data that are there already, before the first episode is added."""
@@ -125,7 +126,7 @@ class GrowingCounts:
         batches = counts.batches
         seen = np.flatnonzero(counts.transition)
         self._closed = [(seen, counts.transition[seen])] if batches is None else list(batches)
-        self._begun_with = counts.design
+        self._begun_with, self._earlier = counts.design, counts
         self.episodes, self.steps = counts.design.episodes, counts.steps
         self.visits = counts.visits.copy()
         self.batch_end = next_end(self.episodes)
@@ -184,7 +185,13 @@ class GrowingCounts:
             design = before.merged(SamplingDesign(SamplingKind.ADAPTIVE, added, steps, anytime=True))
         batches, structure = Batches.from_parts(parts), self.model.structure
         counts = Counts.from_batches(batches, structure.transition_start, design, self.model.hash())
-        return replace(counts, seen=lambda: of_counts(structure, counts.transition))
+        earlier = self._earlier
+
+        def seen() -> Provenance:
+            whole = of_counts(structure, counts.transition)
+            return whole if earlier is None else whole | earlier.provenance
+
+        return replace(counts, seen=seen)
 
     def state(self) -> dict[str, OffsetArray]:
         """Everything, as arrays."""

@@ -50,7 +50,7 @@ from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_values
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, OutcomesUse
-from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, observe_done
+from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe_done
 from tightrope.learning.pipeline import (
     OPTIMISTIC,
     Pipeline,
@@ -83,7 +83,7 @@ from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Kept, Worth
 
 if TYPE_CHECKING:  # loaded where it applies
     from tightrope.learning.logged import LoggedBaseline
@@ -227,7 +227,10 @@ class Comparison(Record):
     def policy(self) -> Policy | None:
         """The policy with the largest certified improvement: the baseline itself where none is certified,
         None where that is what was done."""
-        return self.best.policy
+        policy, counts = self.best.policy, self.counts
+        if policy is None or policy == self.baseline:
+            return policy
+        return policy.made(lambda: counts.provenance)
 
     @property
     def parameters(self) -> Parameters:
@@ -265,9 +268,10 @@ class Comparison(Record):
     def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
         known = rests_on(self.ledger, self.options, self.fit)
-        if self.options.region is not None and self.options.region.bets and self.baseline_name == GIVEN:
-            unseen = "it was not chosen by looking at these data, which a slab needs"
-            known = (*known, Assumed("baseline", Kept.STATED, unseen))
+        bets = self.options.region is not None and self.options.region.bets
+        if bets and self.baseline_name == GIVEN and self.baseline is not None:
+            chosen = chosen_before(self.baseline, self.counts)
+            known = (*known, chosen) if chosen.kept is Kept.STATED else known
         if self.baseline is None:
             from tightrope.learning.logged import ASSUMED
 
@@ -425,7 +429,9 @@ class Differences:
             name, policy = baseline_policy(model, baseline)
         counts = counts_of(data, model)
         bets, plan = options.region is not None and options.region.bets, count_planned_episodes(counts)
-        if bets and plan is not None and plan < FEWEST_BET:  # known before the data
+        few = plan is not None and plan < FEWEST_BET  # known before the data
+        has_seen = policy is not None and chosen_before(policy, counts).kept is Kept.NO
+        if bets and (few or has_seen):
             options = replace(options, region=region_kind("likelihood"))
         part, several = 0.5 * delta if is_logged else delta, Serves.SEVERAL
         chain = Pipeline.start(question, counts, part, options=options, progress=progress, serves=several)

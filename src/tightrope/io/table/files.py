@@ -3,7 +3,8 @@
 A place is a file, a glob pattern, a directory (searched in full; `key=value` folders in it become columns),
 an address of an object store (`s3://…`, through fsspec or pyarrow) or `-` for standard input. Files come in
 the order given; those of a pattern or directory in the order of their names. That order is taken for their
-order in time. One log under two names, byte for byte or compressed, is refused: its rows would count twice.
+order in time. One log under two names, compressed or with other line ends, is refused: its rows would count
+twice.
 
 The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at.
 """
@@ -17,9 +18,9 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -85,45 +86,58 @@ def _identity(path: str) -> object:
 
 
 def _refuse_copies(files: Sequence[LogFile]) -> None:
-    """Sizes first, those of what is compressed by gzip's last bytes; only files of one size are read."""
-    alike: dict[object, list[LogFile]] = {}
-    for file in files:
-        if not file.is_remote and (size := _expanded_size(file)) is not None:
-            alike.setdefault((size, file.format, file.keys), []).append(file)
-    for group in alike.values():
-        known: dict[bytes, LogFile] = {}
-        for file in group if len(group) > 1 else ():
-            first = known.setdefault(_digest(file), file)
-            if first is not file and _has_rows(file):
-                raise InputError(
-                    f"it holds the same rows as {first.name}, byte for byte: they would count twice",
-                    Location(file.name),
-                    "leave one of the two out; if they are two logs that happen to be equal, give them a "
-                    "column that tells them apart, such as a time or the episode's name",
-                )
+    """Refuse a file with the rows of another; only files that begin alike are read."""
+    groups = [[file for file in files if not file.is_remote]]
+    for key in (_beginning, _digest):
+        alike: dict[object, list[LogFile]] = {}
+        for number, group in enumerate(groups):
+            for file in group if len(group) > 1 else ():
+                alike.setdefault((number, file.format, file.keys, key(file)), []).append(file)
+        groups = list(alike.values())
+    for first, *others in groups:
+        if (copy := next(filter(_has_rows, others), None)) is not None:
+            raise InputError(
+                f"it holds the same rows as {first.name}: they would count twice",
+                Location(copy.name),
+                "leave one of the two out; if they are two logs that happen to be equal, give them a "
+                "column that tells them apart, such as a time or the episode's name",
+            )
 
 
-def _expanded_size(file: LogFile) -> tuple[int, int] | None:
-    """(bytes, 0), of what gzip packed as well; (bytes on disk, 1) of what is packed in another way."""
-    size = file.size()
-    if size is None or file.compression is None:
-        return None if size is None else (size, 0)
-    if file.compression != "gzip" or size < 4:
-        return size, 1
-    with open(file.path, "rb") as raw:
-        raw.seek(-4, os.SEEK_END)
-        return int.from_bytes(raw.read(4), "little"), 0
+def _beginning(file: LogFile) -> object:
+    """The size of a binary file, the first rows of a text."""
+    return b"".join(islice(_contents(file, 1 << 14), 1))[:4096] if file.format.is_text else file.size()
 
 
 def _digest(file: LogFile) -> bytes:
-    """Of what is in the file, expanded where gzip packed it; as it is where it is damaged."""
-    for stream in (file.open_text if file.compression == "gzip" else file.open, file.open):
-        digest = sha256()
-        with suppress(OSError), stream() as raw:
-            while block := raw.read(1 << 20):
-                digest.update(block)
-            return digest.digest()
-    return os.fsencode(file.path)
+    """Of what is in the file."""
+    digest = sha256()
+    for block in _contents(file, 1 << 20):
+        digest.update(block)
+    return digest.digest()
+
+
+def _contents(file: LogFile, size: int) -> Iterator[bytes]:
+    """What is in the file: a text expanded, without comments before its header, marks of bytes, line ends of
+    other systems and blank lines at its end; as it is where it is damaged."""
+    kept, is_begin = b"", file.format.is_text
+    try:
+        with file.open_text() if file.format.is_text else file.open() as raw:
+            while block := raw.read(size):
+                if file.format.is_text:
+                    block = kept + block.replace(b"\r", b"")
+                while is_begin and (block := block.removeprefix(b"\xef\xbb\xbf")).startswith(b"#"):
+                    end = block.find(b"\n")
+                    more = b"" if end >= 0 else raw.read(size)
+                    block = block[end + 1 :] if end >= 0 else block + more
+                    if end < 0 and not more:
+                        return
+                is_begin = False
+                body = block.rstrip(b"\n") if file.format.is_text else block
+                kept = block[len(body) :]
+                yield body
+    except (OSError, EOFError, ValueError):
+        yield os.fsencode(file.path)
 
 
 def _has_rows(file: LogFile) -> bool:

@@ -1,23 +1,14 @@
 """UMB, the binary exchange format that Storm and other model checkers share, read and written.
 
-The package `umbi` (an optional extra) knows the format: it writes the index and packs the archive. Arrays
-go in as they are, little-endian, so that large models cost no loop. A chain has no player, any other model
-one. Labels are atomic propositions, rewards annotations of states and choices; names that are no plain words
-(anything but letters, digits, `_` and `-`) are kept as aliases. The label "init" is the format's own set of
-initial states. Valuations of states are 32-bit integers.
+The package `umbi` (an optional extra) knows the format; arrays go in and out as whole arrays, little-endian,
+since its own decoder takes minutes for a million states (it is kept for the index, names and rare types).
+A chain has no player, any other model one. Labels are atomic propositions, rewards annotations of states and
+choices; names that are no plain words are kept as aliases; "init" is the format's own set of initial states.
 
-When a file is read, `umbi` unpacks the archive and checks its index. A model of discrete time
-with at most one player becomes an `MDP`, or an `IntervalMDP` where its branches carry intervals. Atomic
-propositions are labels, reward annotations of states and choices are rewards, and states keep their
-valuations. Where the branches of a choice earn rewards it earns their expectation, on which alone values
+A model of discrete time with at most one player becomes an `MDP`, or an `IntervalMDP` where its branches
+carry intervals. Where the branches of a choice earn rewards it earns their expectation, on which alone values
 depend; that of an interval model depends on what nature picks, and is refused unless all branches earn the
 same. What has no place in such a model (time, several players) is refused, never dropped.
-
-Arrays are decoded at once (`decode_archive`). The package `umbi` decodes an archive number by number, which
-takes minutes for a million states. Its decoder is kept for the index, for names and for rare types
-(rationals, optional values); vectors of doubles, integers, truth values and intervals of doubles, and
-valuations of states, are read here as whole arrays. Bits of a valuation count from the lowest of its first
-byte, as everywhere in the format.
 """
 
 from __future__ import annotations

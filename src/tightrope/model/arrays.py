@@ -1,21 +1,14 @@
 """Models from transition arrays of MDP toolboxes (`from_arrays`) and from Gymnasium (`from_gymnasium`).
 
-Toolboxes have one (S, S) matrix per action: `P[a, s, t]` is the probability that action a leads from state
-s to state t. It may be a dense array, a list of dense or sparse matrices, or a mapping from the names of
-actions. Numbers alone give an `MDP` with just these float64s. Entries that are polynomials in `parameters`
-give a `ParametricMDP`; its numbers are exact (`tightrope.model.numbers`), so the rows must sum to 1
-exactly.
+Toolboxes have one (S, S) matrix per action, dense, sparse or by name: `P[a, s, t]` is the probability that
+action a leads from state s to state t; a row of zeros says that the action is not available. Numbers alone
+give an `MDP` with just these float64s. Entries that are polynomials in `parameters` give a `ParametricMDP`,
+whose numbers are exact (`tightrope.model.numbers`), so that rows must sum to 1 exactly.
 
-A row of zeros says that the action is not available in that state.
-
-`from_gymnasium`: toy-text environments of Gymnasium, which carry their transition table, as models.
-
-`env.P[state][action]` lists outcomes (probability, next state, reward, terminated). Outcomes with the same
-next state are added up. States in which an episode has ended stay where they are. The environment's numbers
-are the model's own states, and its actions the model's actions in their order, so that policies and learners
-of the model act in the environment as it is.
-
-The caller puts parameters in: for every choice a function may say which probabilities its outcomes have.
+Toy-text environments of Gymnasium carry a table: `env.P[state][action]` lists outcomes (probability, next
+state, reward, terminated). Outcomes with the same next state are added up; where an episode has ended the
+state stays. The environment's numbers are the model's own states, and its actions the model's, in their
+order.
 """
 
 from __future__ import annotations

@@ -1,30 +1,16 @@
 """Policies of a model, one class for every kind: deterministic, randomised, time-varying, finite-memory.
 
-What a policy can be made of:
+A policy is made of a mapping from states to what is done there, or of a function of the state that says it
+(an action's name, the number of a choice within its state, or a mapping from these to probabilities); of the
+path of a policy file (`tightrope.model.policy_file`); of whole numbers, one per state; of probabilities, one
+per choice; of another policy of the same states and choices; or of `TimeVaryingChoices` and
+`FiniteMemoryChoices` (`tightrope.model.policy_choices`). States with a single choice may be left out. States
+and actions are called what `tightrope.model.states` says; functions get the author's own states, else the
+variables' values by name, else the index.
 
-* a mapping from states to what is done there, or a function of the state that says it: an action's name, the
-  number of a choice within its state (counted from 0), or a mapping from these to probabilities. States
-  with a single choice may be left out of a mapping, and functions are not asked about them;
-* the path of a policy file (`tightrope.model.policy_file`);
-* whole numbers, one per state: the number of the choice within its state;
-* probabilities, one per choice of the model, in the model's order;
-* another policy of a model with the same states and choices;
-* `TimeVaryingChoices`, for choices that depend on the step, or `FiniteMemoryChoices`, for choices that depend
-  on a memory (`tightrope.model.policy_choices`).
-
-States and actions are called what `tightrope.model.states` says. Functions get states in the same words:
-the author's own states, else the variables' values by name ({"x": 3, "y": 4}), else the index.
-
-As a table a policy has a row per state and choice that may be taken there:
-
-| column | holds |
-|---|---|
-| the variables, or `state` | the state (`tightrope.model.states`) |
-| `from_step` | from which step on this row holds, for time-varying policies |
-| `memory`, `next_memory` | what is remembered, and from then on, for finite-memory policies |
-| `action` | the name of the action |
-| `choice` | the number of the choice within its state, counted from 0 |
-| `probability` | how likely it is taken there |
+As a table a policy has a row per state and choice that may be taken there, with the columns of the state,
+`from_step` (time-varying) or `memory` and `next_memory` (finite-memory), `action`, `choice` and
+`probability`.
 """
 
 from __future__ import annotations

@@ -8,30 +8,15 @@
       {"state": {"x": 3, "y": 1}, "choices": [{"action": "up", "choice": 0, "probability": 0.5}, …]}
      ]}
 
-An entry is a state (the values of `variables` in their order), an action, and the number of the choice within
-its state, counted from 0, which tells two choices of the same action apart. Where the policy depends on the
-step, a list says from which step on what is done: above, up in steps 0 to 6, sendL from step 7 on. A state
-in which the policy is random is an object with the probabilities. States with a single choice are left out.
+An entry is a state (the values of `variables`, else the author's own state or its index), an action, and the
+number of the choice within its state, counted from 0; or a list that says from which step on what is done; or
+an object with probabilities where the policy is random. States with a single choice are left out. Where own
+states cannot be written in JSON, the head says "states": "index". `certified` is the verified interval of
+this very policy. Files written by hand may leave out the number of a choice, and may write entries as
+objects: {"state": {"x": 1}, "action": "up"}, or with "steps": [{"from": 0, "action": "up"}, …].
 
-A model without state variables names its states as its author does ("hungry"; `tightrope.model.structure`),
-or by index (17) where it was read from a file that numbers them. Where own states cannot be written in JSON,
-the head says that indices are meant: "states": "index".
-
-`certified` is what the policy of this very file attains: its verified interval, computed before the file was
-written, and what it speaks of. `made_from` says from which data the policy was made (`tightrope.provenance`).
-
-A file written by hand may leave out the number of a choice where the action's name is enough, and may write
-every entry as an object: {"state": {"x": 1}, "action": "up"}, with "steps": [{"from": 0, "action": "up"}, …]
-where the policy depends on the step. Every error is placed.
-
-The file of a finite-memory policy has a row per state and memory: the state, what is remembered there (a
-number; a play begins with 0), the action, the number of the choice, and what is remembered from then on.
-
-    {"format": "tightrope controller", "version": 1, "model": "9f2c…", "variables": ["x", "y"],
-     "controller": [
-      [[1, 1], 0, "sendL", 2, 3],
-      …
-     ]}
+A finite-memory policy ("tightrope controller", version 1) has a list "controller" with a row per state and
+memory: state, memory (a play begins with 0), action, choice, memory from then on.
 """
 
 from __future__ import annotations

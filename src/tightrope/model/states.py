@@ -1,20 +1,14 @@
 """States and choices by what users call them, one at a time and in tables.
 
 A state is one of the model's own states (`tightrope.model.structure`), or the values of its variables: a
-mapping by name, a sequence in the order of their declaration, or a text ("x=3,y=4"). A label that holds in a
-single state names that state. A bare number is a state only where the model's author calls states by numbers,
-or where numbers are all that a model has for names: environments number their states in their own ways,
-and nothing would show a wrong reading.
+mapping by name, a sequence in the order of their declaration, or a text ("x=3,y=4"). A label of a single
+state names that state. A bare number is a state only where the model's author calls states by numbers, or
+where numbers are all that a model has: environments number their states in their own ways, and nothing would
+show a wrong reading. A choice is its action's name, or its number within its state, counted from 0; where all
+actions of a state are named by whole numbers, a number is such a name.
 
-A choice is its action's name, or its number within its state, counted from 0. Where all actions of a state
-are named by whole numbers ("0", "3"), a number is such a name. Episodes (`tightrope.data.steps`), policies
-and their files agree in this.
-
-Tables for notebooks: pyarrow tables of what a model's states, choices and transitions are said to be.
-
-States are shown by the names of their author: a column per variable, or a column `state` of own states or,
-where there are none, of indices. Names of variables are kept; a column of ours that has the name of a
-variable gets an underscore at its end.
+In tables states have a column per variable, or a column `state` of own states or indices. A column of ours
+that has the name of a variable gets an underscore at its end.
 """
 
 from __future__ import annotations

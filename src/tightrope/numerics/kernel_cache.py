@@ -1,32 +1,21 @@
 """Where compiled kernels are kept: in the wheel, a directory of the user's, beside the source, or nowhere.
 
-A cache of machine code is code: whoever can write to it decides what this process runs. So next to the
-installation itself there is only one other place, a directory of the user's own (`$XDG_CACHE_HOME/tightrope`
-or `~/.cache/tightrope`) which must belong to them and be closed to everybody else. It serves all
-installations and clones of a user. Where that cannot be had kernels lie beside the source, and where nothing
-can be written there either they are compiled anew by every process, and one line says so. `NUMBA_CACHE_DIR`,
-where it is set, goes before these.
+A cache of machine code is code: whoever can write to it decides what this process runs. So beside the
+installation there is only a directory of the user's own (`$XDG_CACHE_HOME/tightrope` or
+`~/.cache/tightrope`), which must belong to them and be closed to everybody else. Where that cannot be had
+kernels lie beside the source, and where nothing can be written they are compiled anew by every process, and
+one line says so. `NUMBA_CACHE_DIR`, where it is set, goes before these.
 
-Kernels call kernels of other files and name constants, and numba looks at the file of the caller alone:
-after an upgrade it would go on running machine code of the version before. So a kernel is kept under a digest
-of all that it is compiled from (`kernel_digest`): its own code, the kernels that it calls and the values that
-it names, directly or not, and the fields of the records that it is called with. A change in one of these
-compiles it anew, and a change elsewhere costs nothing.
-
-A kernel has a file for each combination of types, versions and processor, named after all of these, and the
-file holds them, too. numba's own cache numbers its files and keeps an index: two processes that compile the
-same kernel for different types at the same time give both the same number, and one loads what the other
-wrote.
-
-While a process compiles a kernel, others that need the very same wait for it, at most two minutes. What
-Python calls and what kernels call are compiled apart: the second has no face for Python, half of the work.
-
-In the user's own directory, what no process has loaded for long is dropped, at most once a day, by one that
-compiles; folders of earlier versions, which had the digest in their names, after a week.
+numba looks at the file of the caller alone: after an upgrade it would go on running kernels of other files as
+they were. So a kernel is kept under a digest of all that it is compiled from (`kernel_digest`): its code, the
+kernels that it calls, the values that it names, and the fields of its records. A file is named after this,
+the types, versions and processor, and holds them, too (numba's own numbers let two processes that compile at
+the same time take each other's code). While a process compiles a kernel, others that need the very same wait
+for it, at most two minutes. What Python calls and what kernels call are compiled apart: the second has no
+face for Python, half of the work. What no process has loaded for long is dropped, at most once a day.
 
 A wheel holds the kernels under `tightrope/kernels`, compiled for a baseline (`BASELINES`): they run on every
-processor that has its features. They serve the version of Python and numba that they were compiled with; with
-others, on older processors and in a clone kernels are compiled when they are first called.
+processor that has its features, with the version of Python and numba that they were compiled with.
 """
 
 from __future__ import annotations

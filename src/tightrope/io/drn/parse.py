@@ -1,22 +1,16 @@
 """The lines of DRN files: header, comments of our own, values behind colons, states and their choices.
 
-Before `@model` stand the kind of model, numbers, parameters, placeholders and sizes. Sections come in any
-order, one line `@name` and the content below it, or `@name: content`. DRN cannot say everything a model of
-ours holds (the domain of the parameters, labels that no state has, …), so what we write carries one comment
-`//@tightrope {JSON}`, which other readers skip:
+Before `@model` stand sections in any order, one line `@name` and the content below it, or `@name: content`.
+What DRN cannot say of our models (the domain, labels that no state has, which parts each reward structure
+has, the actions in order) is in one comment that other readers skip; the one below a state is Storm's comment
+for its valuation, in which Storm writes `!busy` for a false variable and nothing for a true one:
 
     //@tightrope {"version": 1, "domain": "1/10<=p<=9/10", "labels": ["init", "goal"], …}
     state 3 goal
     //[x=1	& busy=true]
 
-That comment holds the domain, the names of labels (also those no state has), which parts each reward
-structure has, and the actions in order. The one below a state is Storm's comment for the valuation of a
-state. Storm itself writes `!busy` for a false variable and nothing at all for a true one: such a gap is
-filled from the states in which the variable is false.
-
-Behind the colon of a transition stand doubles, intervals, or exact expressions. A reader of values turns a
-text into a small integer once (`code`) and a model out of all of them at the end (`model`). Which kind of
-model comes out is decided by the file alone:
+A reader of values turns the text behind a colon into a small integer once (`code`) and makes a model of all
+of them at the end (`model`). The file alone decides which kind of model comes out:
 
 | value type | model |
 |---|---|
@@ -26,11 +20,9 @@ model comes out is decided by the file alone:
 | `rational` | `ParametricMDP` without parameters: exact stays exact |
 | `parametric` | `ParametricMDP` |
 
-A file without a value type and without parameters holds doubles, or intervals where it has brackets.
-
-The part behind `@model` is read in one pass. Almost all lines of a large file repeat a few texts behind
-their first number, so everything behind `state 17`, `action ` and `23 :` is looked up in a dictionary and
-parsed once for each distinct text.
+A file without a value type and without parameters holds doubles, or intervals where it has brackets. Almost
+all lines of a large file repeat a few texts behind their first number, so that each distinct text is parsed
+once.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -410,3 +411,15 @@ def test_one_objective_of_some_steps_is_the_plain_one(tmp_path: Path) -> None:
         assert among[0] - 1e-9 <= alone[1] and alone[0] <= among[1] + 1e-9
     with pytest.raises(InputError, match="a number of steps cannot be negative"):
         tr.solve(model, 'multi(R{"c"}max=? [ C<=-1 ], P>=0 [ F s=3 ])')
+
+
+def test_a_threshold_that_every_policy_just_meets_gives_no_warning_of_numpy() -> None:
+    """Rounding may leave it open whether a threshold on the boundary is met: −∞ was divided by itself."""
+    rows = [(0, "", {0: 0.5, 1: 0.5}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, labels={"g": [1], "no": [2]}, choice_rewards={"r": [2, 0, 0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solved = tr.solve(model, 'multi(Rmax=? [ C ], P>=1 [ F "g" ])')
+    lower, upper = solved.bounds
+    assert lower <= 4 <= upper == pytest.approx(4)
+    assert solved.gap == upper - lower > 0

@@ -194,7 +194,8 @@ def _answer(
                 assert one.bounds is not None
                 lower[state], upper[state] = one.bounds
             low, high = lower[starts], upper[starts]
-            gap = float((width(low, high, False) / np.maximum(1.0, np.abs(low))).max())
+            size = np.where(np.isfinite(low), np.maximum(1.0, np.abs(low)), 1.0)
+            gap = float((width(low, high, False) / size).max())
         elif is_curve(formula):
             gap = 0.0 if verdicts == ["certified"] else np.inf
         else:

@@ -282,7 +282,7 @@ def test_listed_states(model: tr.ParametricMDP) -> None:
         ('1 + P>=0.5 [ F "goal" ]', "this is true or false, where a number is wanted"),
         ('Pmax=? [ F Pmax=? [ F "goal" ] ]', "inside a formula an operator has a threshold"),
         ('log(Pmax=? [ F "goal" ], 2)', "log of a result is not supported"),
-        ('pow(Pmax=? [ F "goal" ], 0.5)', "the exponent of a result is a whole number from 0 to 1000"),
+        ('pow(Pmax=? [ F "goal" ], 0.5)', "the exponent of a result is a whole number from -1000 to 1000"),
         ('P=? [ F "goal" ] + 1', "P=\\? has no answer here: the model has choices"),
         ('R{"steps"}max=? [ G "goal" ]', "it is not co-safe"),
     ],

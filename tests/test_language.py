@@ -12,7 +12,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.logic.model_checking import check_query
-from tightrope.prism.load import load_prism_text
+from tightrope.prism.load import load_prism_text, load_rates_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.properties.query import read_query
 from tightrope.solver.solution import SolveOptions
@@ -292,6 +292,54 @@ def test_time_passes_for_all_clocks_in_a_composition() -> None:
     with pytest.raises(tr.InputError, match="of a timed automaton"):
         file = parse_properties('label "soon" = P>=0.5 [ F<=2 "both" ]; Pmax=? [ F "soon" ]', "p")
         read_query(file.properties[0], file, composed.structure)
+
+
+WALK = """dtmc
+module m s : [0..3]; n : [0..2];
+  [] s=0 -> 0.5 : (s'=1) + 0.5 : (s'=2); [] s=1 -> (s'=3); [] s=2 -> 0.5 : (s'=0) + 0.5 : (s'=3);
+  [] s=3 -> true;
+endmodule
+label "a" = s<=1; label "b" = s=3;
+rewards s<3 : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize("bound", ["<=2", "[1,2]", ">=1", ">1", "[2,3]"])
+def test_a_bounded_weak_until_is_the_complement_of_an_until_with_its_bounds(bound: str) -> None:
+    """As in PRISM, alone and inside a larger formula."""
+    walk = load_prism_text(WALK)
+    until = tr.solve(walk, f'P=? [ ("a" & !"b") U{bound} (!"a" & !"b") ]').lower[0]
+    assert answer(walk, f'P=? [ "a" W{bound} "b" ]') == (1 - until, 1 - until)
+    assert answer(walk, f'P=? [ ("a" W{bound} "b") & (F true) ]') == (1 - until, 1 - until)
+    later = f'P=? [ X (X ("a" W{bound} "b")) ]', f'P=? [ !(X (X (("a" & !"b") U{bound} (!"a" & !"b")))) ]'
+    assert answer(walk, later[0]).expected == pytest.approx(answer(walk, later[1]).expected)
+    chain = load_rates_text(WALK.replace("dtmc", "ctmc"))
+    until = tr.solve(chain, f'P=? [ ("a" & !"b") U{bound} (!"a" & !"b") ]').lower[0]
+    assert answer(chain, f'P=? [ "a" W{bound} "b" ]') == (1 - until, 1 - until)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('R=? [ "a" ]', 0), ("R=? [ s=3 ]", np.inf), ("R=? [ true ]", 0), ("R=? [ false ]", np.inf)],
+)
+def test_a_state_formula_as_a_path_of_rewards_is_decided_at_once(text: str, value: float) -> None:
+    """Of co-safe formulas: nothing is earned until it holds, and it never holds later."""
+    assert answer(load_prism_text(WALK), text) == (value, value)
+
+
+def test_powers_of_results_and_of_parameters_depend_on_the_state() -> None:
+    walk = load_prism_text(WALK)
+    half = "P=? [ X s=1 ]"
+    assert answer(walk, f"filter(sum, pow(0.25+{half}, s))") == tuple([1 + 0.25 + 0.25**2 + 0.25**3] * 2)
+    assert answer(walk, f"filter(max, pow(0.25+{half}, -s))") == (64, 64)
+    with pytest.raises(tr.InputError, match="whole number from -1000 to 1000"):
+        answer(walk, f"filter(max, pow({half}, s/2))")
+    text = "dtmc const double p; module m s : [0..1]; n : [0..3]; [] s=0 & n<3 -> pow(p,-n)/8 : (s'=1) "
+    text += "+ 1-pow(p,-n)/8 : (n'=n+1); [] s=1 | n=3 -> true; endmodule"
+    model = load_prism_text(text, box="p=0.36:0.6")
+    expected = 1 - (1 - 1 / 8) * (1 - 2.5 / 8) * (1 - 6.25 / 8)  # it was proved to be 1 − (7/8)³
+    found = tr.solve(tr.Problem(model, "P=? [ F s=1 ]").at(p=0.4)).bounds
+    assert found == pytest.approx((expected, expected))
 
 
 def test_compositions_have_names() -> None:

@@ -154,15 +154,19 @@ class Evaluation:
     def _power(self, expression: Call) -> StateBounds:
         check_arity("pow", len(expression.arguments), expression.position)
         base, exponent = expression.arguments
-        number = self._formulas.number(exponent, Type.DOUBLE, "the exponent of a result")
-        if number.denominator != 1 or not 0 <= number <= MOST_POWER:
-            raise Complaint(
-                f"the exponent of a result is a whole number from 0 to {MOST_POWER}", position_of(exponent)
-            )
-        ones = np.ones(self.structure.states)
-        return reduce(
-            StateBounds.times, [as_number(self._value(base), base)] * int(number), StateBounds(ones, ones)
-        )
+        if has_operators(exponent):
+            raise Complaint("the exponent of a result is no result itself", position_of(exponent))
+        given, above = self._formulas.numbers(exponent)
+        times = np.abs(given)
+        if (given != above).any() or (given % 1 != 0).any() or times.max() > MOST_POWER:
+            message = f"the exponent of a result is a whole number from -{MOST_POWER} to {MOST_POWER}"
+            raise Complaint(message, position_of(exponent))
+        value, ones = as_number(self._value(base), base), np.ones(self.structure.states)
+        power = result = one = StateBounds(ones, ones)
+        for number in range(1, int(times.max()) + 1):
+            power = power.times(value)
+            result = power.where(times == number, result)
+        return one.divided_by(result).where(given < 0, result) if (given < 0).any() else result
 
     def _operator(
         self, expression: formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile

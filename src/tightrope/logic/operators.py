@@ -37,7 +37,7 @@ from tightrope.prism.properties.resolve import (
     steps_of,
     threshold_of,
 )
-from tightrope.prism.properties.shape import check_is_path, co_safe_path, operator_kind
+from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_path, operator_kind
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
@@ -203,9 +203,9 @@ class Operators:
         assert isinstance(task.operator.path, RewardFormula)
         path = co_safe_path(task.operator.path)
         assert path is not None
-        check_is_path(path)
         reward = reward_structure_of(task.operator, self.structure)
-        self.tell(f"the path is read as  {spell(path, self.file)}")
+        meaning = "" if is_path(path) else ": 0 where that holds at once, else infinite; F … waits for it"
+        self.tell(f"the path is read as  {spell(path, self.file)}{meaning}")
         translator = Translator(self._formulas, counts_steps=True)
         formula, _ = translator.both_ways(path)
         if not is_co_safe(formula):

@@ -273,6 +273,11 @@ class Translator:
         left = TRUE if holds else FALSE
         if path.left is not None:
             left = self._read(path.left, holds)
+        if operator is PathOperator.WEAK_UNTIL and path.bound is not None:
+            # with bounds a W b is (!a | b) R (a | b)
+            aside = self._read(path.left, not holds) if path.left is not None else left
+            join = ltl.either if holds else ltl.both
+            left, right = join(right, aside), join(right, left)
         if operator is PathOperator.GLOBALLY:
             left = FALSE if holds else TRUE
         if path.bound is not None:
@@ -289,12 +294,6 @@ class Translator:
         """Steps written out: a U[l,u] b is b at one of the steps l..u, and a at all steps before that one."""
         assert path.bound is not None
         lower, upper = _steps(path.bound, self._formulas, path)
-        if operator is PathOperator.WEAK_UNTIL:
-            raise Complaint(
-                "W with a bound on its steps is not supported inside other formulas",
-                path.position,
-                "say it with U and G",
-            )
         # F and U promise; G and R are the negations of promises, read with both sides negated.
         promises = (operator in (PathOperator.UNTIL, PathOperator.EVENTUALLY)) == holds
         first, then = (ltl.either, ltl.both) if promises else (ltl.both, ltl.either)

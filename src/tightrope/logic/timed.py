@@ -167,8 +167,6 @@ class TimedOperators(Operators):
         assert path.bound is not None
         bound = time_bound(path.bound, self._formulas)
         problem = path_objective(replace(path, bound=None), self._formulas, Direction.MAX, Direction.MAX)
-        if path.operator is PathOperator.WEAK_UNTIL and (bound.begin > 0 or bound.after_start):
-            raise Complaint("W with a lower bound on its time is not supported", path.position)
         complement = problem.complement != negated
         maximise = self._maximises(operator) != complement
         later = self._solve_unbounded(problem, maximise, precision) if bound.end is None else None

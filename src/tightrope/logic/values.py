@@ -95,6 +95,11 @@ class StateBounds:
         high = np.where((self.upper <= 0) & (other.lower > 0), np.minimum(high, 0.0), high)
         return _enclose(np.where(nonzero, low, -np.inf), np.where(nonzero, high, np.inf), unit)
 
+    def where(self, states: BoolArray, other: StateBounds) -> StateBounds:
+        """These bounds in some states, those of another in the others."""
+        lower, upper = np.where(states, self.lower, other.lower), np.where(states, self.upper, other.upper)
+        return StateBounds(lower, upper, max(self.unit, other.unit))
+
     def smaller(self, other: StateBounds) -> StateBounds:
         return StateBounds(np.minimum(self.lower, other.lower), np.minimum(self.upper, other.upper))
 

@@ -199,9 +199,9 @@ def _definition(
 # Where parameters may stand: in probabilities, so that a polynomial or a quotient of polynomials
 # results, and in rewards, so that a polynomial does.
 #
-# The check is static: sums, differences, products, natural powers, division (in rewards by what has no
-# parameter), and conditionals on what has none. Powers with an exponent that depends on the state
-# are left to the explorer.
+# The check is static: sums, differences, products, natural powers, division and negative powers (in
+# rewards of what has no parameter), and conditionals on what has none. Powers with an exponent that
+# depends on the state are left to the explorer.
 
 
 def refuse_parameters(expression: Expression, parameters: Collection[str], where: str) -> None:
@@ -362,9 +362,12 @@ class _Check:
 
     def _natural(self, power: Call) -> bool:
         exponent = power.arguments[1]
-        if isinstance(exponent, Literal) and (exponent.value < 0 or exponent.value != int(exponent.value)):
+        if isinstance(exponent, Literal) and (
+            (exponent.value < 0 and not self.quotients) or exponent.value != int(exponent.value)
+        ):
+            kind = "whole" if self.quotients else "natural"
             raise Complaint(
-                f"{self.what} is not {self._wanted}: the exponent {exponent.value} is not a natural number",
+                f"{self.what} is not {self._wanted}: the exponent {exponent.value} is not a {kind} number",
                 position_of(exponent),
             )
         return True

@@ -281,14 +281,19 @@ class Compiler:
             return self.arithmetic.power(self.number(call.arguments[0]), exponent, call)
         if exponent.denominator.constant != 1:
             raise Complaint("a power of parameters needs a whole exponent", call.position)
-        message = "a power of parameters with a negative exponent"
-        times = self.graph.checked(exponent.numerator, "<", 0, message, call.position)
-        if times.high > _LARGEST_DEGREE:
-            raise Complaint(f"a polynomial of degree {times.high} is beyond {_LARGEST_DEGREE}", call.position)
-        if isinstance(base, Ratio):
-            top, bottom = base.numerator, base.denominator
-            return Ratio(self._raise_to_power(top, times, call), self._raise_to_power(bottom, times, call))
-        return self._raise_to_power(base, times, call)
+        graph, times = self.graph, exponent.numerator
+        zero = graph.constant(0)
+        up, down = graph.maximum(times, zero), graph.maximum(graph.negate(times), zero)
+        if max(up.high, down.high) > _LARGEST_DEGREE:
+            degree = max(up.high, down.high)
+            raise Complaint(f"a polynomial of degree {degree} is beyond {_LARGEST_DEGREE}", call.position)
+        if isinstance(base, dict) and times.low >= 0:
+            return self._raise_to_power(base, times, call)
+        one: Terms = {(): self.arithmetic.literal(1, False)}
+        top, bottom = (base, one) if isinstance(base, dict) else (base.numerator, base.denominator)
+        parts = [self._raise_to_power(terms, k, call) for terms in (top, bottom) for k in (up, down)]
+        above = self._product(parts[0], parts[3], call.position)
+        return Ratio(self._terms(above), self._terms(self._product(parts[1], parts[2], call.position)))
 
     def _raise_to_power(self, base: Terms, times: Integer, call: syntax.Call) -> Terms:
         power: Terms = {(): self.arithmetic.literal(1, False)}

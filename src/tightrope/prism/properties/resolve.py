@@ -14,7 +14,7 @@ open: intervals, learned sets). `Pmaxmin` names both, agent first. Otherwise:
 **Paths.** With a for `left` and b for `right`, and bounds on the step at which the formula is decided:
 
 * `F b` is `true U b`; `G b` is the complement of `F !b`, with the same bounds;
-* `a W b` is the complement of `(a & !b) U (!a & !b)`, and so is `a W<=k b` of the bounded one;
+* `a W b` is the complement of `(a & !b) U (!a & !b)`, with the same bounds, as in PRISM;
 * `a R b` is the complement of `!a U !b`, with the same bounds; `!` is the complement of what follows it;
 * `<k` is `<=k-1`, `>k` is `>=k+1`, `=k` is `[k,k]`: time is discrete.
 
@@ -310,12 +310,6 @@ def path_objective(
         target, allowed = ~target, None if left is None else ~left
     elif path.operator is PathOperator.WEAK_UNTIL:
         assert left is not None
-        if lower > 0:
-            raise Complaint(
-                "W with a lower bound on its steps is not supported",
-                path.position,
-                "it has no agreed meaning; say it with U and G",
-            )
         target, allowed = ~left & ~target, left & ~target
     if complement != negated:
         agent, nature = agent.opposite, nature.opposite

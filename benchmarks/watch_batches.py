@@ -1,5 +1,8 @@
 """The test of the model that `learn` makes, for `watch_experiment.py`: false alarms, and what it finds.
 
+*Halfway*: episodes toss coins one after the other, each with a parameter of its own, and the first coin
+changes in the middle of the log.
+
 Data sets come from the same small model as the streams: choices in turn or chosen by a policy that chases
 deviations, inside the domain and on its boundary, in batches in the order of time or without order.
 """
@@ -12,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+import tightrope as tr
 from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.model_fit import weigh_fit
@@ -85,3 +90,50 @@ def power(what: str, size: int, run: int) -> Row:
         first = (fit.suspects[0].kind, fit.suspects[0].text) if fit.suspects else None
         found[name] = {"alarm": fit.alarm, "first": first in expected, "log_e": round(fit.log_e_value, 2)}
     return found
+
+
+HALFWAY = ((1, 500), (1, 2000), (4, 2000), (1, 20_000))
+"""Coins, and episodes."""
+
+FIRST, CHANGE = 0.5, 7.0
+"""The first coin in the beginning; by how many standard errors of the difference of halves it changes."""
+
+
+def coins(number: int) -> ParametricMDP:
+    """Coins that are tossed one after the other."""
+    parameters = tr.Parameters.box(**{f"p{i}": (0.01, 0.99) for i in range(number)})
+    symbols = parameters.symbols()
+    rows: list[Any] = []
+    for i, p in enumerate(symbols):
+        rows += [(3 * i, "", {3 * i + 1: p, 3 * i + 2: 1 - p})]
+        rows += [(3 * i + side, "", {3 * i + 3: 1}) for side in (1, 2)]
+    return tr.build_from_rows([*rows, (3 * number, "", {3 * number: 1})], parameters)
+
+
+def second(episodes: int, errors: float) -> float:
+    """The first coin in the second half, which differs by so many standard errors."""
+    low, high = 0.0, FIRST
+    for _ in range(60):
+        coin = 0.5 * (low + high)
+        mean = 0.5 * (FIRST + coin)
+        far = (FIRST - coin) / math.sqrt(4.0 * mean * (1.0 - mean) / episodes) > errors
+        low, high = (coin, high) if far else (low, coin)
+    return 0.5 * (low + high)
+
+
+def halfway(number: int, episodes: int, errors: float, block: int, sets: int) -> Row:
+    """Logs whose first coin changes halfway, and how many of them contradict the model at α = 0.001."""
+    model = coins(number)
+    chance = np.full((episodes, number), 0.3)
+    chance[:, 0] = FIRST
+    chance[episodes // 2 :, 0] = second(episodes, errors)
+    found = 0
+    for run in range(sets):
+        rng = np.random.default_rng([number, episodes, int(10 * errors), block, run])
+        lost = (rng.random((episodes, number)) >= chance).astype(np.int64)
+        base = 4 * np.arange(number)
+        transition = np.stack([base + lost, base + 2 + lost], axis=2).reshape(-1)
+        episode = np.repeat(np.arange(episodes), 2 * number)
+        log = EpisodeLog.of_episodes(transition, episode, episodes, model.structure, model.hash())
+        found += weigh_fit(model, log.counts(model, SamplingDesign(SamplingKind.ADAPTIVE))).alarm
+    return {"coins": number, "episodes": episodes, "errors": errors, "sets": sets, "found": found}

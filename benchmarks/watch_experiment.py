@@ -22,6 +22,8 @@ Rows are appended to bench-results/watch_experiment.jsonl as they come; those th
 * fit: data sets of the model in batches, or without order, under the test that `learn` makes: how often its
   evidence ever reaches 1/α. Goal: at most α.
 * power: how often that test, at its own α = 0.001, finds a changed coefficient or a broken tie.
+* halfway: how often it finds that one parameter changes in the middle of a log, by 7 standard errors. Goals:
+  80 % of 200 logs; at most α of 2,000 logs without a change.
 * speed: events per second from Parquet on one core, and the peak of memory as the log grows.
 * kill: a watch that is killed (SIGKILL) while it follows a file, and started again: the same e-value.
 """
@@ -50,7 +52,7 @@ import numpy as np
 
 import tightrope
 from tightrope.monitoring.monitor import Monitor
-from watch_batches import CASES, LEVELS, SIZES, WRONG, false_fits, power
+from watch_batches import CASES, CHANGE, HALFWAY, LEVELS, SIZES, WRONG, false_fits, halfway, power
 from watch_rivals import beside, cusum
 from watch_streams import Jump, chances, draw, small, walk
 
@@ -249,6 +251,13 @@ def planned(options: argparse.Namespace) -> Iterator[tuple[str, str, tuple[Any, 
         for size in (SIZES[3:] if small_size else SIZES)
         for what in WRONG
     )
+    yield from (
+        ("halfway", f"{number}/{episodes}/{errors:g}/{block}", (number, episodes, errors, block, size))
+        for number, episodes in (HALFWAY[:1] if small_size else HALFWAY)
+        for errors, blocks in ((CHANGE, 4), (0.0, 10))
+        for size in (10 if small_size else BLOCK,)
+        for block in range(1 if small_size else blocks)
+    )
     if not small_size:
         yield from (
             ("beside", f"{method}/{'null' if null else 'jump'}/{run}", (method, run, null))
@@ -267,6 +276,7 @@ WORK = {
     "beside": beside,
     "fit": false_fits,
     "power": power,
+    "halfway": halfway,
     "speed": speed,
     "kill": kill,
 }

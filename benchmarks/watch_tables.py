@@ -21,6 +21,7 @@ def tables(rows: Mapping[str, Sequence[Row]]) -> tuple[str, list[str]]:
         "beside": _beside,
         "fit": _false_alarms,
         "power": _power,
+        "halfway": _halfway,
         "speed": _speed,
         "kill": _kill,
     }
@@ -136,6 +137,30 @@ def _beside(rows: Sequence[Row]) -> tuple[str, list[str]]:
             f"| {name} | {level} | {alarms} of {len(null)} | {-count} of {len(jump)} | {mean:,.0f} |"
         )
     return "\n".join(lines), []
+
+
+def _halfway(rows: Sequence[Row]) -> tuple[str, list[str]]:
+    lines = [
+        "| parameters | episodes | change, standard errors | logs | contradicted |",
+        "|---|---|---|---|---|",
+    ]
+    groups: dict[tuple[int, int, float], list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        group = groups[row["coins"], row["episodes"], row["errors"]]
+        group[0] += row["sets"]
+        group[1] += row["found"]
+    missed = []
+    for (coins, episodes, errors), (sets, found) in groups.items():
+        lines.append(f"| {coins} | {episodes:,} | {errors:g} | {sets:,} | {found} ({found / sets:.1%}) |")
+        if errors and found < 0.8 * sets:
+            missed.append(
+                f"{coins} parameters, {episodes:,} episodes: a change was found in {found} of {sets}"
+            )
+    null = [group for (_, _, errors), group in groups.items() if not errors]
+    logs, alarms = (sum(group[i] for group in null) for i in (0, 1))
+    if alarms > 0.001 * logs:
+        missed.append(f"{alarms} of {logs:,} logs without a change contradict the model")
+    return "\n".join(lines), missed
 
 
 def _power(rows: Sequence[Row]) -> tuple[str, list[str]]:

@@ -29,6 +29,7 @@ from tightrope.monitoring.urns import (
     first_visits,
     looks,
     weigh,
+    weigh_changes,
     weigh_counts,
     weigh_units,
 )
@@ -135,6 +136,47 @@ def test_tables_of_parts_add_up() -> None:
     both = parts[0] + parts[1]
     for name in ("value", "transition", "number"):
         assert np.array_equal(getattr(both, name), getattr(whole, name)), name
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_changes_that_are_none_are_rarely_believed(share: float) -> None:
+    """At no moment of 256 visits does more than a twentieth of 1,000 stacks speak for a change at 20."""
+    rng = np.random.default_rng(9)
+    above, level = 0, math.log(20.0)
+    for outcome in (rng.random((1_000, 256)) < share).astype(np.int64):
+        visits = Visits.of(np.zeros(256, dtype=np.int64), outcome, np.array([2]))
+        change = weigh_changes(visits, level)
+        above += change is not None and change.log_e >= level
+    assert above <= 50
+
+
+def test_values_of_pairs_have_a_mean_of_at_most_one() -> None:
+    """Every mean that is guessed, every difference that is bet on, every true probability."""
+    for mean, apart, p in itertools.product((0.02, 0.3, 0.5, 0.9), (0.01, 0.5, 0.9), (0.0, 0.05, 0.5, 0.97)):
+        d = apart * min(mean, 1.0 - mean)
+        before = p * (1.0 - d / mean) + (1.0 - p) * (1.0 + d / (1.0 - mean))
+        after = p * (1.0 + d / mean) + (1.0 - p) * (1.0 - d / (1.0 - mean))
+        assert before * after <= 1.0 + 1e-12
+
+
+def test_a_change_halfway_is_found_and_dated() -> None:
+    """One of two coins changes from 0.5 to 0.33 after 1,000 of 2,000 tosses: z is about 7.6."""
+    rng = np.random.default_rng(10)
+    model, _ = two_coins(10, 10, 1)
+    first = (rng.random(2_000) >= np.where(np.arange(2_000) < 1_000, 0.5, 0.33)).astype(np.int64)
+    second = (rng.random(2_000) >= 0.4).astype(np.int64)
+    transition = np.stack([first, 2 + first, 4 + second], axis=1).reshape(-1)
+    log = EpisodeLog.of_episodes(
+        transition, np.repeat(np.arange(2_000), 3), 2_000, model.structure, model.hash()
+    )
+    result = examine(model, log, alpha=0.001)
+    assert result.alarm and result.first_alarm is not None and 3_000 < result.first_alarm < 6_000
+    worst = result.findings[0]
+    assert worst.kind == "drift" and worst.contexts == (0,)
+    assert abs(worst.cells[0].observed - worst.cells[0].pooled) == pytest.approx(0.17, abs=0.06)
+    assert worst.effect is not None and "since row" in worst.text
+    settled = examine(model, log.first(3_000), alpha=0.001)
+    assert not settled.alarm and settled.log_e_change < math.log(1_000.0)
 
 
 COINS = tr.Parameters.box(p=(0.01, 0.99), q=(0.01, 0.99))

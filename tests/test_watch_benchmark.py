@@ -23,6 +23,7 @@ def test_a_little_of_the_experiment(tmp_path: Path) -> None:
     assert (
         found["coefficient/30000/0"]["batches"]["alarm"] and found["coefficient/30000/0"]["batches"]["first"]
     )
+    assert found["1/500/7/0"]["found"] >= 8 and found["1/500/0/0"]["found"] == 0
     before = rows.read_text()
     again = run_benchmark("watch_experiment.py", "--smoke", "--table", "-o", rows)
     assert again.stdout.count("| all | ") == 2

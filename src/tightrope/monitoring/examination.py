@@ -18,6 +18,9 @@ probabilities of other distributions, as it is where ties are tested by counts.
 In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows and, where the
 number of episodes was planned, for all rows at once.
 
+*Changes* (`weigh_changes`) have probabilities of false alarms that add up to those of the sum, so that the
+larger of the two is the evidence.
+
 *Long logs.* Tests in the order of visits read the first rows. All rows are weighed by counts
 (`CountTable`), for which a part of the weight of each feature is set aside.
 """
@@ -42,7 +45,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
 from tightrope.monitoring.features import (
-    PARTS,
     Feature,
     codes,
     is_stated,
@@ -63,6 +65,7 @@ from tightrope.monitoring.urns import (
     hedged_by_context,
     looks,
     weigh,
+    weigh_changes,
     weigh_counts,
     weigh_units,
 )
@@ -76,8 +79,8 @@ SHARES = {
     "tie": 0.12,
     "memory": 0.22,
     "column": 0.18,
-    "unit": 0.2,
-    "drift": 0.08,
+    "unit": 0.16,
+    "drift": 0.12,
 }
 """How the budget is divided among the kinds of departures, whether a log can show them or not: parts that
 changed as a log grows would be no weights of one mixture. `events` is for the test of `watch`."""
@@ -99,7 +102,6 @@ WORDS = {
     "revisit": "whether the state was visited before in the episode",
     "since-start": "the number of steps since the episode began",
     "since-entry": "the number of steps since the state was entered",
-    "drift": "when it happens in the log",
     "tie": "the choice, though the model says that several have one distribution",
 }
 
@@ -184,6 +186,9 @@ class Examination(Record):
     rows: int
     left_out: tuple[str, ...] = field(default=())
     log_e_stated: float = math.inf
+    log_e_summed: float = -math.inf
+    log_e_change: float = -math.inf
+    """The evidence of the tests that are summed, and of changes beside it: the larger is `log_e_value`."""
 
     @property
     def is_doubt(self) -> bool:
@@ -206,7 +211,7 @@ class Examination(Record):
     @property
     def doubtful_columns(self) -> str | None:
         """Words about columns that an alarm rests on, without which there is none; else None."""
-        if not self.alarm or self.log_e_stated >= math.log(1.0 / self.alpha):
+        if not self.alarm or max(self.log_e_stated, self.log_e_change) >= math.log(1.0 / self.alpha):
             return None
         names = [one.feature.partition(":")[2] for one in self.findings if not one.is_stated]
         return columns_words(names)
@@ -268,11 +273,13 @@ def examine(
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
     beside = [log_e + weight for _, log_e in looked[-1:]]
-    total = log_sum(np.array([*beside, *terms]))
+    change, reached = _changes(model, whole, level)
+    changed = max((one.weighed for one in change), default=-math.inf)
+    total = max(changed, log_sum(np.array([*beside, *terms])))
     watched = replay(model, log, alpha) if counts is not None and 0.5 * level <= total < level else None
     if watched is not None:
         beside.append(watched.log_evidence + math.log(SHARES["events"]))
-        total = log_sum(np.array([*beside, *terms]))
+        total = max(changed, log_sum(np.array([*beside, *terms])))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
     named: dict[str, tuple[float, _Test | _Counted]] = {}
     for each in tests:
@@ -281,6 +288,7 @@ def examine(
         _finding(model, log if isinstance(one, _Test) else whole, one, log_e)
         for log_e, one in list(named.values())[:SHOWN]
     ]
+    findings += change
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
     alarms += [one.row + 1 for one in whole.excluded[:1]]
@@ -289,7 +297,9 @@ def examine(
     alone = [test for log_e, test in tests if isinstance(test, _Test) and log_e + test.log_weight >= level]
     if alone:
         alarms.append(_first_alarm(alone[0], level, len(log)))
-    elif total >= level:
+    if reached >= 0:
+        alarms.append(reached + 1)
+    if total >= level and not alarms:
         alarms.append(len(whole))
     return Examination(
         tuple(findings),
@@ -300,6 +310,8 @@ def examine(
         len(whole),
         tuple(left_out),
         math.inf if whole.excluded else log_sum(np.array([*beside, *stated])),
+        log_sum(np.array([*beside, *terms])),
+        changed,
     )
 
 
@@ -358,8 +370,6 @@ class _Counted(NamedTuple):
     ) -> tuple[float, _Counted]:
         structure = model.structure
         code = codes(feature.name, model, log)
-        if feature.kind == "drift":
-            code = np.floor(4.0 * np.log2(np.arange(len(log)) + 1.0)).astype(np.int32)
         table = CountTable.of(code, log.transition, structure.transitions)
         width = np.diff(structure.transition_start)
         log_e, gain = weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
@@ -424,11 +434,9 @@ class _Rows:
     def tied(self, log: EpisodeLog) -> _Rows:
         """The same with the choices that are said to have one distribution as one context, where there
         are several. Their numbers of visits are reached by all of them together."""
-        outcomes = Outcomes.of(self.model)
-        signature = self.model.signatures.of_choice[self.context].astype(np.int64)
-        outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
-        several = np.bincount(self.model.signatures.of_choice, minlength=len(outcomes.width)) > 1
-        visits = Visits.of(signature, outcome, np.where(several, outcomes.width, 1))
+        of_choice = self.model.signatures.of_choice
+        several = np.bincount(of_choice, minlength=len(self.model.signatures)) > 1
+        signature, outcome, visits = _pooled(self.model, log, several)
         return _Rows(self.model, visits, signature, outcome, self.end, -1, False)
 
     def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
@@ -450,6 +458,45 @@ class _Rows:
 
     def _exits(self, rows: int) -> OffsetArray:
         return before_last_exits(self.visits, rows, int(self.end[rows - 1]))
+
+
+def _pooled(
+    model: ParametricMDP, log: EpisodeLog, looked_at: BoolArray | None = None
+) -> tuple[OffsetArray, OffsetArray, Visits]:
+    """Signatures and outcomes of rows, and the visits to those signatures that are looked at."""
+    outcomes = Outcomes.of(model)
+    signature = model.signatures.of_choice[log.choice(model.structure)].astype(np.int64)
+    outcome = outcomes.of_transition[log.transition] - outcomes.start[signature]
+    width = outcomes.width if looked_at is None else np.where(looked_at, outcomes.width, 1)
+    return signature, outcome, Visits.of(signature, outcome, width)
+
+
+def _changes(model: ParametricMDP, log: EpisodeLog, level: float) -> tuple[list[Finding], int]:
+    """The distribution that changes most clearly, and the row at which that reached the level (−1: none)."""
+    weight, visits = math.log(SHARES["drift"]), _pooled(model, log)[2]
+    change = weigh_changes(visits, level - weight)
+    if change is None:
+        return [], -1
+    text, outcomes = "what happens next depends on when it happens in the log", Outcomes.of(model)
+    if change.log_e <= 0.0:
+        return [Finding("drift", "drift", text, change.log_e, log_weight=weight)], change.reached
+    part = slice(int(visits.start[change.place]), int(visits.start[change.place + 1]))
+    seen, row = visits.outcome[part] == change.outcome, int(visits.row[part][change.before])
+    before, since = seen[: change.before].mean(), seen[change.before :]
+    slot = outcomes.start[visits.context[change.place]] + change.outcome
+    transition = int(np.argmax(outcomes.of_transition == slot))
+    choice = int(model.structure.transition_choice[transition])
+    cell = Cell(
+        model.structure.choice_name(choice),
+        f"since row {row + 1:,}",
+        model.structure.state_name(int(model.structure.successor[transition])),
+        int(since.sum()),
+        len(since),
+        float(before),
+    )
+    effect = abs(float(since.mean()) - float(before)) * len(since) / len(log)
+    about = ((choice,), (cell,), effect, weight)
+    return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, None, *about)], change.reached
 
 
 def _cut(visits: Visits, rows: int) -> Visits:
@@ -490,25 +537,10 @@ def _evidence(test: _Test, most: int | None = None) -> float:
                 sorts = _sorts(rows, used)
                 terms.append(share + weigh_units(visits, unit, units, used, sorts, at == 0))
             continue
-        cells = Cells.of(visits, _code(rows, test, used, at))
+        cells = Cells.of(visits, test.code)
         if cells.start[-1] > len(visits.width):
             terms.append(share + weigh(visits, cells, used, at == 0))
     return log_sum(np.array(terms))
-
-
-def _code(rows: _Rows, test: _Test, used: OffsetArray, at: int) -> IndexArray:
-    """The values of a feature; parts of the log are those of what is used."""
-    if test.feature.kind != "drift":
-        return test.code
-    if at:
-        return np.minimum(np.arange(len(test.code)) * PARTS // at, PARTS).astype(np.int32)
-    visits = rows.visits
-    number = np.diff(visits.start)
-    rank = np.arange(len(visits.row)) - np.repeat(visits.start[:-1], number)
-    part = np.minimum(rank * PARTS // np.maximum(np.repeat(used, number), 1), PARTS)
-    result: IndexArray = np.zeros(len(test.code), dtype=np.int32)
-    result[visits.row] = part
-    return result
 
 
 def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:

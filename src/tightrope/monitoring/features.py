@@ -78,8 +78,7 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     result += [Feature(f"column:{name}", "column", 1.0 / len(columns)) for name in columns]
     units = [*([EPISODE] if log.episodes > 1 else []), *(name for name in columns if _is_words(log, name))]
     result += [Feature(f"unit:{name}", "unit", 1.0 / (1 + len(columns))) for name in units]
-    drift = () if log.time is None else (Feature("drift", "drift"),)  # the order of a file is not time
-    return (*result, *drift, Feature("tie", "tie"))
+    return (*result, Feature("tie", "tie"))
 
 
 def _is_words(log: EpisodeLog, column: str) -> bool:
@@ -112,8 +111,6 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
         return log.episode
     if name == "tie":
         return log.choice(model.structure).astype(np.int32)
-    if name == "drift":
-        return (np.arange(len(log), dtype=np.int64) * PARTS // max(len(log), 1)).astype(np.int32)
     state = log.state(model.structure).astype(np.int32)
     before = np.where(log.previous >= 0, state[log.previous], -1).astype(np.int32)
     if name == "prev":
@@ -169,9 +166,6 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
     if name in ("since-start", "since-entry"):
         low, high = 2**value - 1, 2 ** (value + 1) - 2
         return f"step {low}" if low == high else f"steps {low} to {high}"
-    if name == "drift":
-        rows = np.flatnonzero(code == value)
-        return f"rows {rows[0] + 1:,} to {rows[-1] + 1:,}"
     if rest in log.columns:
         column = log.columns[rest]
         if column.values is not None and name == "column" and _has_bins(column):
@@ -179,10 +173,6 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
             return f"{rest} from {inside.min():g} to {inside.max():g}"
         return f"{rest} = {column.labels[value]}"
     return f"{rest} {value + 1}"
-
-
-PARTS = 8
-"""Parts of the log, in its order, between which drift is looked for."""
 
 
 def first_states(model: ParametricMDP, log: EpisodeLog) -> list[int]:

@@ -86,21 +86,26 @@ def weigh_fit(
     looks = weigh_batches(test, counts) if test is not None else [(events, -math.inf)]
     if counts.log is not None:
         looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
-    stated = [looks[-1][1]]
+    stated, changed = [looks[-1][1]], -math.inf
     if rows is not None:
         stated.append(rows.log_e_stated)
-        looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], rows.log_e_value]))
+        changed = rows.log_e_change
+        looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], rows.log_e_summed]))
     level = math.log(1.0 / alpha)
-    if watched is None and rows is not None and test is not None and 0.5 * level <= looks[-1][1] < level:
+    so_far = max(looks[-1][1], changed)
+    if watched is None and rows is not None and test is not None and 0.5 * level <= so_far < level:
         assert counts.log is not None
         watched = replay(model, counts.log(), alpha)
     if watched is not None:
         stated.append(watched.log_evidence + math.log(SHARES["events"]))
         looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], stated[-1]]))
+    looks[-1] = looks[-1][0], max(looks[-1][1], changed)
+    if rows is not None and rows.log_e_value == math.inf:
+        looks[-1] = looks[-1][0], math.inf
     alarms = [event for event, log_e in looks if log_e >= level][:1]
     alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
     first = min(alarms, default=None)
-    if first is not None and rows is not None and log_sum(np.array(stated)) < level:
+    if first is not None and rows is not None and max(changed, log_sum(np.array(stated))) < level:
         names = [one.feature.partition(":")[2] for one in rows.findings if not one.is_stated]
         nominal = (*nominal, columns_words(names))
     suspects = [] if test is None else worst_fits(test, LISTED)

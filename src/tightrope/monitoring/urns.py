@@ -3,13 +3,16 @@
 Given how often each outcome stands among the first N visits to a choice, but not their order, the next
 outcome is a draw from an urn: products of fair bets on it are e-values under every policy. N is one of 48
 numbers with equal weights, so the test is anytime-valid. Of long logs all rows are weighed by tables of
-counts (`weigh_counts`), with Krichevsky–Trofimov mixtures over the largest likelihood. Sums of logarithms are
+counts (`weigh_counts`), with Krichevsky–Trofimov mixtures over the largest likelihood. Changes are found by
+bets on pairs of outcomes before and after a moment (`weigh_changes`): each bet ever reaches 1/a with probability
+at most a, these probabilities add up, and the largest weighed bet is the evidence. Sums of logarithms are
 lowered by more than rounding can make up. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +44,19 @@ MEANS, WIDEST = 4001, 10.0
 
 LEAST_VISITS, LEAST_SEEN = 256, 16
 """Choices with fewer visits, and outcomes that are seen less, are not looked at for units by counts."""
+
+CANDIDATES = np.array([int(32 * 2 ** (k / 6)) for k in range(84)])
+"""Numbers of visits after which a change is looked for; later ones show by those."""
+
+CUTS = np.array([0, 1, 2, 4, *range(8, 513, 8)])
+"""Bets on a change are renewed after these parts of j pairs, in 512ths."""
+
+SIZES = np.array([[6.0, 0.6], [12.0, 0.25], [24.0, 0.15]])
+"""How far shares before and after a change are apart, in standard errors of their difference after j visits
+each, and the weights of these."""
+
+LEAST_CHANGE = 64
+"""Visits before which no change is looked for."""
 
 _SPARE = 1e-11
 
@@ -216,6 +232,89 @@ def weigh_units(
         each = np.logaddexp(np.log1p(-part) + low_gain, np.log(part) + high_gain)
         results.append(each.sum(axis=0) - price)
     return mean(np.concatenate(results))
+
+
+@dataclass(frozen=True)
+class Change:
+    """The strongest evidence for a change: `log_e` is weighed against that of other places and moments. The
+    change is after `before` visits to the context in `place`, and concerns one outcome; `reached` is the row
+    at which the level was reached, −1 where it was not."""
+
+    log_e: float
+    place: int
+    outcome: int
+    before: int
+    reached: int
+
+
+def weigh_changes(visits: Visits, level: float) -> Change | None:
+    """Evidence that the distribution of a context changed; None where there are too few visits."""
+    best: Change | None = None
+    first = -1
+    for place, width in enumerate(visits.width.tolist()):
+        part = slice(int(visits.start[place]), int(visits.start[place + 1]))
+        number = np.bincount(visits.outcome[part], minlength=width)
+        if number.sum() < LEAST_CHANGE:
+            continue
+        outcomes = [1] if width == 2 else range(width)
+        price = math.log(visits.contexts * len(outcomes) * len(CANDIDATES))
+        for outcome in outcomes:
+            if not 0 < number[outcome] < number.sum():
+                continue
+            seen = np.concatenate([[0], np.cumsum(visits.outcome[part] == outcome)]).astype(np.int64)
+            log_e, before, crossed = _follow_changes(seen, CANDIDATES, CUTS, SIZES, level + price)
+            if crossed >= 0:
+                row = int(visits.row[part][crossed - 1])
+                first = row if first < 0 else min(first, row)
+            value = log_e - price - 1e-9 * (1.0 + abs(log_e))
+            if best is None or value > best.log_e:
+                best = Change(value, place, outcome, int(before), -1)
+    return best if best is None else replace(best, reached=first)
+
+
+@kernel
+def _follow_changes(
+    seen: OffsetArray, candidates: OffsetArray, cuts: OffsetArray, sizes: FloatArray, level: float
+) -> tuple[float, int, int]:
+    """The largest log of a mixture of bets, its j, and the visits after which one first reached the level."""
+    visits = len(seen) - 1
+    best, at, reached = -np.inf, 0, -1
+    wealth = np.zeros((len(sizes), 2))
+    for j in candidates:
+        pairs = min(j, visits - j)
+        if pairs < 8:
+            break
+        for s in range(len(sizes)):
+            wealth[s, :] = np.log(0.5 * sizes[s, 1])
+        low = 0
+        for k in range(1, len(cuts)):
+            high = min(j * cuts[k] // 512, pairs)
+            if high <= low:
+                continue
+            mean = (seen[low] + seen[j + low] - seen[j] + 0.5) / (2.0 * low + 1.0)
+            x, y = float(seen[high] - seen[low]), float(seen[j + high] - seen[j + low])
+            size = float(high - low)
+            largest = -np.inf
+            for s in range(len(sizes)):
+                apart = sizes[s, 0] * np.sqrt(mean * (1.0 - mean) / (2.0 * j))
+                apart = min(apart, 0.9 * min(mean, 1.0 - mean)) if low > 0 else 0.0
+                for sign in range(2):
+                    up, down = apart / mean, apart / (1.0 - mean)
+                    if sign == 1:
+                        up, down = -up, -down
+                    wealth[s, sign] += x * np.log1p(-up) + (size - x) * np.log1p(down)
+                    wealth[s, sign] += y * np.log1p(up) + (size - y) * np.log1p(-down)
+                    largest = max(largest, wealth[s, sign])
+            total = 0.0
+            for s in range(len(sizes)):
+                total += np.exp(wealth[s, 0] - largest) + np.exp(wealth[s, 1] - largest)
+            value = largest + np.log(total)
+            if value > best:
+                best, at = value, j
+            if value >= level and (reached < 0 or j + high < reached):
+                reached = j + high
+            low = high
+    return best, at, reached
 
 
 @dataclass(frozen=True, eq=False)

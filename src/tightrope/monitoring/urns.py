@@ -4,9 +4,9 @@ Given how often each outcome stands among the first N visits to a choice, but no
 outcome is a draw from an urn: products of fair bets on it are e-values under every policy. N is one of 48
 numbers with equal weights, so the test is anytime-valid. Of long logs all rows are weighed by tables of
 counts (`weigh_counts`), with Krichevsky–Trofimov mixtures over the largest likelihood. Changes are found by
-bets on pairs of outcomes before and after a moment (`weigh_changes`): each bet ever reaches 1/a with probability
-at most a, these probabilities add up, and the largest weighed bet is the evidence. Sums of logarithms are
-lowered by more than rounding can make up. Proofs: docs/proofs/statistics.md.
+bets on pairs of outcomes before and after a moment (`weigh_changes`): each bet ever reaches 1/a with
+probability at most a, these probabilities add up, and the largest weighed bet is the evidence. Sums of
+logarithms are lowered by more than rounding can make up. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

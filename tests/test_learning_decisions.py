@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta
 
 from learning_cases import case, counts_of
-from tightrope import Parameters, build_from_function
+from tightrope import Parameters, Simulator, build_from_function, build_from_rows
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
@@ -242,3 +242,17 @@ def test_counts_of_another_model_are_refused() -> None:
 def test_wrong_options(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LearnOptions(**fields)
+
+
+def test_coupled_sets_are_not_tried_where_corners_attain_the_interval() -> None:
+    """To first order 32 attempts in a row promise an interval 1.65 times narrower; at two corners of the region
+    the value is what the rectangular interval says, so there is nothing to gain."""
+    parameters, last = Parameters.box(p=(0.01, 0.999), q=(0.01, 0.999)), 32
+    p, q = parameters.symbols()
+    rows = [(0, "", {1: q, last + 1: 1 - q}), *((s, "", {s + 1: p, 0: 1 - p}) for s in range(1, last))]
+    rows += [(last, "", {last: 1}), (last + 1, "", {last + 1: 1})]
+    model = build_from_rows(rows, parameters, labels={"ok": [last + 1]})
+    data = Simulator(model.instantiate(p=0.9, q=0.9), model_hash=model.hash()).episodes(10, seed=2)
+    result = learn(Problem(model, 'P=? [ F "ok" ]'), data, delta=0.1, outcomes="none")
+    assert not result.tried and "coupled ones would be 1.00 times narrower" in result.decisions.reasons[-1]
+    assert result.interval.lower == pytest.approx(0.11096, abs=1e-4)

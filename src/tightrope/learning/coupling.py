@@ -50,6 +50,9 @@ PAYS = 1.01
 """Coupled sets are tried where they are forecast to be so many times narrower. The forecast is of first
 order; what curvature takes away comes on top."""
 
+MOST_CORNERS = 64
+"""Corners of the region at which values show how much of an interval is real, at most."""
+
 LEAST_GAIN = 1e-3
 """They count where they narrow an interval by this share of its width."""
 
@@ -158,9 +161,9 @@ def _gain(before: PolicyValue | None, after: PolicyValue | None, one_end: bool, 
 
 
 def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) -> float | None:
-    """How many times narrower the value would be over coupled sets, to first order at the estimate: of a
-    given policy the whole interval, of the robust one the distance of its guarantee. None where there is no
-    telling.
+    """How many times narrower the value would be over coupled sets, to first order at the estimate and by the
+    values at corners of the region: of a given policy the whole interval, of the robust one the distance of
+    its guarantee. None where there is no telling.
     """
     model, objective = chain.model, chain.objective
     functions = region.coordinates.functions(model.expressions)
@@ -178,12 +181,24 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
         return None
     (low,), (high,) = region.support(gradient[None, :])
     around = float(gradient @ x)
-    wide, narrow = value.interval.width, float(high - low)
+    corners = _at_corners(slope, region)
+    least, most = min([middle, *corners]), max([middle, *corners])
+    wide, narrow = value.interval.width, max(float(high - low), most - least)
     if name == "robust":
-        wide, narrow = middle - value.interval.lower, around - float(low)
+        wide, narrow = middle - value.interval.lower, max(around - float(low), middle - least)
         if not objective.maximises:
-            wide, narrow = value.interval.upper - middle, float(high) - around
+            wide, narrow = value.interval.upper - middle, max(float(high) - around, most - middle)
     return wide / narrow if narrow > 0.0 and math.isfinite(wide) else None
+
+
+def _at_corners(slope: ValueGradient, region: Polytope) -> list[float]:
+    """The values at the region's corners, which no narrower interval leaves out; none where they are many or
+    products of parameters are relaxed there."""
+    corners = region.vertices
+    if corners is None or len(corners) > MOST_CORNERS or region.coordinates.products:
+        return []
+    values = [slope.value(corner) for corner in corners]
+    return [one for one in values if one is not None and math.isfinite(one)]
 
 
 def couple_robust(

@@ -302,12 +302,12 @@ def pooled(setting: Setting, table: Differences, data: Any, few: int = 30) -> tu
     """
     structure, own = setting.model.structure, setting.model.signatures.of_choice
     visits = np.bincount(own, data.visits)[own]
-    uniform, best = setting.baselines["uniform"].probability, table._optimum().at(table._estimate())[1]
+    uniform, best = setting.baselines["uniform"].probability, table.optimum_over().at(table.estimate())[1]
     rare = np.where(visits < few, best.probability, 0.0)
     seldom = np.add.reduceat(rare, structure.choice_start[:-1])[structure.choice_state] > 0.0
     mixed = tr.Policy(setting.model, np.where(seldom, uniform, best.probability))
-    x, lost = table._estimate(), 0.0
-    claim = setting.sign * (table._value_at(mixed, x) - table._value_at(setting.baselines["uniform"], x))
+    x, lost = table.estimate(), 0.0
+    claim = setting.sign * (table.value_at(mixed, x) - table.value_at(setting.baselines["uniform"], x))
     unknown = np.add.reduceat(
         ~setting.model.expressions.is_constant[setting.model.expression], structure.transition_start[:-1]
     )
@@ -348,8 +348,8 @@ def rivals(instances: list[str], episodes: int = 3000, seed: int = 1) -> list[st
         )
         table = Differences.start(problem, data, uniform, DELTA, LearnOptions.of("improve", {}), None)
         mixed = dict(table.candidates())["the baseline below 30 visits, else the best"]
-        x = table._estimate()
-        guessed = setting.sign * (table._value_at(mixed, x) - table._value_at(uniform, x))
+        x = table.estimate()
+        guessed = setting.sign * (table.value_at(mixed, x) - table.value_at(uniform, x))
         tied, bounded = pooled(setting, table, data)
         gains = {"difference": own.improvement, "A/B": tested, "HCPI": weighed, "parametric SPIBB": bounded}
         print(
@@ -396,9 +396,9 @@ def plug_in(setting: Setting, data: Any) -> bool:
     if table.prepared.contradiction is not None:
         return False
     optimum = Optimum(table.prepared.sets, table.objective, 1e-6, table.prepared.sets.region)
-    x = table._estimate()
+    x = table.estimate()
     value, _ = optimum.at(x)
-    gain = setting.sign * (value - table._value_at(setting.best, x))
+    gain = setting.sign * (value - table.value_at(setting.best, x))
     return bool(gain > 1e-4 * max(1.0, abs(value)))
 
 

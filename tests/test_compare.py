@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certify import certificate_of_difference
 from tightrope.cli.app import run
 from tightrope.coupled.chain import chain_of
-from tightrope.coupled.difference import difference_of
+from tightrope.coupled.difference import bound_difference, difference_of
+from tightrope.coupled.result import CoupledStatus
 from tightrope.coupled.taylor import expand
+from tightrope.errors import InputError
 from tightrope.learning.differences import KeptText
 from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
@@ -345,6 +348,8 @@ def test_the_commands(
     assert "another baseline than yours" in capsys.readouterr().err
     assert answer["verdict"] == "proved" and answer["difference"]["lower"] > 0.0
     assert answer["improvement"] <= answer["limit"]
+    again = json.loads(call("improve", *log, "--candidate", "new.json", "--json"))
+    assert again["improvement"] >= answer["improvement"] and again["policy"] == "new.json"
     call("improve", *log, "-o", "out")
     assert run(["report", "out"]) == 0 and capsys.readouterr().out.split() == ["out/report.html"]
     page = Path("out/report.html").read_text()
@@ -366,3 +371,104 @@ def test_the_commands(
     assert forecast["episodes"] == 0 < forecast["share_episodes"] < 2000
     shown = call("compare", *log, "--policy", "new.json")
     assert shown.startswith("PROVED: new.json instead of the uniform policy: better by at least")
+
+
+def drawn(seed: int) -> tuple[tr.Problem, tr.Counts]:
+    """Four states, two choices in each, two parameters, and 12 short episodes: little is known."""
+    draw = np.random.default_rng(seed)
+    parameters = tr.Parameters.box(p0=(0.05, 0.95), p1=(0.05, 0.95))
+    symbols, rows, costs = parameters.symbols(), [], []
+    for state, action in itertools.product(range(4), ("a0", "a1")):
+        chance, (one, two) = symbols[draw.integers(2)], draw.choice(4, 2, replace=False).tolist()
+        rows.append((state, action, {one: chance, two: 1 - chance}))
+        costs.append(int(draw.integers(0, 100)))
+    model = tr.build_from_rows(rows, parameters, choice_rewards={"c": costs})
+    assert isinstance(model, tr.ParametricMDP)
+    truth = model.instantiate(p0=float(draw.uniform(0.15, 0.85)), p1=float(draw.uniform(0.15, 0.85)))
+    log = tr.Simulator(truth, model_hash=model.hash(), cap=4).episodes(12, seed=seed)
+    return tr.Problem(model, 'R{"c"}min=? [ C ]', discount=0.9), log
+
+
+@pytest.mark.parametrize(("seed", "before"), [(13, 12.91), (26, 38.07)])
+def test_no_single_change_is_certified_to_gain_more(seed: int, before: float) -> None:
+    """`before` is what the candidates without a search were certified to gain."""
+    problem, log = drawn(seed)
+    found = tr.improve(problem, log, baseline="do-nothing", delta=0.05)
+    assert found.improvement > 1.08 * before and found.limit is not None
+    assert found.improvement <= found.limit * (1 + 1e-6) and not any("limit" in one for one in found.notes)
+    assert found.policy is not None and found.table is not None
+    for state in range(4):
+        changed = found.policy.choice.copy()
+        changed[state] = 4 * state + 1 - changed[state]
+        other = Policy.of_choices(problem.model.structure, changed)
+        interval = found.table.difference("", other, wanted=(False, True)).interval
+        assert -interval.upper <= 1.02 * found.improvement
+
+
+def test_improve_starts_from_the_users_candidates() -> None:
+    """A rule written by hand is one of the differences, and no answer is worse than it."""
+    problem, log = drawn(26)
+    hand = Policy.of_choices(problem.model.structure, np.array([1, 2, 4, 7]))
+    alone = tr.compare(problem, log, hand, "do-nothing", delta=0.05).improvement
+    found = tr.improve(problem, log, baseline="do-nothing", candidate={"by hand": hand}, delta=0.05)
+    assert "by hand" in {one.name for one in found.differences} and found.improvement >= alone
+    with pytest.raises(InputError, match="a policy cannot be made of a value of the type int"):
+        tr.improve(problem, log, baseline="do-nothing", candidate=3, delta=0.05)
+
+
+def test_the_search_under_a_bound_on_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the baseline alone, single choices at single steps lead as far as all candidates."""
+    model = two_arms()
+    safe, _ = policies(model)
+    log = tr.Simulator(model.instantiate(p=0.4, q=0.9), model_hash=model.hash()).episodes(400, seed=1)
+    problem = tr.Problem(model, 'Pmax=? [ F<=4 "goal" ]')
+    usual = tr.improve(problem, log, baseline=safe, delta=0.1).improvement
+    monkeypatch.setattr("tightrope.learning.differences.Differences.candidates", lambda self: [])
+    monkeypatch.setattr("tightrope.learning.differences.Differences.corners", lambda self, most: [])
+    found = tr.improve(problem, log, baseline=safe, delta=0.1)
+    assert found.improvement > 0.0 and found.improvement >= 0.98 * usual
+    assert found.best.name == "the policy of the local search"
+
+
+def test_nothing_to_gain_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two coins in any order: every policy has the same value, and no difference is bounded."""
+    parameters = tr.Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
+    rows: list[Any] = [(0, "left", {1: p, 4: 1 - p}), (0, "right", {2: p, 4: 1 - p})]
+    rows += [(1, "", {3: p, 4: 1 - p}), (2, "", {3: p, 4: 1 - p}), (3, "", {3: 1}), (4, "", {4: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"both": [3]})
+    log = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash()).episodes(50, seed=1)
+    monkeypatch.setattr("tightrope.learning.differences.bound_difference", _only_itself(bound_difference))
+    found = tr.improve(tr.Problem(model, 'Pmax=? [ F "both" ]'), log, delta=0.1)
+    assert found.improvement == 0.0 and found.limit is not None and found.limit < 1e-6
+    assert found.policy == found.baseline
+
+
+def test_a_difference_of_nothing_is_exact() -> None:
+    """Neither policy comes to the state: both values are 0 everywhere, and no cell is split."""
+    problem, log = drawn(26)
+    found = tr.improve(problem, log, baseline="do-nothing", delta=0.05)
+    asked = KeptText.of('P<=baseline [ F<=5 "init"&!"init" ]', problem)
+    assert found.table is not None and found.policy is not None
+    row = found.table.difference("", found.policy, objective=asked.objective)
+    assert row.value is not None and row.value.status is CoupledStatus.EXACT and len(row.value.cells) <= 1
+    assert row.interval.lower == pytest.approx(0.0, abs=1e-300) and row.interval.width < 1e-200
+
+
+def _only_itself(bound: Any) -> Any:
+    def bounded(sets: Any, one: Any, two: Any, **words: Any) -> Any:
+        assert one.policy == two.policy
+        return bound(sets, one, two, **words)
+
+    return bounded
+
+
+@pytest.mark.parametrize("command", ["improve", "compare"])
+def test_models_without_choices_are_refused(command: str) -> None:
+    parameters = tr.Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
+    model = tr.build_from_rows([(0, "", {1: p, 0: 1 - p}), (1, "", {1: 1})], parameters, labels={"g": [1]})
+    log = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash()).episodes(5, seed=1)
+    problem, words = tr.Problem(model, 'P=? [ F<=3 "g" ]'), {} if command == "improve" else {"policy": [0, 1]}
+    with pytest.raises(InputError, match="the model has one choice in every state: there is one policy"):
+        getattr(tr, command)(problem, log, delta=0.1, **words)

@@ -245,8 +245,8 @@ def test_wrong_options(fields: dict[str, Any], message: str) -> None:
 
 
 def test_coupled_sets_are_not_tried_where_corners_attain_the_interval() -> None:
-    """To first order 32 attempts in a row promise an interval 1.65 times narrower; at two corners of the region
-    the value is what the rectangular interval says, so there is nothing to gain."""
+    """To first order 32 attempts in a row promise an interval 1.65 times narrower. At two corners of the
+    region the value is what the rectangular interval says, so there is nothing to gain."""
     parameters, last = Parameters.box(p=(0.01, 0.999), q=(0.01, 0.999)), 32
     p, q = parameters.symbols()
     rows = [(0, "", {1: q, last + 1: 1 - q}), *((s, "", {s + 1: p, 0: 1 - p}) for s in range(1, last))]

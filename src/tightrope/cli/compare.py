@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
     from tightrope.learning.differences import Comparison
+    from tightrope.model.policy import Policy
 
 
 MOST_CHANGES = 6
@@ -108,14 +109,12 @@ def compare(request: CompareRequest) -> None:
     Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
     """
     from tightrope.learning.compare import compare as compare_policies
-    from tightrope.model.policy import Policy
 
     def run(subject: Subject, reading: Reading, baseline: Any, progress: Any) -> Comparison:
-        policies = {Path(file).name: Policy(subject.model, file) for file in request.policy}
         return compare_policies(
             subject.problem,
             reading.counts,
-            policies,
+            policies_of(subject, request.policy),
             baseline,
             delta=request.delta,
             progress=progress,
@@ -125,10 +124,19 @@ def compare(request: CompareRequest) -> None:
     answer(request, run)
 
 
+def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
+    """The policies in files, by their names; by their paths where two have one name."""
+    from tightrope.model.policy import Policy
+
+    names = [Path(file).name for file in files]
+    shown = [name if names.count(name) == 1 else file for file, name in zip(files, names, strict=True)]
+    return {name: Policy(subject.model, file) for name, file in zip(shown, files, strict=True)}
+
+
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
-    from tightrope.learning.compare import refuse_rates
+    from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
     from tightrope.loading import is_continuous
     from tightrope.statistics.estimates import check_delta
@@ -144,7 +152,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
     log = LogRequest.of(request.reading, request.data)
     files = log.files()
     if is_continuous(request.model):
-        raise refuse_rates()
+        raise refuse_chains()
     subject = load_subject(request, temporal=True, any_kind=True)
     baseline: Any = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):

@@ -26,18 +26,28 @@ class ImproveRequest(ComparedOptions):
             "'P>=baseline [ F \"goal\" ]'",
         ),
     ] = None
+    candidate: Annotated[
+        list[str] | None,
+        option(
+            "--candidate",
+            "A policy to try, and to start the search from; the option may be repeated.",
+            "FILE",
+        ),
+    ] = None
 
 
 @takes(ImproveRequest, {"data": READING, "check": SOLVING})
 def improve(request: ImproveRequest) -> None:
     """The policy that is better than a baseline by most, for certain.
 
-    Candidates are tried freely: all differences hold together with probability at least 1 - delta. Where none
-    is certified to be better, what is done today is the answer. Properties to keep are bounded over the same
+    Candidates are tried freely: all differences hold together with probability at least 1 - delta. The search
+    ends when no other choice in a single state is certified to gain more. Where nothing is certified to be
+    better, what is done today is the answer. Properties to keep are bounded over the same
     parameters, without a further price: 'P>=baseline [ … ]', 'R{"cost"}<=baseline+5 [ … ]', 'P>=0.9 [ … ]'.
 
     Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
     """
+    from tightrope.cli.compare import policies_of
     from tightrope.learning.compare import improve as improve_policy
 
     def run(subject: Subject, reading: Reading, baseline: Any, progress: Any) -> Comparison:
@@ -46,6 +56,7 @@ def improve(request: ImproveRequest) -> None:
             reading.counts,
             baseline=baseline,
             keep=request.keep or (),
+            candidate=policies_of(subject, request.candidate) if request.candidate else None,
             delta=request.delta,
             progress=progress,
             **request.words,

@@ -27,6 +27,9 @@ from tightrope.numerics.record import Facts, Record, brief, freeze_fields
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.coordinates import AffineFunctions
 
+LEAST_EXCESS = 1e-250
+"""What is smaller is nothing: it is left by rounding where all values are 0."""
+
 EXACT_SHARE = 1e-5
 """An end counts as attained where an instantiation comes as close as this share of the width, …"""
 
@@ -172,4 +175,4 @@ def is_attained(excess: float, lower: float, upper: float, unit: float) -> bool:
     if not np.isfinite(excess):
         return False
     scale = max(abs(lower), abs(upper))
-    return excess <= max(EXACT_SHARE * (upper - lower), EXACT_RELATIVE * scale, 1e-13 * unit)
+    return excess <= max(EXACT_SHARE * (upper - lower), EXACT_RELATIVE * scale, 1e-13 * unit, LEAST_EXCESS)

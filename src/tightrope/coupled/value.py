@@ -292,7 +292,7 @@ def functions_of(coordinates: Coordinates, model: ParametricMDP, objective: Obje
         raise InputError(
             f"the reward {text} has a product of parameters that no probability of the model has, and "
             "coupled sets take rewards that are affine in the region's coordinates",
-            hint='use `sets="rectangular"`, or write the product as one parameter',
+            hint="write the product as one parameter; rectangular sets of `learn` do without",
         )
     place = np.zeros(len(reward.expressions), dtype=np.int64)
     place[index] = np.arange(len(index))

@@ -78,7 +78,7 @@ class AverageDifferences(Differences):
 
     def values_at(self, x: FloatArray) -> FloatArray:
         """The probabilities of all expressions at a point."""
-        functions = self._coordinates.functions(self.chain.model.expressions)
+        functions = self.coordinates.functions(self.chain.model.expressions)
         return np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
 
     def cut(self, policies: Any) -> None:
@@ -94,7 +94,7 @@ class AverageDifferences(Differences):
         if self._bounds is None:
             return None
         if policy.digest not in self._cycles:
-            made = Cycle.of(self.chain.model, policy, self.reward, self.values_at(self._estimate()))
+            made = Cycle.of(self.chain.model, policy, self.reward, self.values_at(self.estimate()))
             left = max(self.deadline - time.perf_counter(), 0.0)
             self._cycles[policy.digest] = (
                 None if made is None else self._bounds.bounds(made, CoupledLimits(left, MOST_CELLS))
@@ -117,9 +117,10 @@ class AverageDifferences(Differences):
         objective: Objective | None = None,
         wanted: tuple[bool, bool] = (True, True),
         cells: int = CoupledLimits.cells,
+        gap: float | None = None,
     ) -> Difference:
         if objective is not None:
-            return super().difference(name, policy, baseline, objective, wanted, cells)
+            return super().difference(name, policy, baseline, objective, wanted, cells, gap)
         other = self.baseline if baseline is None else baseline
         assert other is not None
         self.chain.progress(f"compare: {name}")
@@ -140,13 +141,13 @@ class AverageDifferences(Differences):
         """The best at the estimate, and the baseline where data are few."""
         if self._bounds is None:
             return []
-        return self._mixed([("the best at the estimate", AverageOptimum(self).at(self._estimate())[1])])
+        return self._mixed([("the best at the estimate", AverageOptimum(self).at(self.estimate())[1])])
 
-    def _value_at(self, policy: Policy, x: FloatArray) -> float:
+    def value_at(self, policy: Policy, x: FloatArray) -> float:
         known = self.cycle(policy)
         return float("nan") if known is None or self._bounds is None else self._bounds.at(known.cycle, x)
 
-    def _optimum(self) -> Any:
+    def optimum_over(self) -> Any:
         return None if self._bounds is None else AverageOptimum(self)
 
     def _gained(self, policy: Policy, usual: Policy) -> FloatArray:

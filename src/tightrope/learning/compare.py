@@ -1,24 +1,57 @@
-"""`compare` and `improve`: by how much policies are better than a baseline, and which one is best."""
+"""`compare` and `improve`: by how much policies are better than a baseline, and which one is best.
+
+*Candidates of `improve`*: those of the user, the robust policy, the best one at the estimate, the baseline
+where data are few and the best one elsewhere, then the best policy where the best candidate so far gains
+least, repeated while it pays. No policy improves more than the least, over all parameters met, of what the
+best policy gains there: that is the `limit`.
+
+*Local search.* A policy cannot be certified to gain more than it gains at any point of the region. So from
+the best candidate on single choices are changed while the least gain over all points met so far grows
+(visits times advantage rank the changes, in float64); the result is certified, the point where it gains least
+is one more, and so on. At the end no single change gains more at all of these points, the worst ones of the
+answer among them: none has a larger certified gain, but for the precision of bounds.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
+
+from tightrope.coupled.result import CoupledStatus
+from tightrope.coupled.value import CoupledLimits, functions_of, rewards_at
 from tightrope.errors import InputError, check_type, describe
-from tightrope.learning.differences import UNIFORM, Comparison, Differences, KeptText
+from tightrope.io.results import Interval
+from tightrope.learning.bet_policy import question_of
+from tightrope.learning.differences import (
+    UNIFORM,
+    Comparison,
+    Difference,
+    Differences,
+    KeptProperty,
+    KeptText,
+)
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Progress
 from tightrope.model.continuous import Continuous
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.model.policy_choices import TimeVaryingChoices
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.question import GraphQuestion
+from tightrope.numerics.value_slopes import gains_of_changes
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 
 
-def refuse_rates() -> InputError:
-    """Why models in continuous time are not compared."""
+def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:
+    """Why models without choices are not compared."""
     return InputError(
-        "a chain in continuous time has no choices: there is one policy, and nothing to compare it with",
+        f"{why}: there is one policy, and nothing to compare it with",
         hint="learn about each design as a model of its own; where something is decided, write the jumps as "
         "an mdp, whose choices are what is compared",
     )
@@ -34,7 +67,10 @@ def differences(
 ) -> Differences:
     """All differences to a baseline over one region; of long-run averages by cycles."""
     if isinstance(problem_of(problem).model, Continuous):
-        raise refuse_rates()
+        raise refuse_chains()
+    model = problem_of(problem).base
+    if isinstance(model, ParametricMDP) and model.choices == model.states:
+        raise refuse_chains("the model has one choice in every state")
     if problem_of(problem).query.kind is QueryKind.LONG_RUN:
         from tightrope.learning.average_differences import AverageDifferences
 
@@ -83,15 +119,19 @@ def improve(
     *,
     baseline: PolicyGiven | str = UNIFORM,
     keep: Sequence[str] = (),
+    candidate: PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven] | None = None,
     delta: float = 0.001,
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> Comparison:
-    """The policy with the largest certified improvement over a baseline; never worse than it.
+    """Find the policy with the largest certified improvement over a baseline.
 
-    `keep` are properties that the new policy must keep, such as 'P>=baseline [ !"crash" U "goal" ]' or
-    'R{"cost"}<=baseline+5 [ F "done" ]': they hold over the same region, without more of δ. Where no policy
-    is certified to be better the baseline itself is the answer.
+    The search ends when no other choice in a single state has a larger certified improvement. Where no
+    policy is certified to be better the baseline itself is the answer.
+
+    * `keep` are properties that the new policy must keep, such as 'P>=baseline [ !"crash" U "goal" ]' or
+      'R{"cost"}<=baseline+5 [ F "done" ]': they hold over the same region, without more of δ.
+    * `candidate`: policies to try and to start from, as `compare` takes them.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -103,22 +143,344 @@ def improve(
     check_type("keep", keep, str | Sequence, "a list of properties")
     table = differences(problem, data, baseline, delta, chosen, progress)
     wanted = [KeptText.of(text, table.problem) for text in ([keep] if isinstance(keep, str) else keep)]
-    return table.improve(wanted)
+    given = {} if candidate is None else _named(candidate, table.problem.base, "candidate")
+    search = Search(table, wanted, given)
+    return search.over_what_was_done() if table.baseline is None else search.run()
 
 
-def _named(policy: Any, model: Any) -> dict[str, Policy]:
+MOST_CERTIFIED = 10
+"""Candidates that are certified before the local search, at most."""
+
+MOST_CORNERS = 16
+"""Corners of the region that are looked at from the beginning, at most."""
+
+MOST_ROUNDS = 40
+"""Certified steps of the local search, at most."""
+
+MOST_CHANGED = 400
+"""Single changes that are evaluated in a row without a gain, at most."""
+
+CELLS = (100, CoupledLimits.cells)
+"""Parts of the region in which the most promising policies are bounded, in two rounds."""
+
+FOUND = "the policy of the local search"
+Change = tuple[int, int]
+"""A step, counted from the last, or 0, and a choice."""
+
+
+class Search:
+    """Certifies candidates, the most promising first, and changes the best of them while it pays."""
+
+    def __init__(self, table: Differences, keep: Sequence[KeptText], given: Mapping[str, Policy]):
+        self.table, self.keep, self.given = table, keep, given
+        self.tried: dict[str, tuple[Difference, tuple[KeptProperty, ...]]] = {}
+        self.points, self.optimum = Points(table), table.optimum_over()
+        self.waiting: list[tuple[str, Policy]] = []
+        self.limit, self.stopped = np.inf, False
+        self.ends = table.maximises, not table.maximises
+
+    def run(self) -> Comparison:
+        """Over a known baseline."""
+        table = self.table
+        self._begin()
+        assert table.baseline is not None
+        self._add(table.difference(f"{table.name} itself", table.baseline))
+        if self.optimum is not None:
+            self._meet(table.estimate(), "")
+            for corner in table.corners(MOST_CORNERS):
+                self._meet(corner, "the best at a corner of the region")
+        for name, policy in self.given.items():
+            self._certify(name, policy)
+        for _ in range(MOST_CERTIFIED):
+            self.waiting = [(name, one) for name, one in self.waiting if one.digest not in self.tried]
+            scored = [(self.points.least(policy), name, policy) for name, policy in self.waiting]
+            promising = [one for one in scored if one[0] > table.gain(self.best) + self.points.negligible]
+            if not promising or self._is_over():
+                break
+            _, name, policy = max(promising, key=lambda one: one[0])
+            self._certify(name, policy)
+        if self.optimum is not None and self.limit > self.points.negligible:
+            self._change()
+        for cells in CELLS:
+            self._refine(cells)
+        return self._result()
+
+    def over_what_was_done(self) -> Comparison:
+        """The same where nobody knows the policy that did what was done: all candidates are certified."""
+        if any(one.relative for one in self.keep):
+            raise InputError(
+                "what was done is known by the log alone, and properties are kept against a known baseline",
+                hint="give the baseline as a policy, or a number instead of `baseline`",
+            )
+        self._begin()
+        nothing = Interval(0.0, 0.0)
+        self.tried[""] = Difference(f"{self.table.name} itself", None, nothing, nothing), ()
+        for name, policy in self.waiting:
+            if policy.digest not in self.tried:
+                self._add(self.table.difference(name, policy))
+        return self._result()
+
+    @property
+    def best(self) -> Difference:
+        """The largest certified improvement among those that keep what is to be kept; the baseline else."""
+        return max(self._good(), key=self.table.gain, default=next(iter(self.tried.values()))[0])
+
+    def _good(self) -> list[Difference]:
+        return [row for row, kept in self.tried.values() if all(one.holds for one in kept)]
+
+    def _begin(self) -> None:
+        self.waiting = [*self.given.items(), *self.table.candidates()]
+        self.table.cut([one for _, one in self.waiting])
+
+    def _is_over(self) -> bool:
+        return time.perf_counter() > self.table.deadline
+
+    def _add(self, row: Difference) -> bool:
+        """Keep a difference; whether its policy keeps what it has to."""
+        assert row.policy is not None
+        kept = self.table.keeps(row.policy, self.keep)
+        self.tried[row.policy.digest] = row, kept
+        return all(one.holds for one in kept)
+
+    def _certify(self, name: str, policy: Policy) -> bool:
+        """Certify a policy over the region as one cell; the point where it gains least is met."""
+        row = self.table.difference(name, policy, wanted=self.ends, cells=1)
+        holds = self._add(row)
+        worst = row.lowest if self.table.maximises else row.highest
+        if self.optimum is not None and worst is not None:
+            self._meet(worst.x, "" if name == FOUND else "the best at the worst parameters")
+        return holds
+
+    def _meet(self, x: FloatArray, name: str) -> None:
+        """One more point, and the best policy there as a candidate: none is certified to gain more."""
+        table = self.table
+        assert table.baseline is not None and self.optimum is not None
+        self.points.add(x)
+        highest, there = self.optimum.at(x)
+        own = table.value_at(table.baseline, x)
+        if table.contains(x):
+            self.limit = min(self.limit, highest - own if table.maximises else own - highest)
+        if name:
+            self.waiting.append((f"{name}, {len(self.points.known) - 1}", there))
+
+    def _change(self) -> None:
+        """Change single choices of the most promising policy until no change promises more."""
+        barred: set[Change] = set()
+        until = 0.5 * (time.perf_counter() + self.table.deadline)  # the rest is for closer bounds
+        for _ in range(MOST_ROUNDS):
+            good = [row.policy for row in self._good() if row.policy is not None]
+            begin = max(good, key=self.points.least, default=None)
+            weights = None if begin is None else self.points.weights(begin)
+            if weights is None:
+                return
+            climb = Climb(self.points, weights, barred, until)
+            found = climb.go(once=bool(self.keep))
+            if found is None or found.digest in self.tried:
+                self.stopped = climb.stopped
+                return
+            if not self._certify(FOUND, found):
+                barred |= climb.changes
+            if time.perf_counter() > until:
+                break
+        self.stopped = True
+
+    def _refine(self, cells: int) -> None:
+        """Bound more closely what may still become better than the best by more than the precision that
+        is asked for, of what is gained, the most promising first."""
+        table, gap = self.table, self.table.chain.options.coupled_gap
+        open_ended = (CoupledStatus.CELL_LIMIT, CoupledStatus.CERTIFIED)
+        coarse = {
+            row.policy.digest: self.points.least(row.policy)
+            for row in self._good()
+            if row.policy is not None and row.value is not None and row.value.status in open_ended
+        }
+        while coarse and not self._is_over():
+            digest, most = max(coarse.items(), key=lambda one: one[1])
+            gained = table.gain(self.best)
+            if most <= gained + max(gap * max(gained, 0.0), self.points.negligible):
+                break
+            del coarse[digest]
+            row, own = self.tried[digest]
+            assert row.policy is not None
+            share = max(0.01, min(1.0, most / max(row.interval.width, 1e-300)))
+            closer = table.difference(row.name, row.policy, wanted=self.ends, cells=cells, gap=gap * share)
+            if table.gain(closer) >= table.gain(row):
+                self.tried[digest] = closer, own
+
+    def _result(self) -> Comparison:
+        """All differences that keep what is to be kept, the best first; the local search is one of them."""
+        table, best = self.table, self.best
+        shown = [row for row in self._good() if row is not best and row.name != FOUND]
+        ranked = sorted([best, *shown], key=lambda row: -table.gain(row))
+        proved = tuple((row.name, table.name) for row in ranked if table.gain(row) > 0.0)
+        result = table.result(tuple(ranked), proved)
+        ended = "the search ended at its limit: other choices in single states may still gain more"
+        return replace(
+            result,
+            limit=max(self.limit, 0.0) if np.isfinite(self.limit) else None,
+            kept=next(own for row, own in self.tried.values() if row is best),
+            notes=(*result.notes, ended) if self.stopped else result.notes,
+        )
+
+
+class Points:
+    """Points of the region that were met, and what policies gain there over the baseline; in float64, so it
+    certifies nothing. A policy of the model's own states is rows of weights, one, or one per step."""
+
+    def __init__(self, table: Differences):
+        self.table, self.known = table, list[FloatArray]()
+        self.asked: list[tuple[GraphQuestion, FloatArray, float]] = []
+        self._least: dict[tuple[str, int], float] = {}
+        objective = table.chain.objective if not table.averages else None
+        self.steps = objective.upper_steps if objective is not None and objective.depends_on_step else None
+        self.changes = objective is not None and not (
+            self.steps is None and (objective.depends_on_step or objective.lower_steps)
+        )
+
+    def add(self, x: FloatArray) -> None:
+        table, model = self.table, self.table.chain.model
+        self.known.append(x)
+        if not self.changes:
+            return
+        assert table.baseline is not None
+        objective = table.objective
+        functions = functions_of(table.coordinates, model, objective)
+        values = functions.constant + functions.linear @ x
+        question = question_of(model, rewards_at(objective, values, model))
+        stays = table.value_at(table.baseline, x)
+        stays = (1.0 - stays if objective.complement else stays) * (1.0 if question.maximises else -1.0)
+        self.asked.append((question, np.clip(values, 0.0, 1.0)[model.expression], stays))
+
+    @property
+    def negligible(self) -> float:
+        """What the precision of values at single points does not tell from nothing."""
+        if not self.known or self.table.baseline is None:
+            return 0.0
+        known = abs(self.table.value_at(self.table.baseline, self.known[0]))
+        return 4.0 * self.table.chain.options.precision * known
+
+    def least(self, policy: Policy) -> float:
+        """What the policy gains where it gains least."""
+        key = policy.digest, len(self.known)
+        if key not in self._least:
+            weights = self.weights(policy)
+            found = None if weights is None else self.gains(weights)
+            self._least[key] = (
+                self.table.gains_at_most(policy, self.known) if found is None else float(found[0].min())
+            )
+        return self._least[key]
+
+    def weights(self, policy: Policy) -> FloatArray | None:
+        """The last step first; None where single changes are not evaluated: of policies with a memory,
+        long-run averages, and bounds from below on steps."""
+        other = policy.structure is not self.table.chain.model.structure or policy.has_memory
+        if not self.changes or other or (policy.depends_on_step and self.steps is None):
+            return None
+        if self.steps is None:
+            return policy.probability[None, :]
+        return np.array([policy.at(step).probability for step in reversed(range(self.steps))])
+
+    def policy(self, weights: FloatArray) -> Policy | None:
+        """The policy of such rows; None where it draws choices that depend on the step."""
+        structure = self.table.chain.model.structure
+        if self.steps is None:
+            return Policy(structure, weights[0])
+        is_certain = bool(np.all((weights == 0.0) | (weights == 1.0)))
+        return Policy(structure, _by_steps(structure, weights[::-1])) if is_certain else None
+
+    def gains(self, weights: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """(what the policy gains over the baseline at every point, what changes add to it)."""
+        every = [gains_of_changes(question, weights, at) for question, at, _ in self.asked]
+        known = [one for one in every if one is not None]
+        if not known or len(known) < len(every):
+            return None
+        stays = np.array([own for _, _, own in self.asked])
+        return np.array([one[0] for one in known]) - stays, np.array([one[1] for one in known])
+
+
+class Climb:
+    """From a policy to others by changes of single choices, each of which makes the least gain grow."""
+
+    def __init__(self, points: Points, weights: FloatArray, barred: set[Change], deadline: float):
+        self.points, self.weights, self.barred, self.deadline = points, weights, barred, deadline
+        self.changes: set[Change] = set()
+        self.stopped = False
+
+    def go(self, once: bool) -> Policy | None:
+        """The policy after changes, or after one; None where none gains."""
+        while (here := self.points.gains(self.weights)) is not None:
+            moved = self._step(*here, once)
+            if moved is None:
+                break
+            self.weights, self.changes = moved[0], self.changes | moved[1]
+            if once:
+                break
+        return self.points.policy(self.weights) if self.changes else None
+
+    def _step(self, now: FloatArray, gains: FloatArray, once: bool) -> tuple[FloatArray, set[Change]] | None:
+        """Many changes at once where that gains, else one."""
+        target = float(now.min()) + self.points.negligible
+        trials, many = self._trials(now, gains, target, once)
+        for trial in trials:
+            if time.perf_counter() > self.deadline:
+                self.stopped = True
+                return None
+            tried = self._with(trial)
+            found = self.points.gains(tried)
+            if found is not None and float(found[0].min()) > target:
+                return tried, set(trial)
+        self.stopped = many
+        return None
+
+    def _trials(
+        self, now: FloatArray, gains: FloatArray, target: float, once: bool
+    ) -> tuple[list[list[Change]], bool]:
+        """Sets of changes, the most promising first, and whether some are left out."""
+        score = (now[:, None, None] + gains).min(axis=0)
+        for step, choice in self.barred:
+            score[step, choice] = -np.inf
+        can = (gains[int(now.argmin())] > 0.0) & (self.weights < 1.0) & np.isfinite(score)
+        order = [place for place in np.argsort(-score, axis=None).tolist() if can.flat[place]]
+        singles = [divmod(place, self.weights.shape[1]) for place in order]
+        owner, together = self.points.asked[0][0].owner, dict[Change, Change]()
+        for step, choice in singles:
+            if score[step, choice] > target:
+                together.setdefault((step, int(owner[choice])), (step, choice))
+        several = list(together.values())
+        sizes = [] if once else [len(several) >> k for k in range(len(several).bit_length())]
+        trials = [several[:size] for size in sizes] + [[one] for one in singles[:MOST_CHANGED]]
+        return trials, len(singles) > MOST_CHANGED
+
+    def _with(self, changes: Sequence[Change]) -> FloatArray:
+        question, result = self.points.asked[0][0], self.weights.copy()
+        start, owner = question.choice_start, question.owner
+        for step, choice in changes:
+            result[step, start[owner[choice]] : start[owner[choice] + 1]] = 0.0
+            result[step, choice] = 1.0
+        return result
+
+
+def _by_steps(structure: Structure, weights: FloatArray) -> TimeVaryingChoices:
+    """Choices by state and step from rows of weights, the first step first."""
+    steps, states = len(weights), structure.states
+    chosen = np.stack([np.flatnonzero(row) for row in weights], axis=1)
+    at = np.tile(np.arange(steps), states)
+    return TimeVaryingChoices(np.arange(states + 1) * steps, at, chosen.reshape(-1))
+
+
+def _named(policy: Any, model: Any, word: str = "policy") -> dict[str, Policy]:
     """Policies by their names; those in a list are numbered from 1."""
     is_table = isinstance(policy, Mapping) and any(isinstance(one, Policy) for one in policy.values())
     if is_table:
         given = dict(policy)
     elif isinstance(policy, list | tuple) and policy and isinstance(policy[0], Policy):
-        given = {f"policy {number}": one for number, one in enumerate(policy, start=1)}
+        given = {f"{word} {number}": one for number, one in enumerate(policy, start=1)}
     else:
-        given = {"the policy": policy}
+        given = {f"the {word}": policy}
     result: dict[str, Policy] = {}
     for name, one in given.items():
         own = as_policy(model, one)
         if own is None:
-            raise InputError(f"`policy` is {describe(one)}, not a policy")
+            raise InputError(f"`{word}` is {describe(one)}, not a policy")
         result[str(name)] = own
     return result

@@ -7,11 +7,6 @@ chosen from the same data, tried freely and ranked by what is certified, and pro
 worse are bounded over the same region. None of it costs more of δ. The baseline against itself has the
 difference 0, so "keep what you do" is always among the answers.
 
-*Candidates of `improve`*: the robust policy, the best one at the estimate, the baseline where data are few
-and the best one elsewhere, then the best policy where the best candidate so far gains least, repeated while
-it pays. No policy improves more than the least, over all parameters met, of what the best policy gains there:
-that is the `limit`.
-
 *What was done*, where no policy is known that did it, is a baseline as well: `tightrope.learning.logged`.
 
 *Slabs* are bet along the gradient of the difference between the policy that is best by the data before and
@@ -24,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,7 +28,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.coupled.difference import Side, bound_difference
-from tightrope.coupled.result import CoupledStatus, CoupledValue, Witness
+from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.synthesis import Optimum
 from tightrope.coupled.value import (
     CoupledLimits,
@@ -87,9 +82,6 @@ from tightrope.verdict import Kept, Worth
 
 if TYPE_CHECKING:  # loaded where it applies
     from tightrope.learning.logged import LoggedBaseline
-
-MOST_CERTIFIED = 10
-"""Candidates whose improvement is certified, at most."""
 
 FEWEST_BET = 100
 """Planned episodes below which a slab is its guard alone, at all of δ: what to bet on has to be known from
@@ -351,6 +343,9 @@ class KeptText:
     def holds(self, interval: Interval) -> bool:
         return interval.lower >= self.offset if self.at_least else interval.upper <= self.offset
 
+    def may_hold(self, interval: Interval) -> bool:
+        return interval.upper >= self.offset if self.at_least else interval.lower <= self.offset
+
 
 class DifferenceBets(PolicyBets):
     """Bets along the gradient of what the policy that is best by the data gains over a baseline."""
@@ -510,9 +505,10 @@ class Differences:
         objective: Objective | None = None,
         wanted: tuple[bool, bool] = (True, True),
         cells: int = CoupledLimits.cells,
+        gap: float | None = None,
     ) -> Difference:
         """The certified difference of a policy to the baseline, or to another one; `wanted` are its ends that
-        are to be close, `cells` how many parts the region is cut into at most.
+        are to be close, `cells` how many parts the region is cut into at most, `gap` how close.
         """
         other = self.baseline if baseline is None else baseline
         self.chain.progress(f"compare: {name}")
@@ -531,7 +527,7 @@ class Differences:
             self.prepared.sets,
             one,
             two,
-            gap=self.chain.options.coupled_gap,
+            gap=gap or self.chain.options.coupled_gap,
             limits=CoupledLimits(seconds=left, cells=cells, wanted=wanted),
         )
         return Difference(name, policy, Interval(value.lower, value.upper), apart, value)
@@ -553,110 +549,21 @@ class Differences:
                     pairs.append((two.name, one.name))
         return tuple(pairs)
 
-    def improve(self, keep: Sequence[KeptText]) -> Comparison:
-        """Certify candidates, the most promising first, and look for the best policy where the best of them
-        gains least, while it pays.
-
-        A policy cannot be certified to gain more than it gains at any point of the region: so candidates that
-        gain less at one of the points met are not certified at all. The others are first bounded over the
-        region as one cell, and more closely only while they may still become the best.
-        """
-        waiting = self.candidates()
-        self.cut([one for _, one in waiting])
-        if self.baseline is None:
-            return self._improve_logged(waiting, keep)
-        optimum, limit = self._optimum(), np.inf
-        stay = self.difference(f"{self.name} itself", self.baseline)
-        tried = {self.baseline.digest: (stay, self.keeps(self.baseline, keep))}
-        points = [] if optimum is None else [self._estimate()]
-        ends = self.maximises, not self.maximises
-        for _ in range(MOST_CERTIFIED):
-            waiting = [(name, policy) for name, policy in waiting if policy.digest not in tried]
-            scored = [(self._gains_at_most(policy, points), name, policy) for name, policy in waiting]
-            best = self._best(tried.values())
-            promising = [one for one in scored if one[0] > self._gain(best)]
-            if not promising or time.perf_counter() > self.deadline:
-                break
-            _, name, policy = max(promising, key=lambda one: one[0])
-            row = self.difference(name, policy, wanted=ends, cells=1)
-            tried[policy.digest] = row, self.keeps(policy, keep)
-            worst = row.lowest if self.maximises else row.highest
-            if optimum is None or worst is None:
-                continue
-            points.append(worst.x)
-            highest, there = optimum.at(worst.x)
-            own = self._value_at(self.baseline, worst.x)
-            limit = min(limit, highest - own if self.maximises else own - highest)
-            waiting.append((f"the best at the worst parameters, {len(points) - 1}", there))
-        self._refine(tried, points)
-        best = self._best(tried.values())
-        good = [row for row, kept in tried.values() if all(one.holds for one in kept)]
-        ranked = sorted({id(row): row for row in (best, *good)}.values(), key=lambda row: -self._gain(row))
-        proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
-        return replace(
-            self.result(tuple(ranked), proved),
-            limit=max(limit, 0.0) if np.isfinite(limit) else None,
-            kept=next(own for row, own in tried.values() if row is best),
-        )
-
-    def _refine(
-        self, tried: dict[str, tuple[Difference, tuple[KeptProperty, ...]]], points: list[FloatArray]
-    ) -> None:
-        """Bound more closely what may still become better than the best by more than the precision that
-        differences are asked for, the most promising first."""
-        coarse = {
-            digest: self._gains_at_most(row.policy, points)
-            for digest, (row, own) in tried.items()
-            if row.policy is not None
-            and row.value is not None
-            and row.value.status is CoupledStatus.CELL_LIMIT
-            and all(one.holds for one in own)
-        }
-        while coarse and time.perf_counter() < self.deadline:
-            digest, most = max(coarse.items(), key=lambda one: one[1])
-            best = self._best(tried.values())
-            close = best.value is None or best.value.status is not CoupledStatus.CELL_LIMIT
-            if most <= self._gain(best) + (close * self.chain.options.coupled_gap * best.interval.width):
-                break
-            del coarse[digest]
-            row, own = tried[digest]
-            assert row.policy is not None
-            closer = self.difference(row.name, row.policy, wanted=(self.maximises, not self.maximises))
-            if self._gain(closer) >= self._gain(row):
-                tried[digest] = closer, own
-
-    def _improve_logged(self, waiting: list[tuple[str, Policy]], keep: Sequence[KeptText]) -> Comparison:
-        """The same where nobody knows the policy that did what was done: all candidates are certified."""
-        if any(one.relative for one in keep):
-            raise InputError(
-                "what was done is known by the log alone, and properties are kept against a known baseline",
-                hint="give the baseline as a policy, or a number instead of `baseline`",
-            )
-        nothing = Interval(0.0, 0.0)
-        tried = [(self.difference(name, policy), self.keeps(policy, keep)) for name, policy in waiting]
-        rows = [(Difference(f"{self.name} itself", None, nothing, nothing), tried[0][1][:0]), *tried]
-        best = self._best(rows)
-        good = [row for row, own in rows if all(one.holds for one in own)]
-        ranked = sorted(good, key=lambda row: -self._gain(row))
-        proved = tuple((row.name, self.name) for row in ranked if self._gain(row) > 0.0)
-        own = next(own for row, own in rows if row is best)
-        return replace(self.result(tuple(ranked), proved), kept=own)
-
-    def _gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
+    def gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
         """What the policy gains over the baseline where it gains least, of these points; in float64."""
         gains = [np.inf]
         for x in points:
             assert self.baseline is not None
-            own, stays = self._value_at(policy, x), self._value_at(self.baseline, x)
+            own, stays = self.value_at(policy, x), self.value_at(self.baseline, x)
             gains.append(own - stays if self.maximises else stays - own)
         return min(gains)
 
-    def _value_at(self, policy: Policy, x: FloatArray) -> float:
+    def value_at(self, policy: Policy, x: FloatArray) -> float:
         """The value of a policy at a point, in float64: it certifies nothing."""
         side = self.side(policy)
         key = id(side), x.tobytes()
         if key not in self._values:
-            functions = functions_of(self._coordinates, side.model, side.objective)
+            functions = functions_of(self.coordinates, side.model, side.objective)
             values = functions.constant + functions.linear @ x
             point = MDP(side.model.structure, np.clip(values, 0.0, 1.0)[side.model.expression])
             asked = rewards_at(side.objective, values, side.model)
@@ -665,14 +572,8 @@ class Differences:
             self._values[key] = float(end[side.model.initial])
         return self._values[key]
 
-    def _gain(self, row: Difference) -> float:
+    def gain(self, row: Difference) -> float:
         return _gain(row.interval, self.maximises)
-
-    def _best(self, tried: Iterable[tuple[Difference, tuple[KeptProperty, ...]]]) -> Difference:
-        """The largest certified improvement among those that keep what is to be kept; the baseline else."""
-        rows = list(tried)
-        good = [row for row, kept in rows if all(one.holds for one in kept)]
-        return max(good, key=self._gain, default=rows[0][0])
 
     def candidates(self) -> list[tuple[str, Policy]]:
         """The policies to begin with."""
@@ -680,10 +581,10 @@ class Differences:
         solved = self.chain.solver(self.prepared, self.chain.options, deadline, 1)
         robust = solved.robust().policy
         result = [("the robust policy", robust)]
-        optimum = self._optimum()
+        optimum = self.optimum_over()
         if optimum is None:
             return result
-        _, best = optimum.at(self._estimate())
+        _, best = optimum.at(self.estimate())
         return self._mixed([*result, ("the best at the estimate", best)])
 
     def _mixed(self, result: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
@@ -704,24 +605,26 @@ class Differences:
 
     def promise(self) -> tuple[Policy, float] | None:
         """The best policy at the estimate, and what it gains over a known baseline there, in float64."""
-        optimum = self._optimum()
+        optimum = self.optimum_over()
         if optimum is None or self.baseline is None or self.prepared.contradiction is not None:
             return None
-        x = self._estimate()
+        x = self.estimate()
         policy = optimum.at(x)[1]
-        return policy, self._gains_at_most(policy, [x])
+        return policy, self.gains_at_most(policy, [x])
 
     def keeps(self, policy: Policy, keep: Sequence[KeptText]) -> tuple[KeptProperty, ...]:
         """What is certified of the properties to keep."""
         result = []
         for one in keep:
             if one.relative:
-                interval = self.difference(one.text, policy, objective=one.objective).interval
+                interval = self.difference(one.text, policy, objective=one.objective, cells=1).interval
+                if one.may_hold(interval) and not one.holds(interval):
+                    interval = self.difference(one.text, policy, objective=one.objective).interval
             else:
                 side = self.side(policy, one.objective)
                 interval = Interval(side.lower, side.upper)
-                may = interval.upper >= one.offset if one.at_least else interval.lower <= one.offset
-                if isinstance(self.prepared.sets.region, Polytope) and may and not one.holds(interval):
+                undecided = one.may_hold(interval) and not one.holds(interval)
+                if isinstance(self.prepared.sets.region, Polytope) and undecided:
                     value = bound_coupled_value(
                         self.prepared.sets, one.objective, policy, limits=CoupledLimits(cells=200)
                     )
@@ -729,19 +632,36 @@ class Differences:
             result.append(KeptProperty(one.text, interval, one.holds(interval)))
         return tuple(result)
 
-    def _estimate(self) -> FloatArray:
+    def estimate(self) -> FloatArray:
         """The coordinates that fit the data best, in float64."""
-        model, coordinates = self.chain.model, self._coordinates
+        model, coordinates = self.chain.model, self.coordinates
         maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
         count = self.chain.data.transition.astype(np.float64)
         weight = np.bincount(model.expression, count, len(model.expressions)).astype(np.float64)
         return maximiser.lifted(maximiser.estimate(weight))
 
+    def corners(self, most: int) -> FloatArray:
+        """The corners of the region, none where they are more than so many or products of parameters are
+        relaxed there."""
+        region = self.prepared.sets.region
+        known = region.vertices if isinstance(region, Polytope) else None
+        if known is None or len(known) > most or self.coordinates.products:
+            return np.zeros((0, self.coordinates.size))
+        middle = known.mean(axis=0)
+        inside: FloatArray = middle + (1.0 - 1e-9) * (known - middle)
+        return inside
+
+    def contains(self, x: FloatArray) -> bool:
+        """Whether a point lies in the region."""
+        region = self.prepared.sets.region
+        point = self.coordinates.parameters_at(x[None, :])[0].tolist()
+        return isinstance(region, Polytope) and region.contains(point)
+
     @property
-    def _coordinates(self) -> Coordinates:
+    def coordinates(self) -> Coordinates:
         return Coordinates.of(self.chain.model.expressions, self.chain.model.parameters)
 
-    def _optimum(self) -> Optimum | None:
+    def optimum_over(self) -> Optimum | None:
         region = self.prepared.sets.region
         if not isinstance(region, Polytope):
             return None
@@ -751,7 +671,7 @@ class Differences:
         fit, _ = self.chain.weigh_fit()
         prepared = self.prepared
         ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
-        best = max(rows, key=self._gain)
+        best = max(rows, key=self.gain)
         return Comparison(
             problem=self.problem,
             counts=self.chain.data,
@@ -800,8 +720,8 @@ class Differences:
     def _gained(self, policy: Policy, usual: Policy) -> FloatArray:
         """What each state adds to the gain at the estimate; not a number where there is no telling."""
         model, question = self.chain.model, question_of(self.chain.model, self.objective)
-        functions, gain = self._coordinates.functions(model.expressions), np.full(model.states, np.nan)
-        probability = np.clip(functions.constant + functions.linear @ self._estimate(), 0.0, 1.0)
+        functions, gain = self.coordinates.functions(model.expressions), np.full(model.states, np.nan)
+        probability = np.clip(functions.constant + functions.linear @ self.estimate(), 0.0, 1.0)
         probability = probability[model.expression]
         old = PolicyEquations.of(question, usual.probability, everywhere=True)
         new = PolicyEquations.of(question, policy.probability, everywhere=False)

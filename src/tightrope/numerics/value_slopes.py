@@ -121,6 +121,56 @@ def step_slopes(
     return (np.arange(len(slope)), slope) if bool(np.all(np.isfinite(slope))) else None
 
 
+def gains_of_changes(
+    question: GraphQuestion, weights: FloatArray, probability: FloatArray
+) -> tuple[float, FloatArray] | None:
+    """(value, gains) of a policy, both larger where the agent is better off: a gain is visits times
+    advantage, what another choice in one state brings, to first order and with the right sign. `weights` are
+    how likely choices are taken, one row, or one per step, the last step first, of which gains are exact.
+
+    None where the value is infinite, the equations are singular, or the steps too many.
+    """
+    sign = 1.0 if question.maximises else -1.0
+    if question.is_bounded or question.kind == "NEXT":
+        return _gains_of_steps(question, weights, probability, sign)
+    whole = PolicyEquations.of(question, weights[0], everywhere=True)
+    chain = PolicyEquations.of(question, weights[0], everywhere=False)
+    solved = None if whole is None else whole.solved(whole.matrix(probability))
+    passes = None if chain is None else chain.passes(probability)
+    if chain is None or solved is None or passes is None:
+        return None
+    met = np.zeros(question.states)
+    met[chain.state] = passes[1][-1][0]
+    following = question.backup(probability, solved.values)
+    gain = sign * met[question.owner] * (following - solved.values[question.owner])
+    gain = np.where((met[question.owner] > 0.0) & (np.abs(following) < NEVER * 1e-10), gain, -np.inf)
+    return sign * passes[0], gain[None, :]
+
+
+def _gains_of_steps(
+    question: GraphQuestion, weights: FloatArray, probability: FloatArray, sign: float
+) -> tuple[float, FloatArray] | None:
+    phases, first = phases_of(question, np.arange(question.states)), first_values(question)
+    held = [phase for phase in phases for _ in range(phase[0])]
+    if first is None or len(held) * len(question.owner) > _MOST_STORED // 10:
+        return None
+    values, gains = [first], np.full((len(held), len(question.owner)), -np.inf)
+    for step, (_, fixed, value) in enumerate(held):
+        gains[step] = question.backup(probability, values[-1])
+        mean = np.bincount(question.owner, weights[step] * gains[step], question.states)
+        values.append(np.where(fixed, value, mean))
+    visits = np.zeros(question.states)
+    visits[question.initial] = 1.0
+    owner, lengths = question.owner, np.diff(question.transition_start)
+    for step in range(len(held) - 1, -1, -1):
+        visits = np.where(held[step][1], 0.0, visits)
+        gain = sign * visits[owner] * (gains[step] - values[step + 1][owner])
+        gains[step] = np.where(visits[owner] > 0.0, gain, -np.inf)
+        flow = np.repeat(visits[owner] * weights[step] * question.rate, lengths) * probability
+        visits = np.bincount(question.successor, flow, question.states).astype(np.float64)
+    return sign * float(values[-1][question.initial]), gains
+
+
 def first_values(question: GraphQuestion) -> FloatArray | None:
     """What a bounded number of steps begins with, in every state; None where an equation says that."""
     if question.kind == "CUMULATIVE":

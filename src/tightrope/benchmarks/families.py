@@ -26,13 +26,13 @@ class Family:
     title: str
     argument_names: tuple[str, ...]
     minimum: tuple[int, ...]
-    maximum: tuple[int | None, ...]
-    maximum_reason: str
     parameter_names: tuple[str, ...]
     property_text: str
     constants: Callable[[Arguments], dict[str, int]]
     domain: Callable[[Arguments], str]
     truth: Callable[[Arguments], tuple[Fraction, ...]]
+    maximum: tuple[int, ...] | None = None
+    maximum_reason: str = ""
     terminal_reward: str | None = None
     episode_cap: int = 1000
 
@@ -138,8 +138,6 @@ FAMILIES: dict[str, Family] = {
             title="Aircraft collision avoidance",
             argument_names=("N", "M"),
             minimum=(1, 1),
-            maximum=(None, None),
-            maximum_reason="",
             parameter_names=("theta1", "theta2", "theta3"),
             property_text='Pmax=? [ !"collision" U "goal" ]',
             constants=lambda a: {"N": a[0], "M": a[1]},
@@ -164,8 +162,6 @@ FAMILIES: dict[str, Family] = {
             title="Customer engagement",
             argument_names=("L",),
             minimum=(2,),
-            maximum=(None,),
-            maximum_reason="",
             parameter_names=("theta1", "theta2", "theta3", "theta4"),
             property_text='R{"cost"}min=? [ F "done" ]',
             constants=lambda a: {"L": a[0]},
@@ -179,8 +175,6 @@ FAMILIES: dict[str, Family] = {
             title="Mars rover",
             argument_names=("X", "Y"),
             minimum=(2, 2),
-            maximum=(None, None),
-            maximum_reason="",
             parameter_names=("theta1", "theta2", "theta3", "theta4", "theta5", "theta6"),
             property_text='Pmax=? [ !"crash" U ("target" & !"crash") ]',
             constants=lambda a: {"width": a[0], "height": a[1], "M": rover_tries(a[0])},
@@ -192,8 +186,6 @@ FAMILIES: dict[str, Family] = {
             title="Underwater glider",
             argument_names=("X", "Y"),
             minimum=(2, 2),
-            maximum=(None, None),
-            maximum_reason="",
             parameter_names=("theta_h", "theta_v"),
             property_text='R{"time"}min=? [ F "goal" ]',
             constants=lambda a: {"width": a[0], "height": a[1]},

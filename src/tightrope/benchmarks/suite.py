@@ -163,9 +163,8 @@ def _integers(text: str, family: Family, arguments: str | None) -> Arguments:
 
 
 def _check(family: Family, arguments: Arguments) -> None:
-    for argument, value, least, most in zip(
-        family.argument_names, arguments, family.minimum, family.maximum, strict=True
-    ):
+    limits = zip(family.minimum, family.maximum or (None,) * len(arguments), strict=True)
+    for argument, value, (least, most) in zip(family.argument_names, arguments, limits, strict=True):
         if value < least:
             raise InputError(f"{family.signature}: {argument} must be at least {least}, got {value}")
         if most is not None and value > most:

@@ -32,6 +32,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
 
@@ -88,140 +89,104 @@ class Header:
     model_line: int = 0
 
 
+_SECTIONS = ("type", "value_type", "parameters", "placeholders", "reward_models", "nr_states", "nr_choices")
+_Fail = Callable[..., NoReturn]
+
+
 def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
     """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
-    return _HeaderReader(path, lines, continuous).read()
+    header, seen, section = Header(), set[str](), ""
+    refuse: _Fail = partial(fail, path, 1, "")
+    for number, line in lines:
+        text, refuse = line.strip(), partial(fail, path, number, line)
+        if section and section != "@placeholders":
+            _read_section(header, section, line, refuse, continuous)
+            section = ""
+            continue
+        if text.startswith(NOTES_MARK):
+            header.notes = parse_notes(path, number, line)
+        if not text or text.startswith("//"):
+            continue
+        if text == "@model":
+            header.model_line = number
+            _complete(header, refuse)
+            return header
+        if text.startswith("@"):
+            section, _, inline = text.partition(":")
+            if section in seen:
+                refuse(f"the section {section} occurs twice")
+            if section[1:] not in _SECTIONS:
+                refuse(f"unknown section {shorten(section)}", section)
+            seen.add(section)
+            if inline.strip() and section != "@placeholders":
+                _read_section(header, section, inline, refuse, continuous)
+                section = ""
+        elif section:
+            _read_placeholder(header, number, line, refuse)
+        else:
+            hint = "a DRN file begins with sections such as @type, @parameters, @nr_states and @model"
+            refuse(f"{shorten(text)} is not expected before @model", hint=hint)
+    if section and section != "@placeholders":
+        refuse(f"the file ends within its section {section}")
+    hint = "is this a DRN file? It may be cut off"
+    raise InputError("the file ends before its @model section", Location(str(path)), hint)
 
 
-class _HeaderReader:
-    def __init__(self, path: Path, lines: Iterator[tuple[int, str]], continuous: bool):
-        self.path, self.lines, self.continuous = path, lines, continuous
-        self.header = Header()
-        self.number, self.line = 0, ""
-        self.seen: set[str] = set()
+def _read_section(header: Header, name: str, text: str, refuse: _Fail, continuous: bool) -> None:
+    """The content of a section of one line."""
+    match name:
+        case "@type":
+            _read_type(header, text, refuse, continuous)
+        case "@value_type":
+            header.value_type = text.strip()
+            if header.value_type not in VALUE_TYPES:
+                refuse(f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}")
+        case "@parameters":
+            header.parameters = tuple(text.split())
+            if len(set(header.parameters)) < len(header.parameters):
+                refuse("a parameter is named twice")
+        case "@reward_models":
+            header.reward_names = split_reward_names(text)
+            if len(set(header.reward_names)) < len(header.reward_names):
+                refuse("a reward model is named twice")
+        case _:
+            what, stripped = name.removeprefix("@nr_"), text.strip()
+            if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 18:
+                refuse(f"the number of {what} expected, found {shorten(text)}")
+            setattr(header, what, int(stripped))
 
-    def advance(self) -> bool:
-        entry = next(self.lines, None)
-        if entry is None:
-            return False
-        self.number, self.line = entry
-        return True
 
-    def fail(self, message: str, token: str | None = None, hint: str | None = None) -> NoReturn:
-        fail(self.path, self.number, self.line, message, token, hint)
+def _read_type(header: Header, text: str, refuse: _Fail, continuous: bool) -> None:
+    name = text.strip().lower()
+    if continuous and (name == "ctmc" or name in AUTOMATON_TYPES):
+        header.is_chain, header.is_continuous = name == "ctmc", True
+        return
+    if name in _REFUSED_TYPES:
+        refuse(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
+    if name not in ("mdp", "dtmc", "pomdp"):
+        refuse(f"unknown model type {shorten(text)}; tightrope reads MDP, DTMC and POMDP")
+    header.is_observed, header.is_chain = name == "pomdp", name == "dtmc"
 
-    def read(self) -> Header:
-        pending = self.advance()
-        while pending:
-            section = self.line.strip()
-            if section.startswith(NOTES_MARK):
-                self.header.notes = parse_notes(self.path, self.number, self.line)
-            if not section or section.startswith("//"):
-                pending = self.advance()
-            elif section == "@model":
-                self.header.model_line = self.number
-                self.finish()
-                return self.header
-            elif section.startswith("@"):
-                pending = self.section(section)
-            else:
-                self.fail(
-                    f"{shorten(section)} is not expected before @model",
-                    hint="a DRN file begins with sections such as @type, @parameters, @nr_states and @model",
-                )
-        raise InputError(
-            "the file ends before its @model section",
-            Location(str(self.path)),
-            hint="is this a DRN file? It may be cut off",
-        )
 
-    def section(self, text: str) -> bool:
-        """Reads one section and moves on; False at the end of the file."""
-        name, _, inline = text.partition(":")
-        if name in self.seen:
-            self.fail(f"the section {name} occurs twice")
-        self.seen.add(name)
-        match name:
-            case "@type":
-                self.model_type(inline or self.content(name))
-            case "@value_type":
-                self.value_type(inline or self.content(name))
-            case "@parameters":
-                self.header.parameters = tuple(self.content(name).split())
-                if len(set(self.header.parameters)) < len(self.header.parameters):
-                    self.fail("a parameter is named twice")
-            case "@placeholders":
-                return self.placeholders()
-            case "@reward_models":
-                self.header.reward_names = split_reward_names(self.content(name))
-                if len(set(self.header.reward_names)) < len(self.header.reward_names):
-                    self.fail("a reward model is named twice")
-            case "@nr_states":
-                self.header.states = self.count(self.content(name), "states")
-            case "@nr_choices":
-                self.header.choices = self.count(self.content(name), "choices")
-            case _:
-                self.fail(f"unknown section {shorten(name)}", name)
-        return self.advance()
+def _read_placeholder(header: Header, number: int, line: str, refuse: _Fail) -> None:
+    name, colon, value = line.strip().partition(":")
+    if not name.startswith("$") or not colon:
+        refuse(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(line)}")
+    key = name[1:].strip()
+    if key in header.placeholders:
+        refuse(f"the placeholder ${key} is defined twice", name)
+    header.placeholders[key] = (value, number, line)
 
-    def content(self, name: str) -> str:
-        if not self.advance():
-            self.fail(f"the file ends within its section {name}")
-        return self.line
 
-    def model_type(self, text: str) -> None:
-        name = text.strip().lower()
-        if name == "ctmc" and self.continuous:
-            self.header.is_chain = self.header.is_continuous = True
-            return
-        if name in AUTOMATON_TYPES and self.continuous:
-            self.header.is_chain, self.header.is_continuous = False, True
-            return
-        if name in _REFUSED_TYPES:
-            self.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
-        if name not in ("mdp", "dtmc", "pomdp"):
-            self.fail(f"unknown model type {shorten(text)}; tightrope reads MDP, DTMC and POMDP")
-        self.header.is_observed = name == "pomdp"
-        self.header.is_chain = name == "dtmc"
-
-    def value_type(self, text: str) -> None:
-        name = text.strip()
-        if name not in VALUE_TYPES:
-            self.fail(f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}")
-        self.header.value_type = name
-
-    def count(self, text: str, what: str) -> int:
-        stripped = text.strip()
-        if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 18:
-            self.fail(f"the number of {what} expected, found {shorten(text)}")
-        return int(stripped)
-
-    def placeholders(self) -> bool:
-        while self.advance():
-            stripped = self.line.strip()
-            if stripped.startswith("@"):
-                return True
-            if not stripped or stripped.startswith("//"):
-                continue
-            name, colon, value = stripped.partition(":")
-            if not name.startswith("$") or not colon:
-                self.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(stripped)}")
-            key = name[1:].strip()
-            if key in self.header.placeholders:
-                self.fail(f"the placeholder ${key} is defined twice", name)
-            self.header.placeholders[key] = (value, self.number, self.line)
-        return False
-
-    def finish(self) -> None:
-        header = self.header
-        if header.is_chain is None:
-            self.fail("the section @type is missing before @model", hint="add a line '@type: MDP'")
-        if header.states is None:
-            self.fail("the section @nr_states is missing before @model")
-        if header.value_type is None and header.parameters:
-            header.value_type = "parametric"
-        if header.parameters and header.value_type != "parametric":
-            self.fail(f"a model of value type {header.value_type} has no parameters")
+def _complete(header: Header, refuse: _Fail) -> None:
+    if header.is_chain is None:
+        refuse("the section @type is missing before @model", hint="add a line '@type: MDP'")
+    if header.states is None:
+        refuse("the section @nr_states is missing before @model")
+    if header.value_type is None and header.parameters:
+        header.value_type = "parametric"
+    if header.parameters and header.value_type != "parametric":
+        refuse(f"a model of value type {header.value_type} has no parameters")
 
 
 def split_reward_names(line: str) -> tuple[str, ...]:

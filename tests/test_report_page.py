@@ -30,10 +30,11 @@ from tightrope.io.results import Projection, ResultDocument, read_result
 from tightrope.learning.result_files import regions_beside
 from tightrope.model.ranges import ranges_over_box
 from tightrope.report.draw_regions import pairs_of
-from tightrope.report.draw_widths import ranges_before_data
+from tightrope.report.draw_widths import EVENTS, ranges_before_data
+from tightrope.report.page import inline_svg
 from tightrope.report.policy_map import MOST_BINS, MapVariable, PolicyMap, read_policy_map
 from tightrope.report.statement import advice, question_sentence, statement
-from tightrope.report.style import at_least, at_most, interval_text
+from tightrope.report.style import PAGE, at_least, at_most, interval_text, save_figure
 from tightrope.report.write import load_policies, load_run, write_report
 from tightrope.solver.solve import solve
 from tightrope.verdict import Word
@@ -480,3 +481,83 @@ def test_those_who_decide_read_five_sentences(result: Path, text: str) -> None:
         assert words in told
         if step:
             assert float(told.partition(words)[2].split()[0].rstrip(".")) == pytest.approx(width, rel=1e-3)
+
+
+def marked(content: Any, key: str = "") -> Any:
+    """Control characters behind every text of a document that is shown."""
+    if isinstance(content, dict):
+        return {name: marked(value, name) for name, value in content.items()}
+    if isinstance(content, list):
+        return [marked(value, key) for value in content]
+    shown = ("text", "name", "title", "why", "lines", "notes", "reasons", "outcome", "misfit", "x", "y")
+    return f"{content}\x01\x1b[31m\x00" if isinstance(content, str) and key in shown else content
+
+
+def test_control_characters_in_names_are_written_out(result: Path, tmp_path: Path) -> None:
+    """In figures, tips and words: a page and an SVG file hold none that XML may not have."""
+    content = marked(json.loads((result / "result.json").read_text()))
+    (tmp_path / "result.json").write_text(json.dumps(content))
+    run = read_result(tmp_path)
+    svg = inline_svg(EVENTS.figure(run, PAGE), "events", EVENTS.words(run))
+    file = save_figure(EVENTS.figure(run), tmp_path / "events.svg").read_text()
+    for picture in (svg, file):
+        assert "\\x01" in picture and not re.search("[\x00-\x08\x0b-\x1f]", picture)
+
+
+@pytest.mark.parametrize("place", ["model", "results"])
+def test_a_result_that_is_not_utf_8_is_refused(
+    place: str, result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = (result / "result.json").read_bytes()
+    at = raw.index(f'"{place}"'.encode()) + 30
+    (tmp_path / "result.json").write_bytes(raw[:at] + b"\xff" + raw[at:])
+    assert command(["report", str(tmp_path)]) == 2
+    assert "this is no JSON: 'utf-8' codec can't decode byte 0xff" in capsys.readouterr().err
+
+
+FIT = {
+    "verdict": "evidence growing",
+    "alarm": True,
+    "e_value": 10.0,
+    "log_e_value": 2.3,
+    "alpha": 0.001,
+    "events": 10,
+    "first_alarm": None,
+    "ordered": True,
+    "nominal": [],
+    "text": "growing",
+    "looks": [{"events": 5, "log_e_value": 1.0}, {"events": 10, "log_e_value": 2.3}],
+    "suspects": [],
+}
+
+
+@pytest.mark.parametrize(("change", "value"), [("alpha", -1e308), ("alpha", 0.0)])
+def test_numbers_that_do_not_fit_together_are_the_files_fault(
+    change: str, value: Any, result: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((result / "result.json").read_text())
+    content["results"][-1]["fit"] = FIT | {change: value}
+    (tmp_path / "result.json").write_text(json.dumps(content))
+    assert command(["report", str(tmp_path)]) == 2
+    assert "do not fit together" in capsys.readouterr().err
+
+
+def test_errors_of_files_that_were_not_changed_stay_errors(
+    result: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*given: object) -> str:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("tightrope.report.write.page", break_down)
+    own = copy_stored(tmp_path / "own")
+    digest = hashlib.sha256((own / "result.json").read_bytes()).hexdigest()
+    manifest = {
+        "format": "tightrope manifest",
+        "version": 1,
+        "kind": "learn",
+        "files": {"result.json": digest},
+    }
+    (own / "tightrope-manifest.json").write_text(json.dumps(manifest))
+    assert command(["report", str(own)]) == 70
+    (own / "result.json").write_text((own / "result.json").read_text() + "\n")
+    assert command(["report", str(own)]) == 2

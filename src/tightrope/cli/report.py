@@ -62,7 +62,7 @@ def report(
     from tightrope.io.comparisons import comparison_file
     from tightrope.io.output import refuse_same
     from tightrope.io.plans import plan_file
-    from tightrope.report.write import refuse_beside_plans, write_report
+    from tightrope.report.write import drawn_from, refuse_beside_plans, write_report
     from tightrope.saved import load_result
 
     others = beside or []
@@ -76,20 +76,21 @@ def report(
             check_figures(figures, overwrite)
         if picture is not None:
             check_picture(picture, overwrite)
-    written = [
-        write_report(
-            result,
-            output,
-            beside=others,
-            certificate=certificate,
-            overwrite=overwrite,
-            what_if=lambda: load_result(result)._what_if(),
-        )
-    ]
-    if figures is not None:
-        written += write_figures(result, figures, beside=others, overwrite=overwrite)
-    if picture is not None:
-        written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
+    with drawn_from(result):
+        written = [
+            write_report(
+                result,
+                output,
+                beside=others,
+                certificate=certificate,
+                overwrite=overwrite,
+                what_if=lambda: load_result(result)._what_if(),
+            )
+        ]
+        if figures is not None:
+            written += write_figures(result, figures, beside=others, overwrite=overwrite)
+        if picture is not None:
+            written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
     if json:
         print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
     else:

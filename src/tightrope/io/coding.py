@@ -93,6 +93,7 @@ def read_document(path: Path, kind: type[T], form: str, version: int, hint: str 
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     try:
+        _ = raw.decode()  # strings that are skipped as well
         head = msgspec.json.decode(raw, type=Head)
     except msgspec.ValidationError as error:
         _refuse(form, error, place, hint)

@@ -34,6 +34,7 @@ from matplotlib.figure import Figure
 from msgspec import UNSET, UnsetType
 
 from tightrope import __version__
+from tightrope.errors import shown
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
 from tightrope.late import dataclass
@@ -88,6 +89,8 @@ VARIABLES = {
 """The page's variable for each colour that pictures use."""
 
 NUMBER = re.compile(r"-?\d+\.\d{2,}")
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML may have."""
 REGION = "region:"
 
 
@@ -97,7 +100,7 @@ def inline_svg(figure: Figure, name: str, words: str, *, coordinates: bool = Fal
     With `coordinates` the names and ranges of the axes are added, for the script that reads positions.
     """
     root = _draw(figure)
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": words}
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": shown(words)}
     if coordinates:
         root.attrib |= {"class": "panel", **_coordinates(figure)}
     for parent in list(root.iter()):
@@ -123,7 +126,7 @@ def _draw(figure: Figure) -> ElementTree.Element:
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tightrope"}):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(stream, metadata={"Date": None})
-    return ElementTree.fromstring(stream.getvalue())
+    return ElementTree.fromstring(NO_XML.sub("\ufffd", stream.getvalue()))
 
 
 def _draws_nothing(element: ElementTree.Element) -> bool:

@@ -26,6 +26,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tightrope.atomic import atomic_path
+from tightrope.errors import shown
 from tightrope.io.output import figure_metadata
 from tightrope.io.results import ResultDocument
 from tightrope.late import dataclass
@@ -105,12 +106,12 @@ PAGE = Medium(4.7, 10.5, "none")
 
 def tell(artist: Artist, *lines: str) -> None:
     """What a mark tells when it is pointed at in a page."""
-    artist.set_gid(TIP + BREAK.join(lines))
+    artist.set_gid(TIP + BREAK.join(shown(line) for line in lines))
 
 
 def plain(text: str) -> str:
-    """Names of models as they are: a dollar sign begins no formula."""
-    return text.replace("$", r"\$")
+    """Names of models as they are: a dollar sign begins no formula, and no control character is drawn."""
+    return shown(text, "\t\n").replace("$", r"\$")
 
 
 def name_axes(axes: Axes, x: str, y: str) -> None:

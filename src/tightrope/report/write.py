@@ -8,7 +8,8 @@ Reports are pages, pictures files for papers (PDF) and pages (PNG, SVG):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ from msgspec import UnsetType
 
 from tightrope.atomic import atomic_write
 from tightrope.certificate.archive import load
-from tightrope.errors import InputError
+from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.answers import answer_file, read_answer
 from tightrope.io.comparisons import POLICY_FILES, comparison_file, read_comparison
 from tightrope.io.output import (
@@ -42,6 +43,24 @@ from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figu
 from tightrope.report.what_if import WhatIf
 
 REPORT = "report.html"
+
+
+@contextmanager
+def drawn_from(result: str | Path) -> Iterator[None]:
+    """What cannot be drawn of files that are not as tightrope left them is said to be wrong with these."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        folder = Path(result) if Path(result).is_dir() else Path(result).parent
+        known = [(place, read_manifest(place)) for place in (folder, folder.parent)]
+        as_written = any(manifest is not None and not manifest.strangers(at)[1] for at, manifest in known)
+        if isinstance(error, TightropeError) or as_written:
+            raise
+        raise InputError(
+            f"its files do not fit together and cannot be shown: {type(error).__name__}: {error}",
+            Location(str(result)),
+            "they were changed after tightrope wrote them: write the result again",
+        ) from error
 
 
 def load_run(

@@ -366,21 +366,49 @@ PROPERTIES: list[tuple[Any, str]] = [
     ),
     (
         {"op": "Pmax", "exp": {"op": "F", "exp": "over", "reward-bounds": []}},
-        "'reward-bounds' is not understood here",
+        "Pmax=? [ F (over) ]",
+    ),
+    (
+        {
+            "op": "Pmax",
+            "exp": {
+                "op": "F",
+                "exp": "over",
+                "reward-bounds": [{"exp": 1, "accumulate": ["steps"], "bounds": {"upper": 4}}],
+            },
+        },
+        'Pmax=? [ F^{rew{"steps"}<=(4)} (over) ]',
+    ),
+    (
+        {
+            "op": "Pmax",
+            "exp": {
+                "op": "F",
+                "exp": "over",
+                "reward-bounds": [{"exp": 1, "accumulate": ["steps"], "bounds": {"lower": 1, "upper": 4}}],
+            },
+        },
+        "one bound is read, on steps, on time or on one reward from one side",
     ),
     ({"op": "Pmax", "exp": {"op": "F", "exp": "over", "step-bounds": {}}}, "a bound is 'lower' or 'upper'"),
     (
         {"op": "Emax", "exp": "cost", "accumulate": ["exit"], "reach": "over"},
         "'cost' is earned by edges, and the property does not accumulate 'steps'",
     ),
-    ({"op": "Smax", "exp": "over"}, "'Smax' is no property that is read"),
+    ({"op": "Smax", "exp": "over"}, "Smax=? [ over ]"),
+    ({"op": "Smin", "exp": "cost", "accumulate": ["steps"]}, 'R{"cost"}min=? [ S ]'),
+    ({"op": "Smin", "exp": "cost", "reach": "over"}, "'reach' is not understood here"),
+    (
+        {"op": "=", "left": {"op": "Pmin", "exp": {"op": "F", "exp": "over"}}, "right": 1},
+        "(Pmin=? [ F (over) ]) = 1",
+    ),
     (
         {"op": "≥", "left": {"op": "Pmin", "exp": {"op": "F", "exp": "over"}}, "right": 1, "upper": 1},
         "'upper' is not understood here",
     ),
     (
         {"op": "≤", "left": {"op": "Pmin", "exp": {"op": "F", "exp": "over"}}, "right": 1},
-        "whether Pmin ≤ 1 is not asked in this way",
+        "(Pmin=? [ F (over) ]) <= 1",
     ),
 ]
 
@@ -401,8 +429,11 @@ def test_properties_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     answers = json.loads(out)["properties"]
     # Two sends of which each takes 1/p tries, and a last one: 9 steps, 41 in cost.
     # A try costs 4.25, and the third step is the last one with probability 1/16: 12.75 + 2.75/16.
-    assert [round(answer["lower"], 3) for answer in answers] == [0.156, 0.0, 41.0, 9.0, 4.0, 12.922, 0.0]
-    assert "the property 'number 0' of" in err and "is left out: 'Smax' is no property that is read" in err
+    # It is over for ever with probability 1, and then nothing costs anything any more.
+    values = [round(answer["lower"], 3) for answer in answers if "lower" in answer]
+    assert values == [0.156, 0.0, 41.0, 9.0, 4.0, 12.922, 0.0, 1.0, 0.156, 1.0, 0.0]
+    assert [answer["answer"] for answer in answers if "lower" not in answer] == ["true", "true"]
+    assert "the property 'number 0' of" in err and "is left out: 'reach' is not understood here" in err
 
 
 def test_several_initial_states_are_not_written(tmp_path: Path) -> None:

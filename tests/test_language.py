@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tightrope.cli.app import run
 from tightrope.logic.model_checking import check_query
 from tightrope.prism.load import load_prism_text, load_rates_text
 from tightrope.prism.parse.parser import parse_properties
@@ -350,3 +352,21 @@ def test_compositions_have_names() -> None:
     named = 'system "ab" a || b endsystem system "ab" ||| c endsystem'
     assert load_prism_text(f"mdp\n{modules}{named}").states == 4
     assert load_prism_text(f"mdp\n{modules}system (a || b) ||| c endsystem").states == 4
+
+
+def test_older_files_and_other_endings_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Latin-1 where a file is not UTF-8, `.ma`, `info` of a Markov automaton, a quotient of quotients."""
+    chain = (
+        "dtmc // \xe9t\xe9\nconst double p; module m s : [0..1]; [] s=0 -> p : (s'=1) + 1-p : true; endmodule"
+    )
+    (tmp_path / "old.prism").write_text(chain, encoding="latin-1")
+    (tmp_path / "old.props").write_text("P=? [ X s=1 ] // \xe9", encoding="latin-1")
+    given = [str(tmp_path / "old.prism"), "--prop", str(tmp_path / "old.props")]
+    assert run(["check", *given, "--const", "p=3/2/6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(0.25)
+    assert run(["check", *given, "--const", "p=3/0/6"]) == 2
+    automaton = "ma module m s : [0..1]; <> s=0 -> 2 : (s'=1); [] s=1 -> (s'=0); endmodule"
+    (tmp_path / "small.ma").write_text(automaton)
+    assert run(["info", str(tmp_path / "small.ma"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["type"], facts["states"], facts["transitions"]) == ("Markov automaton", 2, 2)

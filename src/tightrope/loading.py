@@ -2,7 +2,7 @@
 
 | source | is read as |
 |---|---|
-| `file.prism`, `.nm`, `.pm`, `.sm` | a PRISM program |
+| `file.prism`, `.nm`, `.pm`, `.sm`, `.ma` | a PRISM program |
 | `file.jani` | JANI, the exchange format of tools for quantitative models |
 | `file.drn` | Storm's explicit format |
 | `file.prism.gz`, `file.drn.gz`, … | the same, compressed |

@@ -11,7 +11,7 @@ from tightrope.cli.options import Const, Domain, Json, Model, Param
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.sources import load_model, load_timed
 from tightrope.loading import is_continuous
-from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -58,15 +58,17 @@ def info(
         timed = load_timed(model, const, param, domain)
         facts = describe(model, timed.model, timed.seconds)
     else:
-        loaded = load_model(model, const, param, domain, observed=True)
-        facts = describe(model, loaded.model, loaded.seconds)
+        loaded = load_model(model, const, param, domain, untimed=True, observed=True)
+        facts = describe(model, loaded.automaton or loaded.model, loaded.seconds)
     if json:
         print_json(facts)
     else:
         print_facts(model, _rows(facts))
 
 
-def describe(source: str, model: AnyModel | ParametricCTMC | POMDP, seconds: float) -> InfoAnswer:
+def describe(
+    source: str, model: AnyModel | ParametricCTMC | POMDP | MarkovAutomaton, seconds: float
+) -> InfoAnswer:
     """The facts of a model that took `seconds` to build."""
     if isinstance(model, POMDP):
         behind = describe(source, model.model, seconds)
@@ -96,7 +98,9 @@ def describe(source: str, model: AnyModel | ParametricCTMC | POMDP, seconds: flo
     )
 
 
-def _type_name(model: AnyModel | ParametricCTMC) -> str:
+def _type_name(model: AnyModel | ParametricCTMC | MarkovAutomaton) -> str:
+    if isinstance(model, MarkovAutomaton):
+        return "Markov automaton"
     if isinstance(model, ParametricCTMC):
         return "parametric CTMC" if model.parameters.names else "CTMC"
     kind = "DTMC" if model.structure.is_chain else "MDP"

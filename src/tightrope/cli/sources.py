@@ -37,7 +37,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
-from tightrope.numerics.text import plain_suffix
+from tightrope.numerics.text import plain_suffix, read_program_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
@@ -366,13 +366,7 @@ def read_properties(texts: Sequence[str] | None) -> PropertyTexts:
         text, names = _split_names(given)
         path = Path(text)
         if path.suffix in PROPERTY_SUFFIXES:
-            try:
-                source = path.read_text(encoding="utf-8")
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror}", Location(text)) from None
-            except UnicodeDecodeError:
-                raise InputError("this is not a text file in UTF-8", Location(text)) from None
-            file = parse_properties(source, text)
+            file = parse_properties(read_program_text(path), text)
         else:
             file = parse_properties(text, "--prop")
         files.append(file if names is None else _choose(file, names))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tightrope.io import output
 from tightrope.io.registry import EXPLICIT, Capabilities, FileOptions, ModelFormat, ModelOutput
-from tightrope.numerics.text import reading
+from tightrope.numerics.text import read_program_text
 
 _ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
 _CONTINUOUS = re.compile(r"\b(ctmc|stochastic)\b")
@@ -25,7 +25,7 @@ class PrismLanguage(ModelFormat):
     """Programs in the PRISM language; models of states and transitions are not written as such."""
 
     name = "PRISM"
-    suffixes = (".prism", ".nm", ".pm", ".sm")
+    suffixes = (".prism", ".nm", ".pm", ".sm", ".ma")
     holds = Capabilities(
         constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
     )
@@ -56,8 +56,7 @@ class PrismLanguage(ModelFormat):
 
 def _plain_text(path: Path) -> str:
     """A PRISM file without comments and quoted names."""
-    with reading(path) as file:
-        return _ASIDE.sub(" ", file.read())
+    return _ASIDE.sub(" ", read_program_text(path))
 
 
 class Jani(ModelFormat):

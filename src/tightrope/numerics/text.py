@@ -67,10 +67,10 @@ GZIP = ".gz"
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[TextIO]:
-    """The file as UTF-8 text; what goes wrong with it becomes an `InputError` that names it."""
+def reading(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    """The file as text; what goes wrong with it becomes an `InputError` that names it."""
     try:
-        with _open(path) as file:
+        with _open(path, encoding) as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -82,10 +82,25 @@ def reading(path: Path) -> Iterator[TextIO]:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _open(path: Path) -> TextIO:
+def read_program_text(path: Path) -> str:
+    """The text of a program or of properties: UTF-8, or Latin-1 where it is not, as older files are."""
+    try:
+        with reading(path) as file:
+            return file.read()
+    except InputError as error:
+        if not isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        with reading(path, "latin-1") as file:
+            text = file.read()
+        if "\0" in text:
+            raise
+        return text
+
+
+def _open(path: Path, encoding: str) -> TextIO:
     if path.suffix == GZIP:
-        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8"))
-    return open(path, encoding="utf-8")
+        return cast(TextIO, gzip.open(path, "rt", encoding=encoding))
+    return open(path, encoding=encoding)
 
 
 def plain_suffix(path: Path) -> str:

@@ -23,7 +23,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters, narrow_domain
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
-from tightrope.numerics.text import reading
+from tightrope.numerics.text import read_program_text
 from tightrope.prism.expand.constants import decide_guard
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program
@@ -100,10 +100,7 @@ def load_rates_text(
 
 def read_program(path: str | Path, constants: Mapping[str, str] | None = None) -> Program:
     """The program of a PRISM file, with its constants but not explored."""
-    file = Path(path)
-    with reading(file) as opened:
-        text = opened.read()
-    return read_text(text, str(file), constants)
+    return read_text(read_program_text(Path(path)), str(Path(path)), constants)
 
 
 def read_text(text: str, file: str = "model", constants: Mapping[str, str] | None = None) -> Program:

@@ -425,8 +425,8 @@ STEPS = "steps"
 TIME = "time"
 """The reward structure that gives 1 per unit of time."""
 
-_COMPARISONS = {"≥": ">=", ">": ">", "≤": "<=", "<": "<"}
-_QUANTIFIERS = ("Pmin", "Pmax", "Emin", "Emax")
+_COMPARISONS = {"≥": ">=", ">": ">", "≤": "<=", "<": "<", "=": "=", "≠": "!="}
+_QUANTIFIERS = ("Pmin", "Pmax", "Emin", "Emax", "Smin", "Smax")
 _TEMPORAL = ("U", "W", "R", "F", "G")
 _SAME_FOR_ONE = ("min", "max", "avg", "sum", "values", "∀", "∃")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
@@ -457,7 +457,7 @@ def counts_steps(root: JaniNode) -> bool:
 
 def _has_steps(value: Any) -> bool:
     if isinstance(value, dict):
-        if value.get("op") in ("Emin", "Emax") and value.get("exp") == 1:
+        if (value.get("op") in ("Emin", "Emax") or "accumulate" in value) and value.get("exp") == 1:
             return True
         return any(_has_steps(each) for each in value.values())
     return isinstance(value, list) and any(_has_steps(each) for each in value)
@@ -482,8 +482,10 @@ class _Translator:
             left, right = node.at("left"), node.at("right")
             if self._operator(left) in _QUANTIFIERS and not isinstance(right.value, dict):
                 extreme = "min" if operator in "≥>" else "max"
-                if not self._is_chain and not self._operator(left).endswith(extreme):
-                    node.fail(f"whether {left.value['op']} {operator} {right.value} is not asked in this way")
+                meant = self._is_chain or self._operator(left).endswith(extreme)
+                if operator in "=≠" or not meant:  # no threshold for all policies: the number is compared
+                    value = self._quantify(left, "=?", is_value=True)
+                    return f"({value}) {_COMPARISONS[operator]} {self._state(right)}"
                 return self._quantify(left, f"{_COMPARISONS[operator]}{self._state(right)}", is_value=False)
         if operator in _QUANTIFIERS:
             return self._quantify(node, "=?", is_value=True)
@@ -505,22 +507,41 @@ class _Translator:
 
     def _quantify(self, node: JaniNode, comparison: str, is_value: bool) -> str:
         operator = self._operator(node)
-        ends = ("reach", f"{self._clock}-instant")
+        ends = () if operator[0] == "S" else ("reach", f"{self._clock}-instant")
         node.members(("op", "exp") if operator[0] == "P" else ("op", "exp", "accumulate", *ends))
         letter, direction = ("P" if operator[0] == "P" else "R"), operator[1:]
         if self._is_chain or not is_value:
             direction = ""  # a threshold says itself which extreme decides
         if letter == "P":
             return f"P{direction}{comparison} [ {self._path(node.at('exp'))} ]"
+        if operator[0] == "S":
+            if not self._is_earned(node.at("exp")):
+                return f"S{direction}{comparison} [ {self._state(node.at('exp'))} ]"
+            return f'R{{"{self._reward(node)}"}}{direction}{comparison} [ S ]'
         return f'R{{"{self._reward(node)}"}}{direction}{comparison} [ {self._horizon(node)} ]'
+
+    def _is_earned(self, node: JaniNode) -> bool:
+        """Whether an average is one of a transient number, and not the share of time in some states."""
+        return any(
+            each.at("name").value == node.value and each.at("type").value != "bool"
+            for each in self._root.each("variables")
+            if each.has("transient") and each.at("transient").value is True
+        )
 
     def _path(self, node: JaniNode) -> str:
         operator = self._operator(node)
         if operator not in _TEMPORAL:
             node.fail(f"the path formula '{operator or node.value}' is not read")
         own = f"{self._clock}-bounds"
-        node.members(("op", own, *(("exp",) if operator in ("F", "G") else ("left", "right"))))
+        sides = ("exp",) if operator in ("F", "G") else ("left", "right")
+        node.members(("op", own, "reward-bounds", *sides))
         bound = self._bound(node.at(own)) if node.has(own) else ""
+        if earned := node.each("reward-bounds"):
+            earned[0].members(("exp", "accumulate", "bounds"))
+            limit = self._bound(earned[0].at("bounds"))
+            if bound or len(earned) > 1 or limit.startswith("["):
+                node.fail("one bound is read, on steps, on time or on one reward from one side")
+            bound = f'^{{rew{{"{self._reward(earned[0])}"}}{limit}}}'
         if operator in ("F", "G"):
             return f"{operator}{bound} ({self._state(node.at('exp'))})"
         return f"({self._state(node.at('left'))}) {operator}{bound} ({self._state(node.at('right'))})"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 
 from tightrope.errors import InputError, Location
 from tightrope.late import dataclass
@@ -41,7 +42,7 @@ from tightrope.prism.parse.syntax import (
     suggestion,
 )
 
-_NUMBER = re.compile(r"([+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)(?:/([0-9]+))?")
+_NUMBER = re.compile(r"([+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)((?:/[0-9]+)*)")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MOST_CHARACTERS = 400
 
@@ -108,9 +109,8 @@ def parse_value(text: str, type_: Type) -> Value | None:
     if type_ is Type.INT:
         return int(text) if _INTEGER.fullmatch(text) else None
     match = _NUMBER.fullmatch(text)
-    if not match or (match[2] and int(match[2]) == 0):
-        return None
-    return Fraction(match[1]) / int(match[2] or 1)
+    divisor = prod(map(int, match[2].split("/")[1:])) if match else 0
+    return Fraction(match[1]) / divisor if match and divisor else None
 
 
 def _check_given(given: Mapping[str, str], declared: Mapping[str, Constant]) -> None:

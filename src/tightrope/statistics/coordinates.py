@@ -36,8 +36,9 @@ from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
 from tightrope.model.ranges import denominator_bounds, denominators, numerators
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Record, remember
-from tightrope.numerics.rounding import down, error_factor, up
+from tightrope.numerics.rounding import error_factor, up
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,20 +340,8 @@ def _boxes(
         corners = [a * c, a * d, b * c, b * d]
         low = max(min(corners), Fraction(0)) if left == right else min(corners)
         intervals.append((low, max(corners)))
-    return (
-        np.array([_float_down(low) for low, _ in intervals]),
-        np.array([_float_up(high) for _, high in intervals]),
-    )
-
-
-def _float_down(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if nearest <= value else down(nearest)
-
-
-def _float_up(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if nearest >= value else up(nearest)
+    low, high = (RationalArray.from_fractions([ends[side] for ends in intervals]) for side in (0, 1))
+    return low.to_float_down(), high.to_float_up()
 
 
 def solve_equalities(parameters: Parameters) -> tuple[tuple[int, ...], tuple[Polynomial, ...]]:

@@ -1,49 +1,14 @@
 """o-maximization: nature's problem at one choice of an interval model.
 
 Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and gives the
-rest, best successor first, up to the upper bounds. At most one successor, the *pivot*, ends strictly between.
+rest, best successor first, up to the upper bounds; at most one, the *pivot*, ends strictly between. Which
+successors get anything is decided exactly. |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| + |x(pivot)|), and clamping
+to the support keeps 0, 1 and constants exact. No proof rests on sweeps (`o_maximize`, `o_maximize_row`,
+`o_maximize_again`, `o_maximize_masses`). Error bounds: docs/proofs/values.md.
 
-Rounding. Which successors get anything is decided exactly, on the float64 that the bounds are: a remainder of
-10⁻¹⁷ goes to the next successor in line. What a row whose bounds miss 1 by rounding leaves over, when no
-successor has room, is dropped. `o_maximize_fast` tells the support where a remainder is more than its
-rounding error, (k+2)·2⁻⁵², or none for sure, or could only go to successors that have something anyway; the
-rest is left to `o_maximize_safely`. Saturated masses carry their bound's relative error (bounds are images
-of exact numbers, relative error ≤ 2⁻⁵³ each), and the pivot's mass an absolute error of at most
-(k+2)·2⁻⁵² from the running remainder, wherever that belongs. Hence |p·x − computed| ≤ (k+6)·2⁻⁵²·(Σ p|x| +
-|x(pivot)|), with the largest |x| of the support added twice where the pivot is full and the next in line may
-be meant: there is room for the rounding of the products, of the sum and of the bound itself. And p·x lies
-between the smallest and the largest x of the support, whatever the rounding: clamping to it keeps 0, 1 and
-constants exact. Ordinary probabilities are the case with nothing left to give, and without the
-pivot's error.
-
-No proof rests on sweeps (`o_maximize`, `o_maximize_row`, `o_maximize_again`, `o_maximize_masses`). They give
-what floating point leaves, only never onto an infinite value: the graph has decided where that is.
-
-Values move little between sweeps, and their order less: `order[first:last]` keeps the offsets of a choice's
-successors as they were sorted last, a permutation of 0..k−1 before and after each call, and sorting what is
-nearly sorted is cheap.
-
-These are the innermost steps of every sweep. Each has one exit and no array but its arguments: then the
-compiler merges it into its caller and drops the bookkeeping of array references, which costs several
-times the arithmetic. Indices are unsigned where it matters: a signed one is first tested for being negative.
-
-*Where float64 sums do not tell who gets anything* (`o_maximize_safely`). Whether a successor has positive
-mass hangs on the sign of 1 minus upper bounds of those before it in line minus lower bounds of the others:
-`tightrope.numerics.rounding` finds it exactly.
-
-*Both bounds of a value at once.* Both bounds put the successors into the same order, but for few choices, and
-what is spread is then the same: it is spread once, for the order of the lower bounds, and weighed twice.
-Where the upper bounds are in another order, the caller solves for them alone. A pass over a model without
-cycles meets every choice once, so that no order is kept from before.
-
-*The mean p·x of an ordinary choice*, where nature has nothing to decide: the error bound is (k+6)·2⁻⁵²·Σ p|x|
-for k successors, and p·x lies between the smallest and the largest x that has a positive probability.
-
-*Few successors*, without a branch that depends on values. Most choices of most models have at most five
-successors. Sorting them by insertion is a handful of steps, but which ones is anybody's guess, and a
-processor that guesses wrong loses more time than all the arithmetic takes. A sorting network does the same
-comparisons whatever the values are, each of them two selections, so that a backup is one straight piece of
-code. Shorter choices are filled up with successors that have no mass.
+`order[first:last]` holds offsets of a choice's successors as they were sorted last. Each step has one exit
+and no array but its arguments: then the compiler merges it into its caller. Indices are unsigned where it
+matters. Few successors are sorted by a network, without a branch that depends on values.
 """
 
 from __future__ import annotations

@@ -1,43 +1,15 @@
 """Nature's problem at one choice of rectangular sets: a linear function over the region, no linear program.
 
-Σ_j f_j = 1, so p·x = x_0 + Σ_{j≥1} f_j·δ_j with δ_j = x_j − x_0, and with f_j = middle_j + slope_j·z
-
-    opt p·x = x_0 + Σ δ_j·middle_j + opt_z q·z,        q = Σ δ_j·slope_j,
-
-the support function of the region (METHODS §5). Subtracting x_0 first keeps rounding proportional to the
-differences of values: equal values give q = 0, and nothing moves. For a polytope opt q·z comes from
-walks between vertices; for an ellipsoid it is β·‖Gq‖ (`tightrope.ambiguity.region_shape`).
-
-The intervals of the choice bound p·x too, and the tighter of the two is taken: the value of a game in which
-nature has to respect whichever of the two sets is the harder on it. So P_R ⊆ P_Λ holds of computed values as
-well. Where a value is infinite the intervals decide alone.
-
-`affine[e]` = (middle, fuzz, slope …); `ball` holds G and in two more rows β, too large and too small, and is
-empty for a polytope.
-
-*Walks.* Linear functions are maximised over a polytope by walking from vertex to vertex, and what was found
-is remembered. The polytope is { z : rows·z ≤ bound, |z| ≤ reach }, its box being among the rows. A vertex is
-a *basis*: d rows I with regular A_I, the point A_I⁻¹ b_I and one neighbour for each row of I, reached by
-leaving that row and moving along the edge until another row blocks. For a direction q let λ = q·A_I⁻¹. If λ ≥
-0 the vertex is optimal; else leaving a row with λ_i < 0 climbs. That is the simplex method; what makes it
-cheap here is that inverses and neighbours stay in a *pool*: in the iterations of a solver the same few
-vertices come up again and again, a query costs d² operations, and every choice starts where it ended the last
-time. Nothing is enumerated in advance, so neither the dimension nor the number of vertices is limited.
-
-**Safe whatever the walk did.** For any λ ≥ 0, weak duality gives, for every z of the polytope,
-
-    q·z ≤ Σ λ_i b_i + Σ_c |q_c − Σ_i λ_i a_ic|·reach_c
-
-`outer_value` evaluates it with λ clipped at 0 and all rounding errors added. A pool that is full, a walk that
-stops early or an inaccurate inverse cost tightness, never truth.
-
-Bounds are raised by tiny different amounts beforehand (`tightrope.ambiguity.region_shape`), so that vertices
-where more than d rows meet come apart and every step climbs.
+Values minus the first one make it the support function of the region, which walks between vertices evaluate
+(an ellipsoid has a closed form). Whatever the walk did, weak duality with multipliers clipped at 0 and all
+rounding added gives a safe value (`outer_value`). The tighter of region and intervals is taken. Derivation:
+docs/proofs/values.md.
 
 Layout, packed because compiled code pays for every array it is handed: `rows[r]` = (a_r, b_r); `vertex[v]` =
 (point, columns of A_I⁻¹ one after the other, how far the point may be off); `link[v]` = (I sorted,
 neighbours); `table` a hash table of bases; `used` = (vertices stored, vertices that found no room, the vertex
-of the last query).
+of the last query); `affine[e]` = (middle, fuzz, slope …); `ball` holds G and in two more rows β, too large
+and too small, and is empty for a polytope.
 """
 
 from __future__ import annotations

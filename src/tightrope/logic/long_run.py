@@ -1,35 +1,10 @@
 """Long-run averages of plain and interval models, with certified bounds on both sides.
 
-Inside a maximal end component the agent reaches every state from every other one, so the best average g is
-the same for all of them. For any vector h, with T the optimal backup of one step,
-
-    min (T h − h)  ≤  g  ≤  max (T h − h)
-
-(the policy that is greedy for h attains the left side, whatever nature does; nature's answer to h, or nobody,
-keeps every policy below the right one). Relative value iteration, damped so that periods do no harm, looks
-for an h, in a chain from where linear systems lead (below); what counts are one backup of it with
-safe rounding and these two ends. From outside, a play ends in some component: in the quotient
-(`ComponentQuotient`) a component is one state, with a choice to stop that
-wins with the probability (g − floor) / (largest − floor), and the largest probability of winning is the
-value, on that scale: with the lower bounds of all g a lower bound, with the upper ones an upper bound. A
-minimum is the maximum of the negated reward, negated.
-
-On interval models nature must not be able to cut a transition. Then components are the same for all its
-picks, the value v of stopping is constant on each, and choices that keep to a component have p·v = v for
-every pick: nature may answer h there and v elsewhere, and no policy does better against both.
-
-Of a Markov automaton the average is earned per unit of time: the best quotient g of r, earned per step, by
-τ ≥ 0, the time it takes. Let φ(x) be the best average of r − x·τ within [low, high], and every average of τ
-at least t > 0 and at most T. Who attains low earns x + low/τ̄ per unit of time, and nobody earns more than
-x + high/τ̄, τ̄ within [t, T]: each x gives bounds on g, and where φ is 0 they meet. φ is convex and piecewise
-linear, so secants find that x.
-
-The bias of a Markov chain, by linear systems: where long-run averages begin to be looked for.
-
-In a chain that reaches all its states, average g and bias h solve h = r − g + P·h with h(0) = 0, one sparse
-linear system. With intervals nature answers h by the best P within them, and the systems are repeated until
-its answer no longer changes (policy iteration). Slow mixing, which makes value iteration take a round for
-every step of it, costs nothing here. Nothing rests on the result: bounds come from a verified backup of it.
+For any vector h and the optimal backup T of one step, min (T h − h) ≤ g ≤ max (T h − h) in an end component;
+relative value iteration or linear systems look for h, and one backup with safe rounding proves the bounds.
+Components are then states of a quotient whose best probability of winning is the value. On interval models
+nature must not be able to cut a transition. Averages of Markov automata are per unit of time. Proofs:
+docs/proofs/values.md.
 """
 
 from __future__ import annotations

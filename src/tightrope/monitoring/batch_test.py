@@ -1,34 +1,10 @@
 """Does the model fit data that come in batches, or all at once: an e-value, looked at between batches.
 
-The e-process is that of `tightrope.monitoring.e_process`. Within a batch the order of events does not
-matter: the model's own predictions are fixed before it, and Krichevsky–Trofimov mixtures depend on counts
-alone. For the true θ* the sum at the ends of batches is at most a non-negative supermartingale that begins
-at 1, under any policy and however it is decided when data end; so it ever reaches 1/α with probability at
-most α.
-
-The first batch cannot be predicted from what came before. There every signature with unknown probabilities
-is predicted freely, by its own mixture, and a choice that departs leaves the rest of its signature to one. So
-data without batches are tested, too, as a single first batch: all these distributions are free at once, which
-costs (k−1)/2·log n for each that was met with k outcomes, where batches cost (d/2)·log n for d parameters
-together.
-
-*Choices that are said to be equal.* The departure "choice c is not what its signature says" predicts the
-outcomes of c by the Krichevsky–Trofimov mixture of c alone, and everything else as the model's own
-predictions do. Only choices that were taken are kept: a model has millions of others, about which the data
-say nothing. The mixture's weights count them all the same, so they follow from the model.
-
-KT of a choice depends on its counts alone, so it is brought up to date by what a batch adds:
-
-    Δ log KT = Σ_o log Γ(n_o + Δ_o + ½) − log Γ(n_o + ½)  −  log Γ(N + Δ + w/2) + log Γ(N + w/2).
-
-All arguments are halves of integers, and small ones are looked up. `spread` sums absolute values (log Γ is
-above −1 everywhere), of which rounding makes less than a part in 10¹¹.
-
-*Parameters that change between two batches*: `tightrope.monitoring.drift`, with a candidate after every batch
-and all parameters beginning anew together. The first batch is not predicted by parameters, so nothing of what
-its predictions cost is given back.
-
-Numerators are rounded down, the denominator up.
+The e-process is that of `tightrope.monitoring.e_process`; within a batch the order of events does not matter.
+The first batch is predicted by Krichevsky–Trofimov mixtures, later ones by the model's own predictions,
+departures of single choices and changes of parameters (`tightrope.monitoring.drift`). Only choices that were
+taken are stored; weights count all of them. Numerators are rounded down, the denominator up. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

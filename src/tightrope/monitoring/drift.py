@@ -1,65 +1,10 @@
 """Evidence that parameters have changed: predictions that begin anew, and their price.
 
-*What predictions of the past give back: the part of their price that a power below 1 does not owe.* With q_i
-the model's own prediction of event i, fixed before it, and p_θ the truth,
-
-    P_λ = Π_i (q_i/p_θ)^λ / A_i(θ),     A_i(θ) = Σ over outcomes of q_i^λ·p_θ^(1−λ) ≤ 1,
-
-is a martingale that begins at 1 for every λ in (0, 1), because A_i is the expectation of (q_i/p_θ)^λ given
-the past and the choice. Without its denominator it is the supermartingale of Jensen's inequality, which loses
-−log A_i, (1 − λ) times a Rényi divergence, at every event. S_λ(θ) = −Σ log A_i(θ) gives that back: near the
-truth about 1 − λ of the price of not knowing the parameters, and more the further θ is from what was
-predicted.
-
-A_i is a concave function of the probabilities f of the outcomes, which are affine in the coordinates, so S is
-convex, and for any positive numbers c in the place of f
-
-    −S(θ) ≤ Σ_i [ log A_i(c) + Σ h_i·(f(θ) − c) ],     h_i = (1 − λ)·q_i^λ·c^(−λ)/A_i(c),   Σ h_i·c = 1 − λ:
-
-a tangent, which is all that a lower bound over the domain takes. Predictions change only now and then, so
-that sums over events are sums over periods with one prediction each. Leaving periods out lowers P_λ.
-
-*Evidence that is a sum of many terms, bounded from below over all parameters at once.* Every term is
-exp(base_jk − g_jk(θ)) with the same unknown θ, where
-
-    g_jk(θ) = λ_k·ℓ_past(θ) − S_k(θ) + ℓ_since(θ)
-
-is concave in the coordinates. For any shares π that sum to 1,
-
-    log Σ exp(base − g(θ)) ≥ Σ π·base − Σ π·log π − Σ π·g(θ)          (Gibbs)
-
-and Σ π·g is a log-likelihood with mixed counts less a convex function: one upper bound over the domain for
-all terms together. The sum of bounds of single terms is smaller, because each would take its own θ.
-Whatever the shares are the bound holds; it is best where they are the terms' shares of the sum at the θ that
-makes it least, towards which a few rounds go.
-
-*Parameters that change at an unknown time: predictions that begin anew.* Let P_λ be how much better the
-model's own predictions of the past up to an event j did than the truth, to the power λ and compensated for
-it (`Compensation`): a martingale that begins at 1. Let N_j be the ratio q_j(since)/p_θ*(since) for
-predictions that begin anew at j, without a power. One after the other, P_λ·N_j is a non-negative
-supermartingale that begins at 1 whatever θ* is: evidence that what came since j does not fit the parameters
-of what came before, once its least value over all θ is taken (`weigh_terms`). A λ near 1 pays for not
-knowing the past parameters, about λ²·(d/2)·log n; a small one ties parameters to the past less firmly, which
-hardly matters while the past is much longer than what came since.
-
-q_j is a mixture of d + 1 predictions: in one all parameters begin anew, which pays about (d/2)·log of the
-events since; in each of the others one parameter moves alone and the rest stays at the estimate of the past,
-which pays ½·log and log 2d for not knowing which.
-
-A mixture over j and λ, with weights that sum to at most 1 and are fixed in advance, is evidence, too, and
-leaving terms out only lowers it. So candidates are kept at ages that grow geometrically (of those that are
-close the one with the most evidence stays). Candidates are numbered in the order in which they begin, and
-their weights follow from the number alone: that of a candidate that never begins, or is dropped, is wasted,
-not given to others.
-
-Beside the mixture there is a detector without weights, R = Σ_j P_λ(j)·N_j, averaged over λ. One candidate
-begins with every look, and P_λ is expected to stay where it is, so R plus P_λ times the number of looks that
-are left until the t-th is a non-negative supermartingale that begins at t: R reaches 1/α within the first t
-looks with probability at most α·t. That is a rate of false alarms, not a probability, and many nats faster
-(an e-detector: Shin, Ramdas and Rinaldo 2024).
-
-The first estimates after j lean on the data before it, tempered to the weight of about as many events as lie
-between two looks: where nothing has changed little is lost, and where something has new data take over soon.
+Predictions of the past to a power below 1, compensated for it, times predictions that begin anew at an event
+j, are a nonnegative supermartingale whatever the true parameters are. Candidates j and powers are mixed with
+weights fixed in advance. The least value over all parameters of the domain is bounded from below by tangents
+and Gibbs' inequality (`weigh_terms`). Beside the mixture there is an e-detector, whose false alarms have a
+bounded rate. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

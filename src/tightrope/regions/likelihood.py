@@ -1,37 +1,9 @@
 """The likelihood region, enclosed by a polytope of tangent cuts to a given excess width.
 
-L = { x in the domain : Σ K_f·log f(x) ≥ T } (`tightrope.statistics.prequential`) is convex in the
-coordinates. Rows of `LogLikelihood.cut` contain it, so their intersection does too, and everything
-downstream is the polytope's.
-
-*Where to cut.* Seen from the estimate x̂, a point v of the current polytope outside L has its boundary point
-x̂ + t·(v − x̂) with t < 1; if t ≥ 1/(1+ε) for all vertices v then the polytope lies in x̂ + (1+ε)(L − x̂),
-so that no width exceeds L's by more than ε. Up to `MOST_CUT_DIMENSIONS` coordinates the vertices
-themselves are checked and the excess is measured; beyond that the maximisers in a fixed set of directions
-(the coordinates and expressions of the model) are, and the excess is theirs.
-
-*Half-spaces that contain L*, exactly despite floating point (`LogLikelihood`):
-log f ≤ log c + f/c − 1 for every c > 0, so any positive numbers c_f give a valid row:
-
-    T ≤ ℓ(x) ≤ Σ K_f (log c_f − 1) + Σ (K_f/c_f)·f(x).
-
-With c_f = f at a boundary point the row is the tangent there. The numbers c_f need not be accurate; only
-the arithmetic of the row does, and it is rounded outward: sums of logarithms by exact summation, the
-gradient with an error bound that counts on |x − point| within the box. ℓ is concave in the coordinates x
-because every f is affine in them.
-
-*Where a linear function is largest* over the likelihood region are good places for tangent cuts:
-max g·x subject to ℓ(x) ≥ T and A·x ≤ b by a barrier method: Newton steps on τ·g·x + log(ℓ(x) − T) + Σ
-log(b − A·x) with growing τ. The result is a heuristic in plain float64. A cut there bounds the region in
-direction g (together with the domain's rows) up to the barrier's gap, (rows + 1)/τ; the cut itself is what
-is proved.
-
-*More cuts* are made along the values of the policies that will be evaluated. Beyond `MOST_CUT_DIMENSIONS`
-coordinates the enclosure is cut at the maximisers of coordinates and expressions, and along any other
-direction it may exceed the region by much. A policy's value depends on the parameters mostly through one
-direction, its gradient; cuts where the likelihood region itself ends along ±gradient make the enclosure tight
-there. They are tangents like all others, so they cost no confidence, and directions may be chosen after a
-look: the region is the same set, enclosed more tightly.
+Any positive numbers c_f give a half-space that contains { x : Σ K_f·log f(x) ≥ T }, so only the arithmetic of
+a row has to be right, and it is rounded outward. Where to cut is a heuristic in plain float64: at vertices
+of the current polytope, in fixed directions in many coordinates, and along values of policies that will be
+evaluated. Cuts cost no confidence, so any look may choose directions. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

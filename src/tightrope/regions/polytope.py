@@ -1,35 +1,10 @@
 """The polytope region: half-spaces in a tightened box, with vertices where the dimension allows.
 
 U = { x : l_e ≤ g_e(x) ≤ u_e for all events e, x in the domain } contains the true coordinates with
-probability at least 1 − δ when all event intervals hold together (paper, Theorem 1). The same class
-carries the L1 region, the tangent-cut enclosure of the likelihood region and that of the slab: all are
-systems of half-spaces.
-
-Support values are safe in either representation: from vertices with their proof of enclosure, from
-multipliers of linear programs elsewhere (`tightrope.numerics.linear_program`).
-
-*Vertices* come from Qhull, with a proof that they enclose the polytope. Qhull intersects half-spaces in
-floating point; neither its vertices nor their completeness can be taken on trust. What it returns is used as
-a claim: a list of simplices I (sets of d rows) with, for each, d neighbours that share all rows but one. The
-claim is then proved.
-
-*Covering lemma.* Let finitely many simplicial cones cone(a_i : i ∈ I) be given such that each is
-full-dimensional and every facet of each is shared with another cone of the list on the other side of it.
-Then the cones cover ℝᵈ. (Walk along a generic segment from inside a cone to a point that is not covered,
-avoiding faces of codimension 2: the last covered point lies inside a facet of some cone, and the neighbour
-covers what comes next.)
-
-*Enclosure.* For x with a_i·x ≤ b_i and a direction g ∈ cone(a_i : i ∈ I), g = Σλ_i a_i with λ ≥ 0 and
-g·x ≤ Σλ_i b_i = g·v_I where v_I solves a_i·v = b_i on I. As the cones cover all directions, the polytope
-lies in the convex hull of the v_I.
-
-All conditions are checked with error bounds in float64: with R ≈ A_I⁻¹ and ε = ‖1 − A_I R‖_∞ < 1, A_I is
-regular, entries of a_n A_I⁻¹ are off by at most ‖a_n R‖₁ ε/(1−ε), and ‖v_I − ṽ‖_∞ ≤ ‖R‖_∞ ‖b_I − A_I
-ṽ‖_∞/(1−ε). The largest of the last is `error`: the polytope lies in the convex hull of the float vertices,
-widened by it in every coordinate.
-
-Where more than d facets meet in a vertex the cones are flat and the check fails; then bounds are raised by
-tiny different amounts (which only enlarges the polytope) and Qhull is asked again.
+probability at least 1 − δ when all event intervals hold simultaneously (paper, Theorem 1). The L1 region and
+the enclosures of likelihood region and slab are systems of half-spaces, too. Qhull's vertices are a claim: a
+covering lemma proves that they enclose the polytope, with error bounds in float64. Elsewhere support values
+come from multipliers of linear programs. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

@@ -1,45 +1,10 @@
 """The fixpoint equations x = Φ(x) that an objective becomes, and the blocks in which they are solved.
 
-x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state.
-States of an end component in which a player could idle for ever without reward share one value: they form
-a *group* with one equation, in which choices that only idle are left out.
-
-Which of its solutions is meant depends on the kind of the equations, three undiscounted ones and one
-discounted:
-
-REACH   probabilities. The value is the least solution; those who maximise own the question of progress:
-they have to stop idling.
-REWARD  reward until a boundary state is met, ∞ if it is missed with positive probability. Those who
-        minimise own progress: idling for ever without cost is no way to reach the target.
-TOTAL   reward for ever. The least solution; those who maximise own progress.
-DISCOUNTED  one solution; nobody gains by idling.
-
-Refused, with the reason, are rewards that are negative where a play might go on for ever. A negative reward
-until a target is fine if every play reaches the target (all policies, all of nature's answers): then the
-equations have one solution. A total reward of both signs is one until the states that earn nothing any more,
-if every play comes to them. Terminal rewards may have any sign, discounted rewards too.
-
-*End components in which a player could idle* for ever without reward are collapsed to one value each. In such
-a component x = Φ(x) has spurious solutions: everyone may wait for everyone. The players who idle to no avail
-(the *owners*: those who maximise a probability or a total reward, those who minimise a reward that stops at a
-target) have to leave. If owners can reach every state of the component from every other almost surely, its
-states have the same value, that of the best way out. So they form a group with one equation. Of its choices,
-those that only idle are closed; where nature is an owner and could idle at a choice, its value is that of its
-best successor outside: moving an ever so small mass there, again and again, leaves by it almost surely.
-
-This is exact when the owners are all who decide, or when nature cannot cut anything. In a game where
-nature can cut, only components that the agent controls alone (`nature_stays=False`) are collapsed, and
-`is_exact` says whether others remain.
-
-*What the graph alone decides* are values 0, 1 and ∞, exactly, with the ranks and choices that show it. A
-total reward is infinite where, with positive probability, reward is earned again and again: the players who
-maximise want to pass choices with a reward infinitely often, with positive probability. Layer by layer,
-
-    μZ. νY. μX.  { s : every answer p has  p(Z) > 0,  or  p(Y) = 1 and (reward now or p(X ∪ Z) > 0) }
-
-"every answer" ranging over those who minimise, the others choosing. In the innermost fixpoint a reward
-comes closer with positive probability for ever, unless the play moves into a smaller layer; by induction
-on layers the total is infinite.
+x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state. Of
+REACH and TOTAL the least solution is meant, and those who maximise must make progress; of REWARD, infinite
+where the target is missed, those who minimise must. End components in which a player could idle are collapsed
+to one equation where that is exact (`is_exact`). Values 0, 1 and ∞ are decided by the graph alone. Negative
+rewards are refused where a play might go on for ever. Proofs: docs/proofs/values.md.
 """
 
 from __future__ import annotations

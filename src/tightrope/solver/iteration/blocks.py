@@ -1,37 +1,10 @@
 """One block solved to a verified two-sided bound.
 
-Let x be the block's solution for given boundary values. For a small shift d > 0 the solution of x = Φ(x)
-− d lies below it and satisfies Φ(x) ≥ x + d: an approximation of it whose residual is less than d is
-therefore *verifiably* a lower bound (L ≤ Φ(L)), and likewise x = Φ(x) + d from above. The distance
-between the two is d times the expected number of steps in the block, so d starts from the precision asked
-for and is made smaller until the bounds are close enough. It is proportional to x itself if the precision
-is relative. With a large d a player may gain by lingering where that costs next to nothing; then the shifted
-equations converge slowly, and d is made smaller as well.
-
-Large blocks are first tried with `margins`: one approximate solution, and a distance from it that is as good
-as proved before it is verified. Where that fails the shifted equations decide. Where float64 carries no
-bounds as close as asked for, wider ones are verified: a limit of precision never costs more than it must.
-
-The approximations come from modified policy iteration: a robust sweep, then sweeps with the choices
-frozen, or one sparse factorisation where sweeps are slow. What is verified is Φ with all rounding errors
-on the safe side; how the vectors were found plays no part.
-
-*Policy iteration* evaluates the agent's choices exactly: nature's answers frozen, one linear system solved,
-nature asked again, until it has nothing to change. Between two such evaluations the agent improves: Hoffman
-and Karp's method, and how far values have to travel plays no part in it: with hardly any data an expected
-reward may be 10¹⁰, which sweeps would approach by one step at a time.
-
-Equations of choices that never stop have no solution. Where the agent minimises a reward until a target and
-has come to such choices, because everything unknown looks cheap from below, it starts again from choices that
-make progress whatever nature does; from there improvement keeps to such choices.
-
-*Margins* are how far from an approximate solution bounds can be verified. Let x approximate a block's
-solution with residual at most r·ref, and w solve w = ref + W·w, W the transitions within the block under the
-choices frozen at x. Then x − d·w and x + d·w, d > r, are a lower and an upper bound as long as the choices
-that are best there are nearly those at x: Φ(x − d·w) ≥ x − r·ref − d·W·w = x − d·w + (d − r)·ref. w is the
-expected number of steps left in the block, each weighed by ref, and a rough solution from below will do: what
-is needed is w − W·w ≥ (r/d)·ref, and that the bounds are verified afterwards, which they are. Where sweeps
-take too long one factorisation solves the system.
+Approximate solutions of x = Φ(x) ∓ d are verifiably a lower and an upper bound; d starts from the precision
+asked for and shrinks until the bounds are close enough. Large blocks are first tried with `margins` around
+one approximate solution. Approximations come from modified policy iteration or sparse factorisations; what
+is verified is Φ with all rounding on the safe side, so how they were found plays no part. Derivation:
+docs/proofs/values.md.
 """
 
 from __future__ import annotations

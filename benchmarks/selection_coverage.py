@@ -165,7 +165,7 @@ def prior_again(seed: int, is_carried: bool) -> tuple[tr.Interval, float] | None
         "sets": "rectangular",
         "outcomes": "none",
     }
-    result = tr.learn(trial(), data, region="likelihood", **words)
+    result = tr.learn(trial(), data, **words)
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(3):
             prior: Any = result.save(f"{folder}/{turn}")

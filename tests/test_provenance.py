@@ -292,3 +292,13 @@ def test_few_rows_written_in_another_way_are_refused(tmp_path: Path, other: str)
     files[1].write_text(text.replace("1,b,0", "1,b,2"))
     if other != "gz":
         assert tr.read_data(files, walk()).rows == 4
+
+
+def test_certificate_beside_a_model_that_the_log_chose_is_nominal(tmp_path: Path) -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    result = tr.learn(problem(), data, delta=0.1, sets="tied", outcomes="none")
+    tr.certify(result, tmp_path / "c.cert")
+    words = {"property": 'Pmax=? [ F "up" ]', "data": data}
+    assert tr.verify(tmp_path / "c.cert", model=walk(), **words).word == "proved"
+    drafted = problem(data.counts.provenance).model
+    assert tr.verify(tmp_path / "c.cert", model=drafted, **words).word == "nominal"

@@ -41,7 +41,8 @@ from tightrope.verdict import Assumed, Kept
 
 Marks = npt.NDArray[np.uint64]
 
-PIECE = 8
+SHIFT = 3
+PIECE = 1 << SHIFT
 MOST = 128
 CHANCE = 1e-5
 MOST_PARTS = 16
@@ -129,28 +130,40 @@ class Tally:
         """
         if not len(mark):
             return
-        place = self._places(name) if place is None else place
         self.rows += sign * len(mark)
-        self._counted += sign * int(mark.sum(dtype=np.uint64))
-        unnamed = name < 0
-        if unnamed.any():
-            mark = np.where(unnamed, mark * (_bits(-2 * name % (2 * PIECE)) + np.uint64(1)), mark)
-            place = np.where(unnamed, 0, place)
-            name = np.where(unnamed, name // PIECE, name)
-        piece = place // PIECE
-        first = np.flatnonzero(np.r_[True, (np.diff(name) != 0) | (np.diff(piece) != 0)])
+        if unnamed := bool(name[0] < 0):
+            self._counted += sign * int(mark.sum(dtype=np.uint64))
+            mark = mark * (_bits(-2 * name % (2 * PIECE)) + np.uint64(1))
+            name = name // PIECE
+        first, piece = self._pieces(name, None if unnamed else place)
         content: Marks = np.add.reduceat(mark, first)
+        if not unnamed:
+            self._counted += sign * int(content.sum(dtype=np.uint64))
         key = _mix(_bits(name[first]))
         said = content if cost is None else np.add.reduceat(with_number(mark, cost), first)
         self._digest += sign * int((said * key).sum(dtype=np.uint64))
-        self._keep(_mix(key + _bits(piece[first])), content if sign > 0 else np.uint64(0) - content)
+        later = np.flatnonzero(piece)
+        key[later] = _mix(key[later] + _bits(piece[later]))
+        self._keep(key, content if sign > 0 else np.uint64(0) - content)
 
-    def _places(self, name: OffsetArray) -> OffsetArray:
-        row = np.arange(len(name), dtype=np.int64)
-        begins = np.r_[name[0] != self._last, np.diff(name) != 0]
-        result: OffsetArray = row - np.maximum.accumulate(np.where(begins, row, -self._before))
-        self._last, self._before = int(name[-1]), int(result[-1]) + 1
-        return result
+    def _pieces(self, name: OffsetArray, place: OffsetArray | None) -> tuple[OffsetArray, OffsetArray]:
+        """The first rows of all pieces of episodes, and the number of each piece."""
+        begins = np.r_[True, name[1:] != name[:-1]]
+        if place is not None:
+            piece = place >> SHIFT
+            first = np.flatnonzero(begins | np.r_[True, piece[1:] != piece[:-1]])
+            return first, piece[first]
+        first = np.flatnonzero(begins)
+        size = np.diff(first, append=len(name))
+        before: OffsetArray = np.zeros(len(first), dtype=np.int64)
+        before[0] = self._before if name[0] == self._last else 0
+        self._last, self._before = int(name[-1]), int(before[-1] + size[-1])
+        several = (before + size - 1) // PIECE - before // PIECE + 1
+        which = np.repeat(np.arange(len(first)), several)
+        piece = (
+            np.arange(len(which)) - np.repeat(np.cumsum(several) - several, several) + before[which] // PIECE
+        )
+        return first[which] + np.maximum(piece * PIECE - before[which], 0), piece
 
     def add_counts(self, mark: Marks, count: OffsetArray) -> None:
         """Transitions with how often each was seen, of which no episode is known."""

@@ -571,6 +571,7 @@ def tie_verdict(
     assumed = [one for one in verdict.assumptions if one[2] != MEANING or not bound["property"]]
     if relation is Relation.JOINT:
         assumed.append(("joint bounds", "yes", JOINT_BOUNDS))
+    assumed += _chosen_with_data(certificate, own)
     values, best = _what_follows(certificate, relation)
     about = _claim_asked_for(certificate, own, values)
     tied = replace(verdict, bound=bound, assumptions=tuple(assumed), values=values, claim=about)
@@ -583,6 +584,22 @@ def tie_verdict(
     is_of_policy = relation is Relation.CHAIN or (own.policy is not None and relation is not Relation.OUTER)
     lower, upper = values[about] if is_of_policy and about is not None else best
     return replace(tied, answer=decide(*own.limit, lower, upper))
+
+
+def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tuple[str, str, str]]:
+    """That the user's model, or the policy that the file singles out, was made from the user's data."""
+    from tightrope.learning.outcomes import chosen_before
+    from tightrope.provenance import Artefact, chosen_without
+
+    data, made_from = own.counts if isinstance(own, Own) else own.exposure, own.model.structure.made_from
+    found, chosen = None if data is None else data.provenance, []
+    if found is not None and made_from is not None:
+        chosen.append(chosen_without(Artefact.MODEL, [made_from], lambda: found))
+    stated = certificate.problem.data
+    singles_out = stated is not None and (stated.bets or stated.seen is not None)
+    if singles_out and isinstance(own, Own) and own.counts is not None and own.policy is not None:
+        chosen.append(chosen_before(own.policy, own.counts))
+    return [(one.name, one.kept.value, one.why) for one in chosen if not one.holds]
 
 
 def _what_follows(certificate: Certificate, relation: Relation) -> tuple[dict[str, Bounds], Bounds]:

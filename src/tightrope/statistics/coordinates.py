@@ -340,8 +340,8 @@ def _boxes(
         corners = [a * c, a * d, b * c, b * d]
         low = max(min(corners), Fraction(0)) if left == right else min(corners)
         intervals.append((low, max(corners)))
-    low, high = (RationalArray.from_fractions([ends[side] for ends in intervals]) for side in (0, 1))
-    return low.to_float_down(), high.to_float_up()
+    lower, upper = (RationalArray.from_fractions([ends[side] for ends in intervals]) for side in (0, 1))
+    return lower.to_float_down(), upper.to_float_up()
 
 
 def solve_equalities(parameters: Parameters) -> tuple[tuple[int, ...], tuple[Polynomial, ...]]:

@@ -1,4 +1,4 @@
-"""No certificate is written that contradicts the answer beside it.
+"""No certificate is written that the checker refuses, or that contradicts the answer beside it.
 
 Both are proved intervals of the same quantity, by code that has little in common, so the quantity lies in
 both and they meet. Nothing more follows: each may be the wider one, at either end. Where they do not meet one
@@ -22,6 +22,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tightrope.certificate.budget import OverBudget, WorkBudget
+from tightrope.certificate.checker import check
+from tightrope.certificate.numbers import FLOAT64
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import CertificateFile, as_file
 from tightrope.errors import CannotCertify
@@ -29,6 +32,9 @@ from tightrope.io.results import Interval
 from tightrope.late import dataclass
 from tightrope.model.objective import Direction
 from tightrope.prism.properties.query import Query
+
+SMALL = 2.0
+"""Seconds of work, as a check counts them, up to which every certificate is checked before it is written."""
 
 ANYTHING = Interval(-math.inf, math.inf)
 
@@ -71,10 +77,25 @@ def shown_value(
     return Shown(dict.fromkeys(("value", "given policy"), Interval(low, high)))
 
 
-def answered_file(certificate: Certificate, shown: Shown) -> CertificateFile:
-    """The certificate as it is written, if it agrees with the answer."""
-    require_agreement(certificate, shown)
-    return replace(as_file(certificate), notes=shown.notes)
+def answered_file(certificate: Certificate, shown: Shown | None, verify: bool = True) -> CertificateFile:
+    """The certificate as it is written, if it agrees with the answer (where there is one) and the checker
+    confirms it; without `verify` a large one is not checked."""
+    if shown is not None:
+        require_agreement(certificate, shown)
+    require_proved(certificate, verify)
+    return replace(as_file(certificate), notes=() if shown is None else shown.notes)
+
+
+def require_proved(certificate: Certificate, verify: bool = True) -> None:
+    """Refuse to write what the checker would refuse; without `verify` it is not asked about large files."""
+    try:
+        verdict = check(certificate, FLOAT64, WorkBudget(math.inf if verify else SMALL))
+    except OverBudget:
+        return
+    failed = [f"{one.name} ({one.detail})" for one in verdict.checks if not one.passed]
+    if verdict.contradicted is not None or failed:
+        why = verdict.contradicted or failed[0]
+        raise CannotCertify(f"no certificate is written, since the checker would refuse it: {why}")
 
 
 def require_agreement(certificate: Certificate, shown: Shown) -> None:

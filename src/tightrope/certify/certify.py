@@ -18,7 +18,7 @@ from tightrope import __version__
 from tightrope.atomic import path_of
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.agreement import Shown, answered_file, shown_value
-from tightrope.certify.certificate_file import CertificateFile, as_file
+from tightrope.certify.certificate_file import CertificateFile
 from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.observed import controller_certificate
@@ -198,9 +198,11 @@ def learned_file(
     result: LearningResult | LearnedAverage | RateResult,
     counts: Counts | None = None,
     about: Mapping[str, Any] | None = None,
+    verify: bool = True,
 ) -> CertificateFile:
-    """The same as it is written, if it agrees with the result."""
-    return answered_file(learned_certificate(result, counts, about), shown_result(result))
+    """The same as it is written, if it agrees with the result and the checker confirms it; without `verify` a
+    large one is not checked."""
+    return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)
 
 
 def shown_result(result: LearningResult | LearnedAverage | RateResult) -> Shown:
@@ -308,7 +310,7 @@ def _composed(
     about = _about(model, query.text, theta)
     proof = composed_certificate(model, question, theta, effort, support, about, policy)
     if policy is not None and not policy.is_deterministic:
-        return as_file(proof)
+        return answered_file(proof, None)
     known: Any = model.instantiate(theta) if isinstance(model, ParametricMDP) else model
     known = known.without_factors if isinstance(known, IntervalMDP) else known  # what it is about
     answer = check_query(query, known, effort, support, everywhere=False, policy=policy)

@@ -37,7 +37,6 @@ from tightrope.certify.solved import (
     derive_product,
     model_of,
     objective_of,
-    require_proved,
     to_claim,
     to_words,
     value_hints,
@@ -92,7 +91,6 @@ def composed_of(
         words = {**(about or {}), **words_of(plain)}
         draft = replace(with_region(draft, proved.proof), about=to_words(words))
         draft = prune(replace(draft, claims=met_with_episodes(draft, outcomes)))
-        require_proved(draft)
     return draft
 
 

@@ -44,6 +44,7 @@ from tightrope.certify.problem import Asked, asked_of, to_problem
 from tightrope.certify.region import (
     EventMap,
     Wanted,
+    contains,
     goes_by_intervals,
     open_ends,
     prove_choices,
@@ -58,10 +59,8 @@ from tightrope.certify.region import (
 )
 from tightrope.certify.solved import (
     derive_product,
-    may_lose_for_ever,
     objective_of,
     refuse_steps,
-    require_proved,
     structure_of,
     to_claim,
     to_words,
@@ -180,7 +179,10 @@ def _certificate_of(
         values.insert(0, ("robust policy", result.robust))
     by_step = result.objective.depends_on_step
     divides = link.problem.denominator is not None
-    relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides)
+    wide = False
+    if isinstance(region, Polytope) and region.coordinates.is_lifted and not divides:
+        wide = not contains(region.bounding_box, projected.box)  # rows depend on the box
+    relaxed = isinstance(first.kernel, RectangularOperator) and (by_step or divides or wide)
     solved = widened or sets
     if draft.problem.misfit is not None:
         solved = uncertainty.widened(solved, draft.problem.misfit)
@@ -205,8 +207,6 @@ def _certificate_of(
     if isinstance(region, Polytope) and any(coupled):
         aligned, points = row_names(result, region, events)
         draft = with_coupled_proofs(draft, aligned, points, coupled, link.statements)
-    if question is not None or may_lose_for_ever(draft.problem.objective):
-        require_proved(draft)
     return draft
 
 

@@ -30,7 +30,7 @@ from tightrope.certificate.statistics.rates import RateClass, classes_of, exclud
 from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
 from tightrope.certify.learned import as_contradiction, met_with_episodes, with_episodes
 from tightrope.certify.problem import to_domain, to_graph, to_polynomials
-from tightrope.certify.solved import average_claim, require_proved, to_words, value_hints
+from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.late import dataclass
@@ -219,7 +219,6 @@ def rate_certificate(
         claim = replace(claim, lower=low, upper=high)
         draft = replace(draft, claims=(claim,))
         draft = replace(draft, claims=met_with_episodes(draft, seen))
-        require_proved(draft)
     return draft
 
 

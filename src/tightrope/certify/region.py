@@ -82,6 +82,7 @@ from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals
 
 _EXTRA_ROUNDS = 2
+_MOST_ROUNDS = 60
 
 
 Wanted = tuple[FloatArray, FloatArray]
@@ -177,7 +178,8 @@ def shrink_box(link: Learned, proof: RegionHints, rounds: int, wanted: Wanted | 
     """Bound tightening once more, each round with the bases that prove it.
 
     Where the region's own box is `wanted`, it is left as wide as that: rows that depend on the box are then
-    the region's, and so are the bases that its results rest on.
+    the region's, and so are the bases that its results rest on. More rounds follow while they gain something
+    and the box is not within that one.
     """
     size, writer = link.space.size, link.writer(proof)
     box: Box = link.space.start_box()
@@ -185,14 +187,15 @@ def shrink_box(link: Learned, proof: RegionHints, rounds: int, wanted: Wanted | 
     for j in range(size):
         directions[2 * j, j], directions[2 * j + 1, j] = 1.0, -1.0
     bases: list[OffsetArray] = []
-    for _ in range(rounds):
+    for number in range(rounds if wanted is None else _MOST_ROUNDS):
         basis = BasisFinder(writer.rows(proof.row, box)).find(directions)
         smaller = next_box(writer, proof.row, box, basis)
         if any(low > high for low, high in zip(*smaller, strict=True)):
             break
         bases.append(basis)
         before, box = box, smaller
-        if _contains(wanted, box) if wanted is not None else not _shrunk(before, box):
+        is_last = (wanted is None or number + 1 >= rounds) and not _shrunk(before, box)
+        if is_last or (wanted is not None and contains(wanted, box)):
             break
     proof = replace(proof, box_basis=np.array(bases, dtype=np.int64).reshape(-1, size))
     if wanted is None:
@@ -207,7 +210,8 @@ def _shrunk(before: Box, box: Box) -> bool:
     return any(new < (1 - 1e-6) * old for old, new in zip(*sides, strict=True))
 
 
-def _contains(outer: Wanted, box: Box) -> bool:
+def contains(outer: Wanted, box: Box) -> bool:
+    """Whether a box is within another one."""
     low, high = outer
     return all(a <= b for a, b in zip(low.tolist(), box[0], strict=True)) and all(
         a >= b for a, b in zip(high.tolist(), box[1], strict=True)

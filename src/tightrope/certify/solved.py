@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate import problem as certified
-from tightrope.certificate.checker import check, prove
+from tightrope.certificate.checker import prove
 from tightrope.certificate.laws import boxes_of
 from tightrope.certificate.nature import Boxes, rows_of
 from tightrope.certificate.numbers import FLOAT64
@@ -88,26 +88,7 @@ def to_certificate(
     if isinstance(solution.kernel, FactoredOperator):
         claim = _lift_claim(claim, solution.kernel.rows)
     hints = value_hints(solution, policy)
-    proof = Certificate(problem, (claim,), (hints,), about=to_words(about or {}))
-    if may_lose_for_ever(problem.objective):
-        require_proved(proof)
-    return proof
-
-
-def may_lose_for_ever(objective: certified.CertifiedObjective) -> bool:
-    """Whether rewards without end may be negative somewhere: of most such, nothing is proved."""
-    return objective.kind in ("REACH_REWARD", "TOTAL") and objective.range[0] < 0
-
-
-def require_proved(certificate: Certificate) -> None:
-    """Refuse what the checker would not confirm: data about states that no play reaches, which count in the
-    model and not in a product; negative rewards without a bound on steps."""
-    failed = [one for one in check(certificate).checks if not one.passed]
-    if failed:
-        raise CannotCertify(
-            f"no certificate is written, since the checker would refuse it: {failed[0].name} "
-            f"({failed[0].detail})"
-        )
+    return Certificate(problem, (claim,), (hints,), about=to_words(about or {}))
 
 
 def to_claim(

@@ -126,6 +126,7 @@ class CheckRequest(ModelOptions):
     ltl_translator: options.LtlTranslator = None
     time_limit: options.TimeLimit = None
     certificate: options.CertificateFile = None
+    no_verify: options.NoVerify = False
     policy_out: Annotated[Path | None, option("--policy-out", "Write the policy found, as JSON.", "FILE")] = (
         None
     )
@@ -273,10 +274,13 @@ class CheckFiles:
     certificate: OutputFile | None
     policy: OutputFile | None
     figure: OutputFile | None
+    verify: bool = True
 
     @staticmethod
     def claim(request: CheckRequest) -> CheckFiles:
         """Refuse what must not or cannot be written."""
+        if request.no_verify and request.certificate is None:
+            raise InputError("--no-verify goes with --certificate: add a file")
         refuse_same((request.certificate, request.policy_out, request.figure))
         figure = None
         if request.figure is not None:
@@ -287,7 +291,7 @@ class CheckFiles:
         claimed = [
             None if path is None else claim_file(path, kind, request.overwrite) for path, kind in named
         ]
-        return CheckFiles(claimed[0], claimed[1], figure)
+        return CheckFiles(claimed[0], claimed[1], figure, not request.no_verify)
 
     @property
     def named(self) -> tuple[OutputFile | None, ...]:
@@ -312,7 +316,7 @@ class CheckFiles:
                 "at": [str(value) for value in point or ()],
                 "assume_support": how.assume_support,
             }
-            _certify(self.certificate, answer, loaded, point, policy, how, about)
+            _certify(self.certificate, answer, loaded, point, policy, how, about, self.verify)
         if self.figure is not None:
             from tightrope.report.curves import write_pareto_curve
 
@@ -368,6 +372,7 @@ def _certify(
     policy: Policy | None,
     how: SolveOptions,
     about: Mapping[str, object],
+    verify: bool,
 ) -> None:
     """Write the certificate, about the model as it was given."""
     from tightrope.certify.agreement import answered_file, shown_value
@@ -380,7 +385,7 @@ def _certify(
         from tightrope.certify.rates import rate_certificate, rate_problem
 
         proof = rate_certificate(rate_problem(loaded.model, answer.query, point), about, how.precision)
-        file = answered_file(proof, shown_value(result.bounds, result.truth, query))
+        file = answered_file(proof, shown_value(result.bounds, result.truth, query), verify)
         target.check()
         file.save(target.path)
         return
@@ -401,7 +406,7 @@ def _certify(
     if not isinstance(result, Solution) and isinstance(model, IntervalMDP) and model.factored is not None:
         assert query.directions is not None
         shown = shown.beyond(query.directions[1])
-    file = answered_file(proof, shown)
+    file = answered_file(proof, shown, verify)
     target.check()
     file.save(target.path)
 
@@ -553,7 +558,7 @@ def check_domain(
         if files.certificate is not None:
             progress("the certificate")
             about = {**about_model(loaded, problem.query, parse_constants(request.const)), "policy": whose}
-            proof = learned_file(result, about=about)
+            proof = learned_file(result, about=about, verify=files.verify)
             for note in proof.notes:
                 warn(note)
             proved = Interval(*next(iter(proof.values.values())))
@@ -615,7 +620,7 @@ def _check_other_domain(
         if files.certificate is not None:
             progress("the certificate")
             about = about_model(loaded, problem.query, parse_constants(request.const))
-            proof = learned_file(result, about=about)
+            proof = learned_file(result, about=about, verify=files.verify)
     interval, verdict, is_average = result.interval, result.verdict, isinstance(result, LearnedAverage)
     nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
     answer = DomainAnswer(
@@ -718,6 +723,7 @@ def check_rate_domain(
             proof = answered_file(
                 rate_certificate(rate_problem(loaded.model, query, None), about, request.precision),
                 shown_value((result.lower, result.upper)),
+                files.verify,
             )
     verdict = Worth.of(limit="; ".join(result.missed) or None)
     nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))

@@ -141,6 +141,7 @@ class LearnRequest(SubjectOptions):
     device: options.Device = DeviceName.CPU
     threads: options.Threads = None
     certificate: options.CertificateFile = None
+    no_verify: options.NoVerify = False
     output: Annotated[Path | None, option("-o --output", "Write results and policies.", "DIR")] = None
     export: Annotated[
         str | None,

@@ -226,6 +226,8 @@ def run_one(request: LearnRequest) -> None:
     if request.threshold is not None and not request.breakdown and request.breakdown_of is None:
         raise InputError("--threshold is what a breakdown has to meet", hint="add --breakdown")
     require_coupled(request.coupled_gap, request.is_coupled)
+    if request.no_verify and request.certificate is None:
+        raise InputError("--no-verify goes with --certificate: add a file")
     if request.compares and request.certificate is not None:
         raise InputError("--certificate goes with one kind of sets, not with --sets all")
     if request.certificate is not None and request.ellipsoid is EllipsoidVersion.PAPER:
@@ -334,7 +336,7 @@ def run_one(request: LearnRequest) -> None:
         proof = None
         if request.certificate is not None:
             about = subject.source, subject.model.hash(), subject.query.text
-            proof = _proof(results[0], reading.counts, progress, *about)
+            proof = _proof(results[0], reading.counts, progress, *about, not request.no_verify)
     _warn_about(results, reading)
     _print(request, results, subject, true_value, proof, reading)
     content = None
@@ -428,12 +430,19 @@ def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts 
 
 
 def _proof(
-    result: Any, counts: Counts | None, progress: PhaseProgress, source: str, model_hash: str, text: str
+    result: Any,
+    counts: Counts | None,
+    progress: PhaseProgress,
+    source: str,
+    model_hash: str,
+    text: str,
+    verify: bool,
 ) -> CertificateFile:
     from tightrope.certify.certify import learned_file
 
     progress("the certificate")
-    proof = learned_file(result, counts, {"model": source, "model_hash": model_hash, "property": text})
+    about = {"model": source, "model_hash": model_hash, "property": text}
+    proof = learned_file(result, counts, about, verify)
     for words in proof.notes:
         warn(words)
     return proof
@@ -645,7 +654,8 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         result, proof = learn_about(problem, data, delta=request.delta, policy=given, **words), None
         if request.certificate is not None:
             about = loaded.source, problem.model.hash(), problem.text
-            proof = _proof(result, None if timed else data.counts, progress, *about)
+            seen = None if timed else data.counts
+            proof = _proof(result, seen, progress, *about, not request.no_verify)
     answer: AnswerDocument | RateAnswer = (
         rate_answer(loaded, result) if timed else answer_document(loaded, result)
     )

@@ -400,6 +400,10 @@ TimeLimit = Annotated[float | None, option("--time-limit", "Stop refining after 
 CertificateFile = Annotated[
     Path | None, option("--certificate", "Write a certificate for 'tightrope verify'.", "FILE")
 ]
+NoVerify = Annotated[
+    bool,
+    option("--no-verify", "Write a large certificate without checking it first; small ones always are."),
+]
 Env = Annotated[str | None, option("--env", "Step a Gymnasium environment.", "MODULE:FACTORY")]
 ConvertObs = Annotated[str | None, option("--convert-obs", "Its observations to states.", "MODULE:FUNCTION")]
 Actions = Annotated[str | None, option("--actions", "The names of its actions 0, 1, ….", "A,B,…")]

@@ -306,6 +306,42 @@ def long_costs() -> Certificate:
     return Certificate(problem, (claim(),), (hints(of.states),), learned)
 
 
+def steps_in_rationals() -> Certificate:
+    """A claim that doubles do not prove: all steps are made again in rationals."""
+    of = graph(*[2] * 100)
+    target = np.arange(of.states) == of.states - 1
+    asked = CertifiedObjective("UNTIL", "MAX", "ANY", False, 0, upper_steps=2000, target=target)
+    problem = CertifiedProblem(of, asked, probability=np.full(of.transitions, 0.5))
+    return Certificate(problem, (Claim("value", "free", 0.123, 0.124),), (ValueHints(),))
+
+
+def timed(of: Graph, rates: list[Fraction], end: Fraction) -> Certificate:
+    """A chain in continuous time that jumps from 0 to every other state, and stays there."""
+    polynomial = (*({(): rate} for rate in rates), {})
+    expression = np.concatenate([np.arange(len(rates)), np.full(of.states - 1, len(rates))])
+    target = np.arange(of.states) == of.states - 1
+    asked = CertifiedObjective("UNTIL", "MAX", "ANY", False, 0, target=target)
+    problem = CertifiedProblem(
+        of, asked, expression=expression, polynomial=polynomial, theta=(), time=(Fraction(0), end)
+    )
+    return Certificate(problem, (Claim("value", "free", 0.0, 1.0),), (ValueHints(),))
+
+
+def spread_graph(ways: int) -> Graph:
+    start = np.concatenate([[0], ways + np.arange(ways + 1)])
+    every = np.arange(1, ways + 1)
+    return Graph(np.arange(ways + 2), start, np.concatenate([every, every]), 0)
+
+
+def long_times() -> Certificate:
+    return timed(spread_graph(1), [Fraction(1)], Fraction(10**3999 + 7, 10**3994 + 3))
+
+
+def long_rates() -> Certificate:
+    """Denominators without a common factor: their sum is as long as all of them."""
+    return timed(spread_graph(60), [Fraction(1, 10**3999 + 2 * k + 1) for k in range(60)], Fraction(1))
+
+
 @pytest.mark.parametrize(
     ("make", "words", "seconds"),
     [
@@ -318,7 +354,10 @@ def long_costs() -> Certificate:
         (large_powers, "expressions at the point", 10),
         (wide_choice, "sums of bounds|nature's choices", 1),
         (many_widths, "sums of bounds|choices of many widths", 0.3),
-        (many_steps, "nature's choices", 0.3),
+        (many_steps, "nature's choices|steps", 0.3),
+        (steps_in_rationals, "steps", 3),
+        (long_times, "events of a Poisson process", 60),
+        (long_rates, "exit rates", 20),
         (slow_automaton, "the automaton", 0.3),
         (long_product, "the product with the automaton", 0.3),
         (deep_tree, "cells", 0.3),
@@ -336,7 +375,7 @@ def test_a_bomb_is_refused_by_name_before_it_goes_off(
 
 
 def test_rationals_are_counted_where_nothing_is_in_floats() -> None:
-    with pytest.raises(OverBudget, match="nature's choices"):
+    with pytest.raises(OverBudget, match="steps"):
         check(intervals_of(graph(*[20] * 100), upper_steps=5000), RATIONAL, WorkBudget(0.3))
 
 
@@ -398,7 +437,7 @@ def test_the_budget_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[s
         tr.verify(path, budget="much")
 
 
-def test_large_files_may_take_longer_where_no_amount_is_given() -> None:
+def test_coupled_proofs_may_take_longer_where_no_amount_is_given() -> None:
     for asked, size, grown in ((None, 1 << 20, 0), (None, 12 << 20, 110), ("10min", 12 << 20, 0)):
         budget = WorkBudget.of(asked)
         memory = budget.memory

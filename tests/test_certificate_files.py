@@ -24,7 +24,9 @@ from cases.value_certificates import loop, walk_certificate
 from tightrope.certificate import archive
 from tightrope.certificate.archive import digest_of, load, read
 from tightrope.certificate.checker import check
-from tightrope.certificate.problem import Certificate
+from tightrope.certificate.evidence import Data
+from tightrope.certificate.fields import validate
+from tightrope.certificate.problem import Certificate, Claim, ValueHints
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.fields_compared import first_difference
 from tightrope.cli.app import run
@@ -335,3 +337,26 @@ def test_no_byte_of_a_file_is_outside_its_digest(tmp_path: Path) -> None:
         flipped[place] ^= 1
         with pytest.raises(InputError):
             read(bytes(flipped))
+
+
+@pytest.mark.parametrize("length", [0, 1, 3])
+def test_lengths_that_a_field_must_have_are_asked_at_the_door(length: int) -> None:
+    """Shares of δ without one, and a difference of other than two policies."""
+    proof = walk_certificate()
+    pair = Claim("difference", "pair", -1.0, 1.0, pair=np.zeros(length, dtype=np.int64))
+    with pytest.raises(InputError, match="this is no certificate: 'claims"):
+        validate(replace(proof, claims=(*proof.claims, pair), values=(*proof.values, ValueHints())))
+    nothing = np.zeros(0, dtype=np.int64)
+    fixed = ("clopper-pearson", "events", "trajectories", False, False, False)
+    data = Data(
+        0.1,
+        *fixed,
+        np.zeros(1, dtype=np.int64),
+        nothing,
+        nothing,
+        episodes=5,
+        seen=np.array([1, 5, 2, 3]),
+        seen_delta=np.full(length, 0.01),
+    )
+    wrong = {0: "with a part of δ", 1: None, 3: "returns of episodes that are counted"}[length]
+    assert (data.trouble() is None) == (wrong is None) and (wrong is None or wrong in str(data.trouble()))

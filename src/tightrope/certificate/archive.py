@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.budget import WorkBudget, hold, spend
+from tightrope.certificate.budget import WorkBudget, allow_for, hold, spend
 from tightrope.certificate.fields import DTYPES, Field, Polynomial, list_fields, validate
 from tightrope.certificate.problem import Certificate
 from tightrope.errors import InputError, Location
@@ -46,6 +46,7 @@ _NUMBER = "-?[0-9]{1,4000}(?:/[0-9]{1,4000})?"
 _TERM = rf"{_NUMBER}(?:\*[0-9]{{1,5}}\^[0-9]{{1,4}})*"
 _LINE = {"rationals": re.compile(rf"{_NUMBER}\Z"), "polynomials": re.compile(rf"(?:{_TERM}(?: {_TERM})*)?\Z")}
 
+_COUPLED = "learned.coupled."
 _DAMAGE = (zlib.error, struct.error, ValueError, EOFError, LookupError, ArithmeticError)
 """What is raised on files that are not what they should be."""
 
@@ -72,7 +73,6 @@ def load(path: str | Path, budget: WorkBudget | None = None) -> LoadedCertificat
         if size > MOST_BYTES:
             raise InputError(f"this is not a certificate: it has more than {MOST_BYTES:,} bytes")
         data, allowed = file.read_bytes(), budget or WorkBudget.of(None)
-        allowed.allow_for(len(data))
         with allowed.counting():
             return read(data)
     except OSError as error:
@@ -100,7 +100,7 @@ def _members(data: bytes) -> dict[str, bytes]:
     """All members, one behind the other from the first byte on, then the directory that follows from them:
     no comments, no extra fields, no byte before, between or behind. Only how they are packed is free."""
     members: dict[str, bytes] = {}
-    place, left, directory = 0, most_memory(len(data)), b""
+    place, left, directory, coupled = 0, most_memory(len(data)), b"", 0
     while data.startswith(b"PK\3\4", place):
         method, crc, packed, size, length = struct.unpack_from("<8xH4x3LH", data, place)
         about = 0, method, 0, 33, crc, packed, size, length, 0  # no flags; a fixed date; no extra field
@@ -118,12 +118,14 @@ def _members(data: bytes) -> dict[str, bytes]:
             _require(unpacker.eof and not unpacker.unused_data, "a member has another length")
         _require(len(content) == size and zlib.crc32(content) == crc, "a member has another length or sum")
         members[name] = content
+        coupled += packed if name.startswith(_COUPLED) else 0
         entry = b"PK\1\2", 788, 20, *about, 0, 0, 0, 0o600 << 16, place
         directory += struct.pack("<4s6H3L5H2L", *entry) + name.encode("ascii")
         place = begin + packed
     last = b"PK\5\6", 0, 0, len(members), len(members), len(directory), place, 0
     whole = data[place:] == directory + struct.pack("<4s4H2LH", *last)
     _require(whole, "there are bytes that belong to no member, or its directory is another one")
+    allow_for(coupled)
     return members
 
 

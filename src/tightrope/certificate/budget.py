@@ -23,10 +23,11 @@ STEPS = 20_000_000
 
 SECONDS = 60.0
 MORE = 10.0
-"""For every MiB of a file beyond the first, where no amount is given: honest coupled proofs take up to 6."""
+"""For every MiB of coupled proofs beyond the first, where no amount is given: honest ones take up to 6."""
 
 MEMORY = 2 << 30
-_RATIONAL = 20
+_RATIONAL, _SQUARED = 20, 30_000
+"""Rationals of a few words take 20 steps; of long ones the greatest common divisors take most."""
 
 _TEXT = re.compile(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(s|m|min|h|x|)\s*\Z")
 _UNITS = {"s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "x": SECONDS}
@@ -39,7 +40,7 @@ class OverBudget(CannotCertify):
 @dataclass
 class WorkBudget:
     """So many seconds of a core, and proportionally many bytes: what one check may take. `more` seconds for
-    every MiB of a file beyond the first are `grown` once it is read; memory does not grow with it."""
+    every MiB of coupled proofs beyond the first are `grown` once these are met; memory does not grow."""
 
     seconds: float = SECONDS
     more: float = 0.0
@@ -51,7 +52,7 @@ class WorkBudget:
     @staticmethod
     def of(amount: float | str | None, exact: bool = False) -> WorkBudget:
         """600, "600s", "10min", "1h" or "10x" (times a minute); without it ten minutes for rationals, which
-        are asked for by whoever has the time, and one for everything else; both grow with the file
+        are asked for by whoever has the time, and one for everything else; both grow with coupled proofs
         (`allow_for`).
 
         >>> [WorkBudget.of(amount).seconds for amount in ("10min", "10x", None)]
@@ -69,7 +70,7 @@ class WorkBudget:
         return WorkBudget(seconds)
 
     def allow_for(self, size: int) -> None:
-        """A file of so many bytes is checked: where no amount was asked for, a large one may take longer."""
+        """Coupled proofs of so many bytes may take longer, where no amount was asked for."""
         self.grown = self.more * max(0, (size >> 20) - 1)
 
     @property
@@ -97,10 +98,17 @@ def spend(what: str, operations: float, bits: int = 0, once: Any = None) -> None
         return
     if once is not None:
         budget._known.add(once)
-    budget.steps += operations * ((_RATIONAL + bits / 26 + bits * bits / 480_000) if bits else 1)
+    budget.steps += operations * ((_RATIONAL + bits / 26 + bits * bits / _SQUARED) if bits else 1)
     seconds = budget.seconds + budget.grown
     if budget.steps > seconds * STEPS:
         raise OverBudget(_words(f"{seconds:g} seconds", what))
+
+
+def allow_for(size: int) -> None:
+    """Coupled proofs of so many bytes are about to be checked."""
+    budget = _current.get()
+    if budget is not None:
+        budget.allow_for(size)
 
 
 def spend_on(what: str, operations: float, n: Any, *arrays: Any) -> None:

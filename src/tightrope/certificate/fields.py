@@ -166,7 +166,7 @@ def list_fields(of: Any) -> Iterator[tuple[str, Field]]:
 
 def validate(value: Any, path: str = "", lengths: dict[str, int] | None = None) -> dict[str, int]:
     """The lengths that are known; an `InputError` names the first field that does not hold what it should."""
-    lengths = {"3": 3} if lengths is None else lengths
+    lengths = {"2": 2, "3": 3} if lengths is None else lengths
     for name, spec in list_fields(value):
         held, here = getattr(value, name), f"{path}{name}"
         if wrong := spec.wrong(held, lengths):

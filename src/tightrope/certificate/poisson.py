@@ -37,7 +37,8 @@ class PoissonWindow:
     def of(mean: Fraction) -> PoissonWindow:
         if mean > MOST_EVENTS:
             raise ValueError(f"more than {MOST_EVENTS} events are expected until then")
-        spend("events of a Poisson process", 20 * (60 + 20 * float(mean) ** 0.5), 300)
+        bits = 300 + mean.numerator.bit_length() + mean.denominator.bit_length()
+        spend("events of a Poisson process", 20 * (60 + 20 * float(mean) ** 0.5), bits)
         a, b, mode = mean.numerator, mean.denominator, int(mean)
         low, high, k = [_ONE], [_ONE], mode
         while True:

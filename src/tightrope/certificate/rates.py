@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tightrope.certificate.budget import spend
+from tightrope.certificate.budget import longest, spend, spend_sums
 from tightrope.certificate.coordinates import polynomial_range
 from tightrope.certificate.nature import BoundVector, Boxes
 from tightrope.certificate.numbers import RATIONAL, Arithmetic, Numbers, as_fraction
@@ -52,6 +52,10 @@ KINDS = {"UNTIL": (0, 1, 2), "TOTAL": (1, 2), "REACH_REWARD": (0,), "AVERAGE": (
 
 ABOVE = {True: Fraction(9, 8), False: 1 + Fraction(1, 1 << 20)}
 """By how much uniform rates are above the largest exit rate: of averages, so that no step is certain."""
+
+
+_LONG = 2000
+"""Bits of the rates of a state."""
 
 
 def trouble(problem: CertifiedProblem) -> str | None:
@@ -209,8 +213,20 @@ class RateSets:
     @cached_property
     def exits(self) -> Numbers:
         """The largest exit rate of every state, in rationals."""
+        self._count_sums()
         total: Numbers = np.add.reduceat(self.of_transitions(1), self.graph.transition_start[:-1])
         return total
+
+    def _count_sums(self) -> None:
+        """Rates are about to be added up: of long ones a sum is as long as all denominators together."""
+        size, start = np.zeros(len(self.polynomials), dtype=np.int64), self.graph.transition_start
+        size[self.used] = [longest(end for end in self.rates[e] if end != inf) for e in self.used]
+        total = np.add.reduceat(np.where(self.moves, size[self.expression], 0), start[:-1])
+        spend("exit rates", 100 * self.graph.transitions)
+        for state in np.flatnonzero(total > _LONG).tolist():
+            own = range(int(start[state]), int(start[state + 1]))
+            rates = [self.rates[int(self.expression[t])][1] for t in own if self.moves[t]]
+            spend_sums("exit rates", 16 * len(own), [[rate for rate in rates if rate != inf]])
 
     def of_transitions(self, side: int) -> Numbers:
         """The lower or the upper rate of every transition; 0 of those that lead nowhere else."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.nature import BoundVector, can_be_positive, moves_always, signs_of_sums
 from tightrope.certificate.numbers import Arithmetic, Numbers
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -36,6 +37,10 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 if TYPE_CHECKING:
     from tightrope.certificate.checker import Game, Play
     from tightrope.certificate.problem import CertifiedProblem, Claim
+
+
+_STEP, _EXACT = 4000, 350
+"""Work of a step, whatever the model's size, and of a transition in rationals beside what nature takes."""
 
 
 def strict_choices(play: Play) -> BoolArray:
@@ -207,6 +212,9 @@ def value_of_steps(
     if value is None:
         target = np.zeros(game.states) if objective.target is None else objective.target
         steps, value = objective.steps or 0, BoundVector.of(n, target.astype(np.float64))
+    changes = 0 if claim.earlier is None else min(steps, len(claim.earlier))
+    spend("steps", steps * (_STEP + (_EXACT * len(game.boxes.successor) if n.exact else 0)))
+    spend("changes of a policy", changes * (_STEP + game.states))
     for step, current in choices_by_step(claim, steps):
         game = game if current is None else whole.of_policy(current)
         value = value if settled is None else settled(value)

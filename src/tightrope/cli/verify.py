@@ -128,7 +128,7 @@ class VerifyRequest:
         option(
             "--budget",
             "Work that the check may take: 600s, 10min or 10x; without it 60s, with --exact 600s, and "
-            "10s more for every MiB of a large file.",
+            "10s more for every MiB of coupled proofs.",
             "AMOUNT",
         ),
     ] = None

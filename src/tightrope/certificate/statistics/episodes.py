@@ -42,7 +42,9 @@ REWARDS = ("REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
 
 def trouble(data: Data) -> str | None:
     """Why what is said of episodes cannot be."""
-    if data.seen is None or data.seen_delta is None or len(data.seen) != 4 or data.seen[0] >= len(METHODS):
+    if data.seen is None or data.seen_delta is None or len(data.seen_delta) == 0 or len(data.seen) != 4:
+        return "episodes are four numbers, with a part of δ"
+    if data.seen[0] >= len(METHODS):
         return "episodes are a method, their number, successes and failures, with a part of δ"
     method, episodes, successes, failures = data.seen.tolist()
     known = episodes if data.episodes is None else data.episodes

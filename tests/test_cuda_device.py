@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 import sys
+import tempfile
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -12,6 +15,7 @@ from cases.slow_models import cost_grid
 from cuda_cases import DEVICE, device
 from tightrope.cli.app import main
 from tightrope.errors import CannotCertify, InputError
+from tightrope.solver.cuda import device as cuda_device
 from tightrope.solver.cuda import model as layout_module
 from tightrope.solver.cuda.device import SOURCE, CupyDevice, explain_failures, kernel_names, open_device
 from tightrope.solver.cuda.model import distinct_rows, lay_out
@@ -99,6 +103,38 @@ def test_every_kernel_of_the_source_is_compiled_and_named() -> None:
     declared = set(re.findall(r"__global__ void (?:__launch_bounds__\(.*?\) )?(\w+)\(", SOURCE.read_text()))
     named = {name.partition("<")[0] for name in kernel_names(3)}
     assert declared == named
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+def test_compiled_kernels_lie_where_nobody_else_can_put_any(
+    is_private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the user's own directory, or for this process alone; never under a name that can be guessed in the
+    common directory for temporary files, where another user could have put a library."""
+    common, own = tmp_path / "tmp", tmp_path / "own"
+    common.mkdir()
+    own.mkdir(mode=0o700)
+    loaded: list[Path] = []
+
+    def load(file: str) -> SimpleNamespace:
+        loaded.append(Path(file))
+        assert (
+            Path(file).read_text() == "compiled" and stat.S_IMODE(Path(file).parent.stat().st_mode) == 0o700
+        )
+        return SimpleNamespace(entry0="one")
+
+    def compile_(command: list[str], **words: object) -> SimpleNamespace:
+        Path(command[-1]).write_text("compiled")
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(common))
+    monkeypatch.setattr(cuda_device, "private_directory", lambda: own if is_private else None)
+    monkeypatch.setattr(cuda_device.subprocess, "run", compile_)
+    monkeypatch.setattr(cuda_device.ctypes, "CDLL", load)
+    for _ in range(2):
+        assert cuda_device._compile([], ["one"]) == {"one": "one"}
+    assert (loaded[0] == loaded[1] and loaded[0].parent == own) == is_private
+    assert not list(common.iterdir()) and len(list(own.iterdir())) == is_private
 
 
 def test_few_distinct_bounds_become_small_numbers() -> None:

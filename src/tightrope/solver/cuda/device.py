@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError
+from tightrope.numerics.kernel_cache import private_directory
 
 BLOCK = 256
 """Threads a block, as in kernels.cu."""
@@ -260,7 +260,8 @@ class EmulatedDevice:
 
 
 def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
-    """A shared library with one entry for each kernel, kept for the next process by what went into it."""
+    """A shared library with one entry for each kernel. It is code that is run, so it is kept for the next
+    process, by what went into it, only in a directory that is the user's alone."""
     entries = "".join(
         f'extern "C" void entry{i}(unsigned blocks, unsigned threads, void **arguments) '
         f"{{ launch({name}, blocks, threads, arguments); }}\n"
@@ -271,19 +272,17 @@ def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     command += ["-I", str(SOURCE.parent)]
     shim = SOURCE.with_name("shim.h").read_bytes()
     digest = hashlib.sha256(SOURCE.read_bytes() + shim + text.encode() + " ".join(command).encode())
-    user = os.getuid() if hasattr(os, "getuid") else "own"
-    folder = Path(tempfile.gettempdir()) / f"tightrope-cuda-emulated-{user}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    library = folder / f"{digest.hexdigest()[:24]}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as work:
+    folder = private_directory()
+    library = None if folder is None else folder / f"cuda-emulated-{digest.hexdigest()[:24]}.so"
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        if library is None or not library.exists():
             source, built = Path(work) / "entries.cpp", Path(work) / "entries.so"
             source.write_text(text)
             done = subprocess.run([*command, str(source), "-o", str(built)], capture_output=True, text=True)
             if done.returncode:
                 raise InputError(f"the C++ compiler refuses the kernels:\n{done.stderr[:4000]}")
-            os.replace(built, library)
-    loaded = ctypes.CDLL(str(library))
+            library = built if library is None else built.replace(library)
+        loaded = ctypes.CDLL(str(library))
     return {name: getattr(loaded, f"entry{i}") for i, name in enumerate(names)}
 
 

@@ -1,7 +1,7 @@
 """A headless Chromium for the tests of pages, driven over a pipe in its own protocol (DevTools).
 
 `make system-deps` installs Debian's package `chromium` where none is found. Without a browser the tests that
-need one fail and say so; `make test` leaves them out, runs the others, and then fails and says so.
+need one fail and say so; `make test` leaves them out, runs the others and says so in the end.
 """
 
 from __future__ import annotations

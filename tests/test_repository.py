@@ -6,6 +6,7 @@ import ast
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -134,6 +135,54 @@ def test_make_knows_its_targets_and_ci_runs_the_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "make test" in script.read_text().splitlines()
+
+
+PROGRAMS = "make sh cat mkdir rm cp mv touch test sed grep true"
+
+
+def make_test(folder: Path, programs: list[str], fails: str = "", **words: str) -> tuple[int, str]:
+    """The end of `make test` as a user without root rights who has these programs; every tool is a stand-in,
+    and that of the name `fails` fails."""
+    own, tools = folder / "own", folder / ".venv" / "bin"
+    for place in (own, tools, folder / "tools", folder / "campaigns"):
+        place.mkdir(parents=True)
+    for name in ("Makefile", "tools/system_deps.sh", "pyproject.toml", "campaigns/pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    for name in PROGRAMS.split():
+        (own / name).symlink_to(str(shutil.which(name)))
+    for name in ("python", "ruff", "mypy", "lint-imports", "tightrope"):
+        (tools / name).write_text("#!/bin/sh\nexit 1\n" if name == fails else "#!/bin/sh\n")
+    (own / "id").write_text("#!/bin/sh\necho 1000\n")
+    for name in programs:
+        (own / name).write_text("#!/bin/sh\n")
+    for file in (*own.iterdir(), *tools.iterdir()):
+        if not file.is_symlink():
+            file.chmod(0o755)
+    (folder / ".mypy_cache").mkdir()
+    (folder / ".venv" / ".installed").touch()
+    (folder / "proved").mkdir()
+    (folder / "proved" / "Makefile").write_text("checker:\n")
+    variables = {"PATH": str(own), "HOME": str(folder), **words}
+    done = subprocess.run(["make", "test"], cwd=folder, env=variables, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+def test_make_test_passes_without_programs_that_only_root_can_install(tmp_path: Path) -> None:
+    """It says which groups were not run; in continuous integration that is an error."""
+    groups = ["tests of pages", "tests of the CUDA kernels", "tests of the proved checker"]
+    code, said = make_test(tmp_path / "none", [])
+    assert code == 0 and all(f"not run on this machine: {group}" in said for group in groups), said
+    code, said = make_test(tmp_path / "ci", [], CI="true")
+    assert code != 0 and all(f"not run on this machine: {group}" in said for group in groups), said
+    code, said = make_test(tmp_path / "some", ["chromium", "ocamlopt", "ocamlfind"])
+    assert code == 0 and [f"not run on this machine: {group}" in said for group in groups] == [
+        False,
+        True,
+        False,
+    ]
+    code, said = make_test(tmp_path / "all", ["chromium", "g++", "ocamlopt", "ocamlfind"], CI="true")
+    assert code == 0 and "not run" not in said, said
+    assert make_test(tmp_path / "wrong", ["chromium"], fails="tightrope")[0] != 0
 
 
 def test_changelog_has_a_section_for_what_is_to_come() -> None:

@@ -5,6 +5,7 @@
 #   system_deps.sh install         install what is missing (Debian, as root), or name it and exit with 1
 #   system_deps.sh install proofs  the same, with what the proofs need
 #   system_deps.sh check [proofs]  name what is missing and exit with 1; silent where nothing is
+#   system_deps.sh summary         name the groups of tests that were not run; exit with 1 where CI=true and some were not
 #   system_deps.sh markers         what pytest's option -m takes to leave out the tests which cannot run here
 
 has() {
@@ -37,9 +38,21 @@ markers)
     echo "$left_out"
     exit 0
     ;;
+summary)
+    not_run() {
+        echo "== not run on this machine: $1 (missing: $2)" >&2
+    }
+    has chromium chromium-browser google-chrome google-chrome-stable || not_run "tests of pages" "chromium"
+    has g++ clang++ c++ || not_run "tests of the CUDA kernels" "a C++ compiler"
+    has_ocaml || not_run "tests of the proved checker" "OCaml with Zarith"
+    [ -n "$packages" ] || exit 0
+    echo "== all other tests passed; 'make system-deps' as root installs what is missing" >&2
+    [ "$CI" != true ]
+    exit $?
+    ;;
 install | check) ;;
 *)
-    echo "usage: $0 install|check|markers [proofs]" >&2
+    echo "usage: $0 install|check|summary|markers [proofs]" >&2
     exit 2
     ;;
 esac

@@ -595,10 +595,12 @@ def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tup
     found, chosen = None if data is None else data.provenance, []
     if found is not None and made_from is not None:
         chosen.append(chosen_without(Artefact.MODEL, [made_from], lambda: found))
-    stated = certificate.problem.data
-    singles_out = stated is not None and (stated.bets or stated.seen is not None)
-    if singles_out and isinstance(own, Own) and own.counts is not None and own.policy is not None:
-        chosen.append(chosen_before(own.policy, own.counts))
+    stated, is_given = certificate.problem.data, any(one.name == "given policy" for one in certificate.claims)
+    if stated is not None and is_given and isinstance(own, Own) and own.counts is not None:
+        bets_on_it = stated.bets and not stated.method.endswith("best")
+        policy = own.policy if own.baseline is None else own.baseline
+        if policy is not None and (bets_on_it or stated.seen is not None):
+            chosen.append(chosen_before(policy, own.counts))
     return [(one.name, one.kept.value, one.why) for one in chosen if not one.holds]
 
 

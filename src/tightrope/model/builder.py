@@ -10,16 +10,12 @@
 
     model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
 
-A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two (`p / (p +
-q)`), `free` (`tightrope.model.free`), or a pair (lower, upper); one pair anywhere makes the model an
-interval model. Numbers are exact:
-0.1 is one tenth. Probabilities of 0 are dropped. Equal keys of a distribution cannot occur, so nothing
-merges. A rate of a chain in continuous time is such a number of at least 0, but no quotient; a state that
-nothing leaves gets a self-loop with rate 1 and the label "deadlock".
-
-A choice earns what its state, itself and on average its successors earn. Where that has parameters, the
-reward structure is one of polynomials (`ParametricReward`); where none is in it, it is one of numbers.
-Rewards that differ by successor make the expectation Σ p·r, a polynomial wherever p or r has parameters.
+A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two, `free`
+(`tightrope.model.free`), or a pair (lower, upper); one pair anywhere makes the model an interval model.
+Numbers are exact: 0.1 is one tenth. Probabilities of 0 are dropped. A rate of a chain in continuous time is
+such a number of at least 0, but no quotient; a state that nothing leaves gets a self-loop with rate 1 and the
+label "deadlock". A choice earns what its state, itself and on average its successors earn, Σ p·r: a
+polynomial (`ParametricReward`) wherever one of these has parameters.
 """
 
 from __future__ import annotations

@@ -2,20 +2,18 @@
 
 Every state has one observation, a number with a name. States that look alike offer the same actions; their
 choices are matched by the actions' names, those of one name in their order. A sensor that errs is part of the
-state: its reading is a variable that a transition draws, with probabilities that may depend on parameters.
+state: its reading is a variable that a transition draws (`tightrope.model.sensor`).
 
 A controller is a finite machine. In node n, on seeing o, it goes to node `following[n, o]`, and takes the
-action that this node has for o. Node 0 is where a play begins, before the first observation. So what it does
-depends on observations alone, and for the model it is a policy with a memory: the node it was in.
-
-The file of a controller has a row per node and observation that a play can meet there: the node, what is
-seen, the action, and the node from then on.
+action that this node has for o. Node 0 is where a play begins, before the first observation. For the model it
+is a policy with a memory: the node it was in. Its file has a row per node and observation that a play can
+meet there: the node, what is seen, the action, and the node from then on.
 
     {"format": "tightrope observer", "version": 1, "model": "9f2c…",
      "controller": [[0, "(o=1)", "left", 1], …]}
 
-On an observation that no row of its node is about, it does what it does most often on seeing that,
-anywhere, and stays in its node; on one that no row is about at all, it takes the first action offered.
+On an observation that no row of its node is about, it does what it does most often on seeing that, anywhere,
+and stays in its node; on one that no row is about at all, it takes the first action offered.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
 """The structure that every kind of model shares: states, choices, transitions, their names and rewards.
 
-Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1], the transitions of
-choice c are transition_start[c]..transition_start[c+1], and each transition leads to successor[t].
-What a transition carries (a probability, an interval, an expression) belongs to the model that
-holds the structure.
+Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1], the transitions of choice c
+are transition_start[c]..transition_start[c+1], and each transition leads to successor[t]. What a transition
+carries belongs to the model that holds the structure.
 
-A model numbers its states from 0 in the order in which they were met. Who wrote the model thinks in other
-terms: positions, names, tuples. Where these are numbers, too, the two are easily mistaken for each other, and
-nothing in the data would show it. So builders keep the author's own states with the model, and data,
-environments and policies find states by them. They take no part in the identity of a model: its hash and its
-transitions are the same without them.
+A model numbers its states from 0 in the order in which they were met. Builders keep the author's own states
+with it, by which data, environments and policies find states: where these are numbers, too, nothing would
+show a mistake. They take no part in the identity of a model.
 
-Rewards of states and choices are numbers, or polynomials in the parameters. The latter have no numbers until
-a point or a range of the parameters is given. Whoever asks for numbers all the same is refused, so that
-nothing can take them for rewards that are not there.
+Rewards of states and choices are numbers, or polynomials in the parameters, which have no numbers until a
+point or a range of the parameters is given: whoever asks for numbers all the same is refused.
 """
 
 from __future__ import annotations

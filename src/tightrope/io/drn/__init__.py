@@ -1,17 +1,16 @@
-"""Storm's explicit format DRN: what it holds and what we make of it.
+"""Storm's explicit format DRN: what Storm writes is read, and what we write Storm reads. `parse` knows the
+lines, `read` checks the whole.
 
     @type: MDP
     @value_type: parametric
     @parameters
-    p q
+    p
     @placeholders
     $0 : 1/2*p + 3/10
     $1 : -1/2*p + 7/10
     @reward_models
     steps
     @nr_states
-    2
-    @nr_choices
     2
     @model
     state 0 [0] init
@@ -21,7 +20,4 @@
     state 1 [0] goal
         action __NOLABEL__ [0]
             1 : 1
-
-What Storm writes is read, and what we write Storm reads. `parse` knows the lines,
-`read` checks the whole.
 """

@@ -1,35 +1,28 @@
 """PRISM's explicit files are read: transitions, rewards, labels and states.
 
-`.tra` files hold the transitions, in any order; the choices of a state are numbered from 0:
+    4 5 7                    .tra of an MDP: states, choices, transitions; in any order, choices from 0
+    0 0 1 0.4 go             from, choice, to, probability (or [0.1,0.3]), action
 
-    4 5 7                    states, choices, transitions (an MDP)
-    0 0 1 0.4 go             from, choice, to, probability, action
-
-    4 7                      states, transitions (a DTMC)
+    4 7                      .tra of a DTMC: states, transitions
     0 1 0.4
 
-An interval model has `[0.1,0.3]` for a probability. Probabilities are read as the nearest doubles. A comment
-before the first line may name the type of the model, as PRISM writes it, "# Transitions (MDP)"; types that
-are not read are refused. Of a chain in continuous time it must say "(CTMC)", for nothing else tells such a
-file from a DTMC's: rates stand for probabilities, the exact decimals that are written. Storm's own dialect,
-whose first line is the type alone, is not read.
-
-`.srew` and `.trew` files hold rewards of states and of transitions; what is not listed earns 0:
-
     # Reward structure "steps"
-    4 2                      states, entries           4 5 7            as in the `.tra` file
+    4 2                      .srew: states, entries    4 5 7            .trew: as in the `.tra` file
     0 1.5                    state, reward             0 0 1 2          from, choice, to, reward
+
+    (x,busy)                 .sta                      0="init" 1="deadlock" 2="goal"        .lab
+    0:(0,false)                                        0: 0
+    1:(1,true)                                         3: 1 2
+
+Probabilities are read as the nearest doubles. A comment before the first line may name the type of the model,
+"# Transitions (MDP)"; types that are not read are refused. Of a chain in continuous time it must say
+"(CTMC)", for nothing else tells such a file from a DTMC's: rates stand for probabilities, exact decimals.
+Storm's own dialect, whose first line is the type alone, is not read.
 
 Our models hold rewards of choices, not of single transitions: a `.trew` file is folded into them. Where the
 transitions of a choice earn different rewards, it earns their expectation, on which alone values depend; that
 of an interval model depends on what nature picks, and is refused. In continuous time state rewards are earned
 per unit of time, transition rewards whenever the transition is taken.
-
-`.sta` and `.lab` files hold the values of the variables and the labels of each state:
-
-    (x,busy)                 0="init" 1="deadlock" 2="goal"
-    0:(0,false)              0: 0
-    1:(1,true)               3: 1 2
 """
 
 from __future__ import annotations

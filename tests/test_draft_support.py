@@ -94,6 +94,9 @@ def test_what_does_not_know_of_elsewhere_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(tr.InputError):
             tr.learn(problem, reading, **words)
+    uniform = tr.Policy.uniform(model)
+    with pytest.raises(tr.InputError, match="differences of policies"):
+        tr.compare(problem, reading, uniform)
     with pytest.raises(tr.InputError, match="certificates do not hold"):
         tr.certify(tr.learn(problem, reading), tmp_path / "proof.cert")
     mixed = (tmp_path / "drafted.prism").read_text().replace("free : (state'=1)", "0.5 : (state'=1)", 1)

@@ -160,6 +160,8 @@ def learn_groups(
             f"`groups={column}` answers a plain question about a model in discrete time for each group",
             hint="of chains in continuous time `rates=column:NAME` has a chain for each value",
         )
+    if model.structure.elsewhere is not None:
+        raise InputError(f"`groups={column}`: groups do not hold outcomes that were never seen (elsewhere)")
     names, unit = _units(log, column)
     seconds = words.get("seconds", math.inf) / len(names)
     options = _options(model, {**words, "seconds": seconds}, column)

@@ -422,9 +422,9 @@ def decide(
         stated = options.region or options.assume_support or options.cost_model or options.prior
         if stated or sets not in (None, SetsKind.TIED):
             raise InputError(
-                "outcomes that were never seen are bounded row by row: regions, other sets, costs and "
-                "`assume_support` do not go with them",
-                hint='leave these options out, or write the model without the outcomes to "elsewhere_missed" '
+                "outcomes that were never seen are bounded row by row: regions, other sets, differences of "
+                "policies, costs and `assume_support` do not go with them",
+                hint='leave these out, or write the model without the outcomes to "elsewhere_missed" '
                 'and "elsewhere_reached"',
             )
         why = "bounds of single probabilities, and of all that was never seen at a row together"

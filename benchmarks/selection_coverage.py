@@ -14,7 +14,9 @@ The other rows use the result of a log on the same log once more, at most 300 lo
 of the robust policy of 20 actions with a parameter each, `weights`: the same with importance weights,
 `prior`: the probability of a success in 40 trials, with the result as a prior, three times over. `carried`
 are answers as they come: policy and prior say from which data they were made. `unpaid` are those where this
-was taken away.
+was taken away. `draft`: a chain of seven states with rare successors, drafted from 20 episodes and learned
+from these; unpaid without the outcomes elsewhere. `doctor`: the files of `doctor --amend auto` without
+--select-on; what is not proved is no answer, so `carried` has none.
 Leaves with status 1 where a way that is paid for misses more often than δ by three standard errors.
 """
 
@@ -25,6 +27,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import re
 import sys
 import tempfile
 import time
@@ -33,8 +36,11 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import tightrope as tr
+from tightrope.data.writing import write_log
+from tightrope.prism.load import load_prism_text
 from tightrope.statistics.priors import read_priors
 
 DELTA = 0.1
@@ -178,10 +184,62 @@ def prior_again(seed: int, is_carried: bool) -> tuple[tr.Interval, float] | None
     return result.interval, TRIALS
 
 
+NAMES = ("s0", "s1", "s2", "s3", "s4", "lost", "done")
+
+
+def draft_again(seed: int, is_carried: bool) -> tuple[tr.Interval, float] | None:
+    """The interval of a drafted model on its own log, and the truth; None: it is not proved."""
+    rng, law = np.random.default_rng(seed), np.zeros((5, 7))
+    for state in range(5):
+        law[state] = 0.9 * rng.dirichlet(np.full(7, 0.15))
+        law[state, 6] += 0.1
+    rows: list[tuple[int, int, str, str]] = []
+    for episode in range(20):
+        state, step = 0, 0
+        while state < 5:
+            following = int(rng.choice(7, p=law[state]))
+            rows.append((episode, step, NAMES[state], NAMES[following]))
+            state, step = following, step + 1
+    log = pa.table(dict(zip(("run", "t", "state", "next_state"), zip(*rows, strict=True), strict=True)))
+    text = tr.draft(log, ends="complete").text
+    if not is_carried:
+        away = "|".join(re.findall(r'"elsewhere_.*" = state=(\d+);', text))
+        text = re.sub(rf" \+ free : \(state'=({away})\)|// successors from .*", "", text)
+        text = re.sub(rf'  \[\] state=({away}) -> true;|label "elsewhere_.*', "", text)
+    model = load_prism_text(text)
+    if "done" not in model.structure.labels or not model.parameters:
+        return None
+    data = tr.read_data(log, model, ends="complete")
+    result = tr.learn(tr.Problem(model, 'P=? [ F "done" ]'), data, delta=DELTA, outcomes="none")
+    truth = float(np.linalg.solve(np.eye(5) - law[:, :5], law[:, 6])[0])
+    return (result.interval, truth) if result.verdict.is_proved else None
+
+
+def doctor_again(seed: int, is_carried: bool) -> tuple[tr.Interval, float] | None:
+    """The interval that follows from the files of an amended model, and the truth; None: it is not proved."""
+    law, truth = SYSTEMS["seen before"]
+    data = tr.read_data(draw(law, 60, seed), problem().model)
+    try:
+        found = tr.doctor(problem(), data, amend="auto", **OPTIONS).amended
+    except tr.CannotCertify:
+        return None
+    assert found is not None
+    made, text = found.amended, found.amended.prism()
+    if not is_carried:
+        text = re.sub("// made from data: .*", "", text)
+    model = load_prism_text(text)
+    with tempfile.TemporaryDirectory() as folder:
+        write_log(f"{folder}/log.csv", made.log, made.model.structure, found.counts.design)
+        result = tr.learn(tr.Problem(model, problem().text), f"{folder}/log.csv", **OPTIONS)
+    return (result.interval, truth) if result.verdict.is_proved else None
+
+
 AGAIN: dict[str, Callable[[int, bool], tuple[tr.Interval, float] | None]] = {
     "policy": policy_again,
     "weights": partial(policy_again, behaviour="uniform"),
     "prior": prior_again,
+    "draft": draft_again,
+    "doctor": doctor_again,
 }
 """What is made from a log and used on it again."""
 

@@ -226,7 +226,7 @@ def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_intervals_of_chosen_models_hold() -> None:
     table = run_benchmark("selection_coverage.py", "--smoke").stdout.splitlines()
-    assert len(table) == 16
+    assert len(table) == 20
     assert sum(int(row[31:37]) for row in table[1:10]) > 0
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +179,58 @@ def test_what_no_model_can_be_drafted_from_is_refused(log: dict[str, Any], words
         return
     with pytest.raises(InputError, match=words):
         draft(pa.table(log))
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "label"),
+    [
+        (["--columns", "state=Condition,episode=Unit,step=Week"], "state", "New"),
+        (["--columns", "condition=Condition,episode=Unit,step=Week"], "condition", "New"),
+        (["--variables", "Condition", "--columns", "episode=Unit,step=Week"], "condition", "New"),
+        (
+            [
+                "--columns",
+                "state=Condition,episode=Unit,step=Week",
+                "--map",
+                "state: New=a, Worn=b, Failed=c",
+            ],
+            "state",
+            "a",
+        ),
+    ],
+)
+def test_every_way_to_name_the_state_works_and_so_does_the_next_command(
+    words: list[str], variable: str, label: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    random, rows = np.random.default_rng(4), list[tuple[Any, ...]]()
+    for unit in range(40):
+        path = [0]
+        while path[-1] < 2:
+            path.append(path[-1] + int(random.random() < 0.5))
+        rows += [(unit, week, ("New", "Worn", "Failed")[state]) for week, state in enumerate(path)]
+    table = dict(zip(("Unit", "Week", "Condition"), zip(*rows, strict=True), strict=True))
+    log, model = str(tmp_path / "log.csv"), str(tmp_path / "m.prism")
+    csv.write_csv(pa.table(table), log)
+    assert run(["draft", log, "-o", model, "--ends", "complete", *words]) == 0
+    loaded = tr.load(model)
+    assert list(loaded.structure.valuations) == [variable] and label in loaded.structure.labels
+    (following,) = re.findall("^next: tightrope (.*)$", capsys.readouterr().out, re.MULTILINE)
+    assert run([*shlex.split(following), "--outcomes", "none"]) == 0
+    assert capsys.readouterr().out.startswith("PROVED: ")
+
+
+def test_a_hint_about_names_works_when_it_is_followed(tmp_path: Path) -> None:
+    log = pa.table({"episode": [1, 1, 2], "state": ["a", "init", "a"], "next_state": ["init", "b", "b"]})
+    with pytest.raises(tr.InputError) as refused:
+        draft(log)
+    (given,) = re.findall("`maps='(.*)'`", refused.value.hint or "")
+    assert "s_3" in draft(log, maps=[given]).text
+
+
+def test_the_rest_keeps_what_is_missing_from_the_log(tmp_path: Path) -> None:
+    log, model, rest = (str(tmp_path / name) for name in ("log.csv", "m.prism", "rest.csv"))
+    rows = machine_log(60, 5).to_pylist()
+    rows[7]["next_state"] = None
+    csv.write_csv(pa.Table.from_pylist(rows), log)
+    assert run(["draft", log, "-o", model, "--select-on", "0.5", "--rest", rest, "--skip-invalid"]) == 0
+    assert tr.read_data(rest, tr.load(model)).counts.design.censored

@@ -674,10 +674,10 @@ class _Drafting:
                 yield f"  // {self.seen.state_text(state)}: nothing was seen to leave it{over}"
                 there = _assign(end) if over else self._update(state)
                 yield f"  [] {self._guard_of(state)} -> {self._free([there])};"
-        if self.covers:
-            yield "  // elsewhere, where a property's target is missed, and where it is reached"
-        for state_ in [end] * bool(self.ends) + elsewhere:
-            yield f"  [] {_guard(state_)} -> true;"
+        if self.ends:
+            yield f"  [] {_guard(end)} -> true; // the end of episodes"
+        for values, what in zip(elsewhere, ("missed", "reached"), strict=False):
+            yield f"  [] {_guard(values)} -> true; // elsewhere, where a property's target is {what}"
         yield "endmodule"
         yield ""
         for variable, names in self.seen.names.items():

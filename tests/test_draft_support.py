@@ -33,6 +33,12 @@ def log_of(paths: list[list[str]]) -> pa.Table:
     return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 
+def mixed(done: int, lost: int) -> list[list[str]]:
+    """Runs that are done and others that are lost, in a random order."""
+    ends = np.random.default_rng(1).permutation(["done"] * done + ["lost"] * lost)
+    return [["go", str(end)] for end in ends]
+
+
 def learned(log: pa.Table, folder: Path, text: str = DONE, delta: float = 0.05, **words: Any) -> Any:
     model = load(draft(log, order="as-read", **words).text, folder)
     reading = tr.read_data(log, model, order="as-read", **words)
@@ -48,7 +54,7 @@ def test_twelve_of_twelve_prove_no_certainty(tmp_path: Path) -> None:
 
 
 def test_what_comes_after_a_last_state_is_unknown_unless_episodes_are_over_there(tmp_path: Path) -> None:
-    paths = [["go", "done"]] * 150 + [["go", "lost"]] * 50
+    paths = mixed(150, 50)
     open_ones = learned(log_of(paths), tmp_path)
     assert open_ones.verdict.word == "proved" and open_ones.interval.upper == 1.0
     assert 0.5 < open_ones.interval.lower < 0.75
@@ -83,7 +89,7 @@ def test_rewards_after_what_was_never_seen_are_the_worst(tmp_path: Path) -> None
 
 
 def test_what_does_not_know_of_elsewhere_is_refused(tmp_path: Path) -> None:
-    log = log_of([["go", "done"]] * 30 + [["go", "lost"]] * 10)
+    log = log_of(mixed(30, 10))
     model = load(draft(log, order="as-read").text, tmp_path)
     problem, reading = tr.Problem(model, DONE), tr.read_data(log, model, order="as-read")
     for words in (
@@ -94,13 +100,15 @@ def test_what_does_not_know_of_elsewhere_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(tr.InputError):
             tr.learn(problem, reading, **words)
-    uniform = tr.Policy.uniform(model)
+    acted = log.append_column("action", pa.array(["left", "right"] * 20))
+    choices = load(draft(acted, order="as-read").text, tmp_path)
+    about, rows = tr.Problem(choices, 'Pmax=? [ F "done" ]'), tr.read_data(acted, choices, order="as-read")
     with pytest.raises(tr.InputError, match="differences of policies"):
-        tr.compare(problem, reading, uniform)
+        tr.compare(about, rows, tr.Policy.uniform(choices))
     with pytest.raises(tr.InputError, match="certificates do not hold"):
         tr.certify(tr.learn(problem, reading), tmp_path / "proof.cert")
-    mixed = (tmp_path / "drafted.prism").read_text().replace("free : (state'=1)", "0.5 : (state'=1)", 1)
-    other = load(mixed, tmp_path)
+    numbered = draft(log, order="as-read").text.replace("free : (state'=1)", "0.5 : (state'=1)", 1)
+    other = load(numbered, tmp_path)
     with pytest.raises(tr.InputError, match="no free distribution"):
         tr.learn(tr.Problem(other, DONE), tr.read_data(log, other, order="as-read"))
 

@@ -337,39 +337,14 @@ def safe_choice_values(
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     is_clear = True
     if region is not None:
-        expression, affine, joint, table_rows, reach, ball, _ = region.shape
+        expression, affine, joint, rows, reach, ball, _ = region.shape
         vertex_of, vertex, link, table, used = region.pool
-        q, work = region.direction, region.work
+        pool = vertex_of, rows, reach, vertex, link, table, used, ball
+        walk = expression, affine, joint, *pool, order, key, mass, region.direction, region.work
     for c in range(choices[0], choices[1]):
         first, last = transition_start[c], transition_start[c + 1]
         if region is not None:
-            x = inner_safely(
-                c,
-                first,
-                last,
-                successor,
-                lower,
-                upper,
-                values,
-                nature_maximises,
-                upward,
-                expression,
-                affine,
-                joint,
-                vertex_of,
-                table_rows,
-                reach,
-                vertex,
-                link,
-                table,
-                used,
-                ball,
-                order,
-                key,
-                mass,
-                q,
-                work,
-            )
+            x = inner_safely(c, first, last, successor, lower, upper, values, nature_maximises, upward, *walk)
         elif plain:
             x = mean_safely(first, last, successor, lower, values, upward)
         else:
@@ -405,38 +380,14 @@ def answers(
     _, transition_start, successor, lower, upper, plain = arrays[0]
     order, key, mass = arrays[1]
     if region is not None:
-        expression, affine, joint, table_rows, reach, ball, _ = region.shape
+        expression, affine, joint, rows, reach, ball, _ = region.shape
         vertex_of, vertex, link, table, used = region.pool
-        q, work = region.direction, region.work
+        pool = vertex_of, rows, reach, vertex, link, table, used, ball
+        walk = expression, affine, joint, *pool, order, key, mass, region.direction, region.work
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         if region is not None:
-            inner(
-                c,
-                first,
-                last,
-                successor,
-                lower,
-                upper,
-                values,
-                maximise,
-                expression,
-                affine,
-                joint,
-                vertex_of,
-                table_rows,
-                reach,
-                vertex,
-                link,
-                table,
-                used,
-                ball,
-                order,
-                key,
-                mass,
-                q,
-                work,
-            )
+            inner(c, first, last, successor, lower, upper, values, maximise, *walk)
         elif not plain:
             spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
         for i in range(last - first):

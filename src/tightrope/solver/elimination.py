@@ -34,7 +34,9 @@ MOST_STATES = 20_000
 MOST_ROUNDS = 50
 """Of policy iteration."""
 MOST_WORK = 3_000_000
-"""Updates of one entry each."""
+"""Updates of one entry each, in all rounds together."""
+DENSE, MOST_DENSE = 100, 700
+"""Updates of one state, and the most states that are left, beyond which these are solved in dense arrays."""
 SMALLEST = 1e-280
 """Smaller numbers are not rounded relatively."""
 DOWN, UP = 1 - 2.0**-51, 1 + 2.0**-51
@@ -115,6 +117,7 @@ class _Chain:
         self._kernel, self._reward, self.choice = kernel, reward, solution.choice.copy()
         self._value = solution.fixpoint_lower
         self._unknown = set(unknown.tolist())
+        self._work = 0
 
     def solve(self) -> dict[int, Interval] | None:
         """The value of every unknown state; None where that takes too long, or plays may never end."""
@@ -133,7 +136,7 @@ class _Chain:
         done: list[tuple[int, dict[int, Interval], Interval, Interval]] = []
         queue = [(len(weights[s]) * len(before[s]), s) for s in self._unknown]
         heapq.heapify(queue)
-        work = 0
+        values: dict[int, Interval] = {}
         while queue:
             size, state = heapq.heappop(queue)
             if state not in weights:
@@ -142,6 +145,12 @@ class _Chain:
             if current > size:
                 heapq.heappush(queue, (current, state))
                 continue
+            if current > DENSE and len(weights) <= MOST_DENSE:
+                rest = _solve_densely(weights, leaving, earned)
+                if rest is None:
+                    return None
+                values = rest
+                break
             row_, sources = weights.pop(state), before.pop(state)
             out = leaving[state]
             for weight in row_.values():
@@ -151,8 +160,8 @@ class _Chain:
             done.append((state, row_, earned[state], out))
             for successor in row_:
                 before[successor].discard(state)
-            work += (len(row_) + 2) * len(sources)
-            if work > MOST_WORK:
+            self._work += (len(row_) + 2) * len(sources)
+            if self._work > MOST_WORK:
                 return None
             for source in sources:
                 share = _over(weights[source].pop(state), out)
@@ -165,7 +174,6 @@ class _Chain:
                     if successor != source:
                         own[successor] = _plus(own.get(successor, NOTHING), _times(share, weight))
                         before[successor].add(source)
-        values: dict[int, Interval] = {}
         for state, row_, total, out in reversed(done):
             for successor, weight in row_.items():
                 total = _plus(total, _times(weight, values[successor]))
@@ -215,6 +223,42 @@ class _Chain:
                 return None
             leaving, earned = _plus(leaving, mass), _plus(earned, _times(mass, (value, value)))
         return weights, leaving, earned
+
+
+def _solve_densely(
+    weights: dict[int, dict[int, Interval]], leaving: dict[int, Interval], earned: dict[int, Interval]
+) -> dict[int, Interval] | None:
+    """The values of the states that are left, by the same elimination on arrays: the last state first."""
+    states = list(weights)
+    place, size = {state: k for k, state in enumerate(states)}, len(states)
+    among, ends = np.zeros((2, size, size)), np.zeros((2, size, 2))  # ends: what leaves, what is earned
+    for k, state in enumerate(states):
+        for successor, weight in weights[state].items():
+            among[:, k, place[successor]] = weight
+        ends[:, k, 0], ends[:, k, 1] = leaving[state], earned[state]
+    outward = np.array([DOWN, UP])
+    out = np.zeros((2, size))
+    for k in range(size - 1, -1, -1):
+        rounding = (k + 4) * 2.0**-51
+        out[:, k] = (among[:, k, :k].sum(axis=1) + ends[:, k, 0]) * (1 - rounding, 1 + rounding)
+        share = among[:, :k, k] / out[::-1, k, None] * outward[:, None]
+        if out[0, k] < SMALLEST or np.any((among[1, :k, k] > 0) & (share[0] < SMALLEST)):
+            return None
+        for block, row in ((among[:, :k, :k], among[:, k, :k]), (ends[:, :k], ends[:, k])):
+            moved = share[:, :, None] * row[:, None, :] * outward[:, None, None]
+            moved[0][moved[0] <= SMALLEST] = 0.0
+            possible = (share[1, :, None] > 0) & (row[1, None, :] > 0)
+            np.maximum(moved[1], SMALLEST, out=moved[1], where=possible)
+            block += moved
+            block *= outward[:, None, None]
+    found = np.zeros((2, size))
+    for k in range(size):
+        rounding = (k + 6) * 2.0**-51
+        total = (among[:, k, :k] * found[:, :k]).sum(axis=1) + ends[:, k, 1]
+        low, high = total / out[::-1, k] * (1 - rounding, 1 + rounding)
+        is_some = ends[1, k, 1] > 0 or np.any((among[1, k, :k] > 0) & (found[1, :k] > 0))
+        found[:, k] = max(low - SMALLEST, 0.0), high + SMALLEST * is_some
+    return {state: (float(found[0, k]), float(found[1, k])) for k, state in enumerate(states)}
 
 
 def _plus(a: Interval, b: Interval) -> Interval:

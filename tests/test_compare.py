@@ -412,6 +412,10 @@ def test_improve_starts_from_the_users_candidates() -> None:
     alone = tr.compare(problem, log, hand, "do-nothing", delta=0.05).improvement
     found = tr.improve(problem, log, baseline="do-nothing", candidate={"by hand": hand}, delta=0.05)
     assert "by hand" in {one.name for one in found.differences} and found.improvement >= alone
+    assert not any("made from these data" in note for note in found.notes)
+    again = tr.improve(problem, log, baseline=hand, candidate=found.policy, delta=0.05)
+    assert again.verdict.is_proved and again.improvement > 0.0
+    assert any(note.startswith("the candidate was made from these data") for note in again.notes)
     with pytest.raises(InputError, match="a policy cannot be made of a value of the type int"):
         tr.improve(problem, log, baseline="do-nothing", candidate=3, delta=0.05)
 

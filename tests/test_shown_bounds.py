@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tightrope as tr
 from tightrope.cli.app import run
 
 NUMBER = r"-?[\d.]+(?:e[-+]\d+)?"
@@ -98,3 +99,27 @@ def test_check_and_verify_round_outward(
     text, found = outputs(capsys, "verify", proof)
     (span,) = found["policies"].values()
     assert_outward(text, span)
+
+
+def test_limiting_events_are_shown_within_their_domain() -> None:
+    """Of 320 visits alone follows a lower end of 0.90; the domain says 0.91."""
+    parameters = tr.Parameters.box(p=("91/100", 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [1]})
+    log = [[(0, "", 1)]] * 300 + [[(0, "", 2)]] * 20
+    result = tr.learn(model.problem('P=? [ F "goal" ]'), log, delta=0.05, region="polytope")
+    shown = " ".join(one.text for one in result.binding.events)
+    low, high = map(float, INTERVAL.findall(shown)[0])
+    assert low == 0.91 and low < high < 1.0
+
+
+def test_an_infinite_reward_is_said_plainly() -> None:
+    parameters = tr.Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
+    model = tr.build_from_rows(
+        [(0, "", {0: p, 1: 1 - p}), (1, "", {1: 1})], parameters, state_rewards={"r": [1, 1]}
+    )
+    result = tr.learn(model.problem('R{"r"}max=? [ C ]'), [[(0, "", 1)]] * 2, delta=0.05)
+    assert result.guarantee == float("inf")
+    assert "the expected reward is infinite (discount it, or bound the steps)" in result.headline()

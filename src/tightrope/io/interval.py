@@ -50,6 +50,15 @@ class Interval(msgspec.Struct, frozen=True, metaclass=_TwoEnds):
         """How much is left open; 0 for a single value, ∞ included."""
         return self.upper - self.lower if self.upper != self.lower else 0.0
 
+    def within(self, lower: float, upper: float) -> Interval:
+        """The part between these numbers; the interval itself where nothing of it is.
+
+        >>> Interval(-1e-14, 0.5).within(0.0, 1.0)
+        Interval(lower=0.0, upper=0.5)
+        """
+        low, high = max(self.lower, lower), min(self.upper, upper)
+        return Interval(low, high) if low <= high else self
+
     def __str__(self) -> str:
         return interval_text(self.lower, self.upper)
 

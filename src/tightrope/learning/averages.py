@@ -171,6 +171,7 @@ class LongRunAverages(PlainQuestions):
         best = bound_average(hull, reward, (agent, agent), precision, solved)
         at, maximises = model.initial, agent is Direction.MAX
         interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
+        interval = interval.within(float(reward.min()), float(reward.max()))
         return LearnedAverage(
             query.text,
             interval,

@@ -672,6 +672,12 @@ class Differences:
         prepared = self.prepared
         ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
         best = max(rows, key=self.gain)
+        known = [(row.name, row.policy) for row in rows] + [(self.name, self.baseline)]
+        seen = {name: None for name, one in known if one is not None and self._has_seen(one)}
+        notes = [
+            f"{name} was made from these data: nothing is bet on it; bounds are for all policies at once"
+            for name in seen
+        ]
         return Comparison(
             problem=self.problem,
             counts=self.chain.data,
@@ -684,11 +690,15 @@ class Differences:
             fit=fit,
             contradiction=prepared.contradiction or _crossed(rows),
             options=self.chain.options,
-            notes=tuple(prepared.sets.notes),
+            notes=(*prepared.sets.notes, *notes),
             changes=self.changes(best.policy),
             seconds=time.perf_counter() - self.began,
             table=self,
         )
+
+    def _has_seen(self, policy: Policy) -> bool:
+        """Whether the policy was made from some of these data."""
+        return chosen_before(policy, self.chain.data).kept is Kept.NO
 
     def changes(self, policy: Policy | None) -> tuple[Change, ...]:
         """Where the policy does something else than the baseline, what gains most at the estimate first.

@@ -846,7 +846,7 @@ class PolicySolver:
     def _between(self, policy: Policy, low: Solution, high: Solution) -> PolicyValue:
         initial = self.kernel.structure.initial
         interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
-        return PolicyValue(policy, interval, (low, high))
+        return PolicyValue(policy, interval.within(*self.objective.range), (low, high))
 
     def _reward(self, nature: Direction) -> RewardStructure | None:
         """Rewards that depend on parameters at their end for nature, over the region of the sets."""

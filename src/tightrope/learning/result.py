@@ -47,12 +47,13 @@ from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_bef
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.model.ranges import ranges_over_box
 from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.record import Facts, Record, brief, freeze_fields
-from tightrope.numerics.text import bound_text
+from tightrope.numerics.text import bound_text, guarantee_text
 from tightrope.problem import Problem
 from tightrope.regions.bounds import tracks_in
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
@@ -237,8 +238,7 @@ class Result(Record):
         """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
         check_type("digits", digits, int, "a whole number")
         check_number("digits", digits, 0)
-        side = "at least" if self._maximises else "at most"
-        claim = f"{side} {bound_text(self.guarantee, self._maximises, digits)}"
+        claim = guarantee_text(self.guarantee, self._maximises, digits)
         delta = self.outcome.ledger.delta
         return self.verdict.headline(
             claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
@@ -841,8 +841,10 @@ def binding_events(region: Region | None, intervals: EventIntervals | None, outc
             side = _SIDES.get(int(system.origin[row]))
             if side is not None:
                 sides.setdefault(int(system.index[row]), set()).add(side)
+    table, box = outcomes.model.expressions, outcomes.model.parameters
+    domain = None if table.denominators else ranges_over_box(table, box.lower, box.upper)
     named = tuple(
-        BindingEvent(event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes))
+        BindingEvent(event, " and ".join(sorted(sides[event])), _text(event, intervals, outcomes, domain))
         for event in sorted(sides)[:MOST_NAMED]
     )
     return Binding(len(sides), named)
@@ -851,9 +853,9 @@ def binding_events(region: Region | None, intervals: EventIntervals | None, outc
 _SIDES = {int(Origin.EVENT_UPPER): "upper", int(Origin.EVENT_LOWER): "lower", int(Origin.L1): "ball"}
 
 
-def _text(event: int, intervals: EventIntervals | None, outcomes: Outcomes) -> str:
+def _text(event: int, intervals: EventIntervals | None, outcomes: Outcomes, domain: Any) -> str:
     if intervals is not None:
-        return intervals.describe(event)
+        return intervals.describe(event, domain)
     choice = outcomes.example_choice(int(outcomes.start[event]))
     return f"the distribution of {outcomes.model.structure.choice_name(choice)}"
 

@@ -6,6 +6,7 @@ An objective speaks of states by bitmaps, so it belongs to one structure.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from enum import Enum
 
@@ -184,6 +185,11 @@ class Objective(Record):
     @property
     def is_reward(self) -> bool:
         return self.kind in _NEEDS_REWARD
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between what values lie whatever the probabilities are."""
+        return (-math.inf, math.inf) if self.is_reward else (0.0, 1.0)
 
     @property
     def maximises(self) -> bool:

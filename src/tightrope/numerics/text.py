@@ -46,6 +46,18 @@ def bound_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
     return text_below(value, digits) if is_lower else text_above(value, digits)
 
 
+def guarantee_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
+    """A bound on one side in words.
+
+    >>> guarantee_text(2 / 3, True, 4), guarantee_text(float("inf"), False)
+    ('at least 0.6666', 'no finite upper bound')
+    """
+    if math.isinf(value) and value > 0.0:
+        endless = "the expected reward is infinite (discount it, or bound the steps)"
+        return endless if is_lower else "no finite upper bound"
+    return f"at {'least' if is_lower else 'most'} {bound_text(value, is_lower, digits)}"
+
+
 def interval_text(lower: float, upper: float, digits: int = DIGITS) -> str:
     """An interval, both ends rounded outward.
 

@@ -271,10 +271,17 @@ class EventIntervals(Record):
         """The tied intervals P_I: bounds on every expression of the model."""
         return self.events.expression_intervals(self.lower, self.upper)
 
-    def describe(self, event: int) -> str:
+    def describe(self, event: int, domain: tuple[FloatArray, FloatArray] | None = None) -> str:
+        """The event and its interval, within what the domain allows; `domain` are ranges of expressions."""
+        low, high = float(self.lower[event]), float(self.upper[event])
+        if domain is not None:
+            times, at = int(self.events.multiplicity[event]), int(self.events.expression[event])
+            ends = (round(times * float(end[at]), 12) for end in domain)  # exact ones, rounded outward
+            least, most = max(low, next(ends)), min(high, next(ends))
+            low, high = (least, most) if least <= most else (low, high)
         return (
-            f"{self.events.name(event)}: seen {self.successes[event]} times in {self.trials[event]} visits, "
-            f"so in {interval_text(self.lower[event], self.upper[event], 6)}"
+            f"{self.events.name(event)}: seen {self.successes[event]:,} times in {self.trials[event]:,} "
+            f"visits, so in {interval_text(low, high, 6)}"
         )
 
 

@@ -28,11 +28,7 @@ class ImproveRequest(ComparedOptions):
     ] = None
     candidate: Annotated[
         list[str] | None,
-        option(
-            "--candidate",
-            "A policy to try, and to start the search from; the option may be repeated.",
-            "FILE",
-        ),
+        option("--candidate", "A policy to try and start from; the option may be repeated.", "FILE"),
     ] = None
 
 

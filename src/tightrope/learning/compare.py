@@ -15,7 +15,7 @@ answer among them: none has a larger certified gain, but for the precision of bo
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -40,7 +40,6 @@ from tightrope.model.continuous import Continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.policy_choices import TimeVaryingChoices
-from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import gains_of_changes
@@ -148,17 +147,9 @@ def improve(
     return search.over_what_was_done() if table.baseline is None else search.run()
 
 
-MOST_CERTIFIED = 10
-"""Candidates that are certified before the local search, at most."""
-
-MOST_CORNERS = 16
-"""Corners of the region that are looked at from the beginning, at most."""
-
-MOST_ROUNDS = 40
-"""Certified steps of the local search, at most."""
-
-MOST_CHANGED = 400
-"""Single changes that are evaluated in a row without a gain, at most."""
+MOST_CERTIFIED, MOST_CORNERS, MOST_ROUNDS, MOST_CHANGED = 10, 16, 40, 400
+"""At most: candidates that are certified before the local search, corners of the region that are looked at,
+certified steps of the search, and single changes in a row without a gain."""
 
 CELLS = (100, CoupledLimits.cells)
 """Parts of the region in which the most promising policies are bounded, in two rounds."""
@@ -176,7 +167,7 @@ class Search:
         self.tried: dict[str, tuple[Difference, tuple[KeptProperty, ...]]] = {}
         self.points, self.optimum = Points(table), table.optimum_over()
         self.waiting: list[tuple[str, Policy]] = []
-        self.limit, self.stopped = np.inf, False
+        self.limit = np.inf
         self.ends = table.maximises, not table.maximises
 
     def run(self) -> Comparison:
@@ -273,16 +264,16 @@ class Search:
             weights = None if begin is None else self.points.weights(begin)
             if weights is None:
                 return
-            climb = Climb(self.points, weights, barred, until)
-            found = climb.go(once=bool(self.keep))
-            if found is None or found.digest in self.tried:
-                self.stopped = climb.stopped
+            weights = weights.copy()
+            changes = self.points.climb(weights, barred, bool(self.keep), until)
+            better = self.points.policy(weights) if changes else None
+            if better is None or better.digest in self.tried:
                 return
-            if not self._certify(FOUND, found):
-                barred |= climb.changes
+            if not self._certify(FOUND, better):
+                barred |= changes
             if time.perf_counter() > until:
                 break
-        self.stopped = True
+        self.points.stopped = True
 
     def _refine(self, cells: int) -> None:
         """Bound more closely what may still become better than the best by more than the precision that
@@ -319,37 +310,35 @@ class Search:
             result,
             limit=max(self.limit, 0.0) if np.isfinite(self.limit) else None,
             kept=next(own for row, own in self.tried.values() if row is best),
-            notes=(*result.notes, ended) if self.stopped else result.notes,
+            notes=(*result.notes, ended) if self.points.stopped else result.notes,
         )
 
 
 class Points:
-    """Points of the region that were met, and what policies gain there over the baseline; in float64, so it
-    certifies nothing. A policy of the model's own states is rows of weights, one, or one per step."""
+    """Points of the region that were met, what policies gain there over the baseline, and changes of single
+    choices that gain more; in float64, so it certifies nothing. A policy of the model's own states is rows of
+    weights: one, or one per step, the last step first."""
 
     def __init__(self, table: Differences):
-        self.table, self.known = table, list[FloatArray]()
-        self.asked: list[tuple[GraphQuestion, FloatArray, float]] = []
+        self.table, self.known, self.stopped = table, list[FloatArray](), False
+        self.questions: list[tuple[GraphQuestion, FloatArray, float]] = []
         self._least: dict[tuple[str, int], float] = {}
-        objective = table.chain.objective if not table.averages else None
-        self.steps = objective.upper_steps if objective is not None and objective.depends_on_step else None
-        self.changes = objective is not None and not (
-            self.steps is None and (objective.depends_on_step or objective.lower_steps)
-        )
+        objective = None if table.averages else table.objective
+        self.by_steps = objective is not None and objective.depends_on_step
+        self.steps = objective.upper_steps if objective is not None and self.by_steps else None
+        self.changes = objective is not None and (self.steps or not (self.by_steps or objective.lower_steps))
 
     def add(self, x: FloatArray) -> None:
         table, model = self.table, self.table.chain.model
         self.known.append(x)
-        if not self.changes:
+        if not self.changes or table.baseline is None:
             return
-        assert table.baseline is not None
-        objective = table.objective
-        functions = functions_of(table.coordinates, model, objective)
+        objective, functions = table.objective, functions_of(table.coordinates, model, table.objective)
         values = functions.constant + functions.linear @ x
         question = question_of(model, rewards_at(objective, values, model))
         stays = table.value_at(table.baseline, x)
         stays = (1.0 - stays if objective.complement else stays) * (1.0 if question.maximises else -1.0)
-        self.asked.append((question, np.clip(values, 0.0, 1.0)[model.expression], stays))
+        self.questions.append((question, np.clip(values, 0.0, 1.0)[model.expression], stays))
 
     @property
     def negligible(self) -> float:
@@ -364,15 +353,14 @@ class Points:
         key = policy.digest, len(self.known)
         if key not in self._least:
             weights = self.weights(policy)
-            found = None if weights is None else self.gains(weights)
-            self._least[key] = (
-                self.table.gains_at_most(policy, self.known) if found is None else float(found[0].min())
-            )
+            here = None if weights is None else self.gains(weights)
+            value = self.table.gains_at_most(policy, self.known) if here is None else float(here[0].min())
+            self._least[key] = value
         return self._least[key]
 
     def weights(self, policy: Policy) -> FloatArray | None:
-        """The last step first; None where single changes are not evaluated: of policies with a memory,
-        long-run averages, and bounds from below on steps."""
+        """None where single changes are not evaluated: of policies with a memory, long-run averages, and
+        bounds from below on steps."""
         other = policy.structure is not self.table.chain.model.structure or policy.has_memory
         if not self.changes or other or (policy.depends_on_step and self.steps is None):
             return None
@@ -385,87 +373,73 @@ class Points:
         structure = self.table.chain.model.structure
         if self.steps is None:
             return Policy(structure, weights[0])
-        is_certain = bool(np.all((weights == 0.0) | (weights == 1.0)))
-        return Policy(structure, _by_steps(structure, weights[::-1])) if is_certain else None
+        if not np.all((weights == 0.0) | (weights == 1.0)):
+            return None
+        chosen = np.stack([np.flatnonzero(row) for row in weights[::-1]], axis=1).reshape(-1)
+        start = np.arange(structure.states + 1) * self.steps
+        return Policy(structure, TimeVaryingChoices(start, np.arange(len(chosen)) % self.steps, chosen))
 
     def gains(self, weights: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """(what the policy gains over the baseline at every point, what changes add to it)."""
-        every = [gains_of_changes(question, weights, at) for question, at, _ in self.asked]
+        every = [gains_of_changes(question, weights, at) for question, at, _ in self.questions]
         known = [one for one in every if one is not None]
         if not known or len(known) < len(every):
             return None
-        stays = np.array([own for _, _, own in self.asked])
+        stays = np.array([own for _, _, own in self.questions])
         return np.array([one[0] for one in known]) - stays, np.array([one[1] for one in known])
 
-
-class Climb:
-    """From a policy to others by changes of single choices, each of which makes the least gain grow."""
-
-    def __init__(self, points: Points, weights: FloatArray, barred: set[Change], deadline: float):
-        self.points, self.weights, self.barred, self.deadline = points, weights, barred, deadline
-        self.changes: set[Change] = set()
-        self.stopped = False
-
-    def go(self, once: bool) -> Policy | None:
-        """The policy after changes, or after one; None where none gains."""
-        while (here := self.points.gains(self.weights)) is not None:
-            moved = self._step(*here, once)
-            if moved is None:
+    def climb(self, weights: FloatArray, barred: set[Change], once: bool, until: float) -> set[Change]:
+        """Change the rows, each time so that the least gain grows, as often as that goes, or once."""
+        changes, here = set[Change](), self.gains(weights)
+        while here is not None:
+            target = float(here[0].min()) + self.negligible
+            for trial in self._trials(weights, *here, target, barred, once):
+                if time.perf_counter() > until:
+                    self.stopped = True
+                    return changes
+                tried = self._with(weights, trial)
+                there = self.gains(tried)
+                if there is not None and float(there[0].min()) > target:
+                    weights[:], here, changes = tried, there, changes | set(trial)
+                    break
+            else:
                 break
-            self.weights, self.changes = moved[0], self.changes | moved[1]
             if once:
                 break
-        return self.points.policy(self.weights) if self.changes else None
-
-    def _step(self, now: FloatArray, gains: FloatArray, once: bool) -> tuple[FloatArray, set[Change]] | None:
-        """Many changes at once where that gains, else one."""
-        target = float(now.min()) + self.points.negligible
-        trials, many = self._trials(now, gains, target, once)
-        for trial in trials:
-            if time.perf_counter() > self.deadline:
-                self.stopped = True
-                return None
-            tried = self._with(trial)
-            found = self.points.gains(tried)
-            if found is not None and float(found[0].min()) > target:
-                return tried, set(trial)
-        self.stopped = many
-        return None
+        return changes
 
     def _trials(
-        self, now: FloatArray, gains: FloatArray, target: float, once: bool
-    ) -> tuple[list[list[Change]], bool]:
-        """Sets of changes, the most promising first, and whether some are left out."""
+        self,
+        weights: FloatArray,
+        now: FloatArray,
+        gains: FloatArray,
+        target: float,
+        barred: set[Change],
+        once: bool,
+    ) -> Iterator[list[Change]]:
+        """Sets of changes, the most promising first: many together, then each alone."""
         score = (now[:, None, None] + gains).min(axis=0)
-        for step, choice in self.barred:
-            score[step, choice] = -np.inf
-        can = (gains[int(now.argmin())] > 0.0) & (self.weights < 1.0) & np.isfinite(score)
+        for change in barred:
+            score[change] = -np.inf
+        can = (gains[int(now.argmin())] > 0.0) & (weights < 1.0) & np.isfinite(score)
         order = [place for place in np.argsort(-score, axis=None).tolist() if can.flat[place]]
-        singles = [divmod(place, self.weights.shape[1]) for place in order]
-        owner, together = self.points.asked[0][0].owner, dict[Change, Change]()
+        singles = [divmod(place, weights.shape[1]) for place in order]
+        owner, together = self.questions[0][0].owner, dict[Change, Change]()
         for step, choice in singles:
             if score[step, choice] > target:
                 together.setdefault((step, int(owner[choice])), (step, choice))
-        several = list(together.values())
-        sizes = [] if once else [len(several) >> k for k in range(len(several).bit_length())]
-        trials = [several[:size] for size in sizes] + [[one] for one in singles[:MOST_CHANGED]]
-        return trials, len(singles) > MOST_CHANGED
+        several = [] if once else list(together.values())
+        yield from (several[: len(several) >> k] for k in range(len(several).bit_length()))
+        yield from ([one] for one in singles[:MOST_CHANGED])
+        self.stopped = len(singles) > MOST_CHANGED
 
-    def _with(self, changes: Sequence[Change]) -> FloatArray:
-        question, result = self.points.asked[0][0], self.weights.copy()
-        start, owner = question.choice_start, question.owner
+    def _with(self, weights: FloatArray, changes: Sequence[Change]) -> FloatArray:
+        question, result = self.questions[0][0], weights.copy()
         for step, choice in changes:
-            result[step, start[owner[choice]] : start[owner[choice] + 1]] = 0.0
+            state = question.owner[choice]
+            result[step, question.choice_start[state] : question.choice_start[state + 1]] = 0.0
             result[step, choice] = 1.0
         return result
-
-
-def _by_steps(structure: Structure, weights: FloatArray) -> TimeVaryingChoices:
-    """Choices by state and step from rows of weights, the first step first."""
-    steps, states = len(weights), structure.states
-    chosen = np.stack([np.flatnonzero(row) for row in weights], axis=1)
-    at = np.tile(np.arange(steps), states)
-    return TimeVaryingChoices(np.arange(states + 1) * steps, at, chosen.reshape(-1))
 
 
 def _named(policy: Any, model: Any, word: str = "policy") -> dict[str, Policy]:

@@ -70,10 +70,9 @@ class DraftRequest:
 def draft(request: DraftRequest) -> None:
     """Propose a model of what a log shows, every assumption a comment.
 
-    States, actions and successors are those that were seen; a row with several successors is free: nothing
-    is known of its distribution but what data will say. Ties that the data do not refute are comments, or,
-    with --select-on, part of the model, to be learned from the rest. Read and edit it: that a successor is
-    impossible because it was never seen is an assumption.
+    States and actions are those that were seen. Outcomes that were never seen stay possible and count as the
+    worst, so the same log may be learned from. Ties are comments, or, with --select-on, part of the model, to
+    be learned from the rest.
 
     Example: tightrope draft runs.csv -o runs.prism
     """

@@ -9,12 +9,8 @@
 * `free`: the choices in question have a free distribution each, whatever their expressions say.
 * `costs=COLUMN` and `rates=…`: `tightrope.learning.doctor` and `tightrope.learning.rate_doctor`.
 
-Every row of the log goes to one row of the amended model, by the rows before it alone: in the order in which
-the log is read, what is remembered is known before the outcome is. So whatever holds of counts of the model,
-if the model is right, holds of the counts of the amended model, if that one is.
-
-Which values of a memory get parameters of their own is decided by how often they were met: those with fewer
-than `LEAST` visits share theirs (`other`).
+Every row of the log goes to one row of the amended model, by the rows before it alone, so what holds of
+counts of a right model holds of these. Values of a memory with fewer than `LEAST` visits share parameters.
 """
 
 from __future__ import annotations

@@ -1,29 +1,11 @@
 """A model from a log: states, actions and successors as they were seen, every assumption written down.
 
-*What is proposed.* A column of whole states, or columns of variables that have next values, become variables
-of one module in the PRISM language; names become labels, by which the reader finds them again. Every state
-and action that was seen becomes a free row (`tightrope.model.free`) with the successors that were seen. Where
-episodes begin in several states, an artificial state comes first, from which a free row leads to them; where
-episodes are over, by the log's own word, an artificial state comes last (`tightrope.data.added_rows` reads
-the log accordingly). A state that nothing was seen to leave stays as it is otherwise.
-
-*Outcomes that were never seen* are no assumption: every row leads elsewhere, too, to two more states, one in
-which what is asked for is missed and one in which it is reached (`Structure.elsewhere`). Learning bounds
-their mass, and nature picks the worse (`tightrope.statistics.intervals`), so the log that the model was
-drafted from may be learned from. A row that was never seen to end says nothing: all of it may go elsewhere.
-
-*What is assumed.* That what happens next depends on state and action alone, that each row is one distribution
-at all times and for all units. Nothing of this follows from the log; each assumption is a comment of the
-file, and one of `Draft.assumptions`. An answer is about episodes that begin where those of the log do, and
-about actions that were seen.
-
-*Ties.* Rows of one shape are tied where a G² test of equality does not refute it at `LEVEL`; the most visited
-come first, and each joins where it fits best. One shape are rows of an action with the same steps of their
-variables, rows with the same successors, rows of an action that stay or go, and rows of an action with two
-outcomes, the more frequent first: p here is 1 − p there. Rows with fewer than `FEW` visits are tied to
-nothing. What data chose they do not certify: ties are comments, unless they are chosen on a part of the
-episodes (`select_on`) and the rest is kept for learning (`Draft.rest`). Which successors have names is taken
-from the whole log in either case.
+Every state and action that was seen becomes a free row (`tightrope.model.free`). Where episodes begin in
+several states, an artificial state comes first; where they are over, by the log's own word, one comes last
+(`tightrope.data.added_rows`). Every row also leads elsewhere: learning bounds the mass of what was never
+seen, and counts it as the worst (`Structure.elsewhere`, `open_intervals`), so the same log may be learned
+from. Ties that a G² test does not refute at `LEVEL` are comments, unless they are chosen on a part of the
+episodes and the rest is learned from. See docs/how-to/draft.md.
 """
 
 from __future__ import annotations
@@ -355,18 +337,10 @@ def _refuse_alike(table: DataTable, variable: str, texts: Iterable[str], is_name
     for text in texts:
         others = ", ".join(f"{one}={one}" for one in texts if one != text)
         hint = f"call it otherwise, and map all values: `maps='{variable}: {text}=s_{len(texts)}, {others}'`"
-        if is_named and text.lower() in MEANT:
-            raise InputError(
-                f"a state is called '{text}', which is what every model calls {MEANT[text.lower()]}",
-                Location(table.path),
-                hint,
-            )
-        if is_named and re.search("[A-Za-z0-9]", text) is None:
-            raise InputError(
-                f"a state is called '{text}', and names in models are made of the letters a to z and digits",
-                Location(table.path),
-                hint,
-            )
+        meant = MEANT.get(text.lower()) if is_named else None
+        if meant or (is_named and re.search("[A-Za-z0-9]", text) is None):
+            why = f"which is what every model calls {meant}" if meant else "without letters a to z and digits"
+            raise InputError(f"a state is called '{text}', {why}", Location(table.path), hint)
         other = text if is_named else numbers.setdefault(_number(text), text)
         if other != text:
             raise InputError(

@@ -49,8 +49,8 @@ class Rows(ModelFormat):
 def test_every_ending_belongs_to_one_format() -> None:
     assert [form.name for form in formats()] == ["PRISM", "JANI", "DRN", "UMB", "explicit"]
     endings = readable_endings()
-    assert len(endings) == len(set(endings)) == 8
-    assert readable_endings(compressed=True) == (".prism", ".nm", ".pm", ".sm", ".jani", ".drn")
+    assert len(endings) == len(set(endings)) == 9
+    assert readable_endings(compressed=True) == (".prism", ".nm", ".pm", ".sm", ".ma", ".jani", ".drn")
     for path, name in (("a/m.nm", "PRISM"), ("m.drn.gz", "DRN"), ("m.tra", "explicit"), ("m.umb", "UMB")):
         form = format_of(path)
         assert form is not None and form.name == name

@@ -175,6 +175,7 @@ def test_a_change_halfway_is_found_and_dated() -> None:
     assert worst.kind == "drift" and worst.contexts == (0,)
     assert abs(worst.cells[0].observed - worst.cells[0].pooled) == pytest.approx(0.17, abs=0.06)
     assert worst.effect is not None and "since row" in worst.text
+    assert not examine(model, log, alpha=0.001, ordered=False).alarm, "the order of a file is not time"
     settled = examine(model, log.first(3_000), alpha=0.001)
     assert not settled.alarm and settled.log_e_change < math.log(1_000.0)
 

@@ -231,11 +231,13 @@ def examine(
     counts: Counts | None = None,
     planned: bool = False,
     first: int | None = None,
+    ordered: bool = True,
 ) -> Examination:
     """Test what the rows of a log could depend on; with `counts`, the model's ties and expressions as well.
 
     `planned`: the number of episodes was settled before the first one. `first`: so many rows are tested in
-    the order of visits, and where there are more all of them by counts.
+    the order of visits, and where there are more all of them by counts. `ordered`: rows stand in the order in
+    which they happened; that of a file alone shows no change.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -273,7 +275,8 @@ def examine(
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
     beside = [log_e + weight for _, log_e in looked[-1:]]
-    change, reached = _changes(model, whole, level)
+    ordered = ordered and (counts is None or counts.design.order.holds)
+    change, reached = _changes(model, whole, level) if ordered else ([], -1)
     changed = max((one.weighed for one in change), default=-math.inf)
     total = max(changed, log_sum(np.array([*beside, *terms])))
     watched = replay(model, log, alpha) if counts is not None and 0.5 * level <= total < level else None

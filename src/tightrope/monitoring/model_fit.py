@@ -62,7 +62,8 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
     log = counts.log()
     if log.model_hash != model.hash() or len(log) == 0:
         return None
-    return examine(model, log, alpha=alpha, planned=is_planned(counts.design), first=EXAMINED)
+    planned, ordered = is_planned(counts.design), counts.design.order.holds
+    return examine(model, log, alpha=alpha, planned=planned, first=EXAMINED, ordered=ordered)
 
 
 def weigh_fit(
@@ -99,9 +100,8 @@ def weigh_fit(
     if watched is not None:
         stated.append(watched.log_evidence + math.log(SHARES["events"]))
         looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], stated[-1]]))
-    looks[-1] = looks[-1][0], max(looks[-1][1], changed)
-    if rows is not None and rows.log_e_value == math.inf:
-        looks[-1] = looks[-1][0], math.inf
+    is_excluded = rows is not None and rows.log_e_value == math.inf
+    looks[-1] = looks[-1][0], math.inf if is_excluded else max(looks[-1][1], changed, -700.0)
     alarms = [event for event, log_e in looks if log_e >= level][:1]
     alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
     first = min(alarms, default=None)
@@ -113,7 +113,7 @@ def weigh_fit(
         suspects += [one.anomaly for one in rows.findings if one.log_e_value > 0.0]
         suspects = sorted(suspects, key=lambda one: -one.log_evidence)[:LISTED]
     tested = None if counts.log is None else 0 if rows is None else rows.rows
-    return _fit(alpha, events, first, ordered, nominal, [] if reason else looks, suspects, reason, tested)
+    return _fit(alpha, first, ordered, nominal, looks, suspects, reason, tested)
 
 
 def fit_of(seen: Examination, model: ParametricMDP, design: SamplingDesign) -> ModelFit:
@@ -122,7 +122,7 @@ def fit_of(seen: Examination, model: ParametricMDP, design: SamplingDesign) -> M
     nominal += () if seen.doubtful_columns is None else (seen.doubtful_columns,)
     suspects = [one.anomaly for one in seen.findings if one.log_e_value > 0.0][:LISTED]
     looks = [(seen.rows, seen.log_e_value)]
-    return _fit(seen.alpha, seen.rows, seen.first_alarm, True, nominal, looks, suspects, None, seen.rows)
+    return _fit(seen.alpha, seen.first_alarm, True, nominal, looks, suspects, None, seen.rows)
 
 
 def _doubts(design: SamplingDesign, needs_order: bool) -> tuple[str, ...]:
@@ -133,7 +133,6 @@ def _doubts(design: SamplingDesign, needs_order: bool) -> tuple[str, ...]:
 
 def _fit(
     alpha: float,
-    events: int,
     first: int | None,
     ordered: bool,
     nominal: tuple[str, ...],
@@ -143,7 +142,7 @@ def _fit(
     tested: int | None,
 ) -> ModelFit:
     """The record of a test; `reason` says why there was none, `tested` are the rows that were examined."""
-    log_e = looks[-1][1] if looks else 0.0
+    events, log_e = looks[-1] if reason is None else (looks[-1][0], 0.0)
     if reason is not None:
         verdict, text = UNTESTED, f"{UNTESTED}: {reason}"
     else:
@@ -168,7 +167,7 @@ def _fit(
         ordered=ordered,
         nominal=nominal,
         text=text,
-        looks=tuple(Look(*look) for look in looks),
+        looks=tuple(Look(*look) for look in looks if reason is None),
         suspects=tuple(suspects),
         rows_tested=tested,
     )

@@ -254,7 +254,8 @@ def weigh_changes(visits: Visits, level: float) -> Change | None:
     for place, width in enumerate(visits.width.tolist()):
         part = slice(int(visits.start[place]), int(visits.start[place + 1]))
         number = np.bincount(visits.outcome[part], minlength=width)
-        if number.sum() < LEAST_CHANGE:
+        runs = 1 + int(np.count_nonzero(np.diff(visits.outcome[part])))
+        if number.sum() < LEAST_CHANGE or runs <= width:  # a log that is sorted by outcomes says nothing
             continue
         outcomes = [1] if width == 2 else range(width)
         price = math.log(visits.contexts * len(outcomes) * len(CANDIDATES))

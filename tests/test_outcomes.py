@@ -262,6 +262,20 @@ def test_a_policy_is_observed_where_the_log_was_collected_by_it() -> None:
         observe(problem, unnamed, 0.01, policy=first, behaviour=first)
 
 
+def test_a_behaviour_that_the_choices_of_the_log_refute_is_refused() -> None:
+    """Nine of ten choices are the first machine: that was not the uniform policy."""
+    model = slot_machines()
+    policy, first = (tr.Policy(model, [p, 1.0 - p, 1.0, 1.0]) for p in (0.9, 1.0))
+    simulator = tr.Simulator(model.instantiate(p=0.4, q=0.6), policy, model_hash=model.hash())
+    many, few = (simulator.episodes(number, seed=3) for number in (200, 5))
+    many, few = (replace(log, design=replace(log.design, followed=None)) for log in (many, few))
+    problem = tr.Problem(model, 'Pmax=? [ F "won" ]')
+    assert isinstance(observe(problem, many, 0.01, policy=first, behaviour=policy), ObservedOutcomes)
+    assert isinstance(observe(problem, few, 0.01, policy=first, behaviour="uniform"), ObservedOutcomes)
+    with pytest.raises(tr.InputError, match="choices in the log refute the stated behaviour"):
+        observe(problem, many, 0.01, policy=first, behaviour="uniform")
+
+
 def test_a_stated_range_of_returns_that_paths_leave_is_refused() -> None:
     model = walk()
     problem = tr.Problem(model, 'R{"steps"}=? [ F "end" ]')

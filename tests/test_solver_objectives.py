@@ -72,6 +72,10 @@ def test_nature_cuts_what_it_may() -> None:
     assert solve(cuttable, cost).lower[0] == np.inf
     assert solve(cuttable, replace(cost, nature=MIN)).upper[0] == pytest.approx(2.0, rel=1e-6)
     assert solve(cuttable, cost, assume_support=0.25).upper[0] == pytest.approx(4.0, rel=1e-6)
+    with pytest.raises(
+        InputError, match=r"at most probability 0\.5, which refutes that all have at least 0\.6"
+    ):
+        solve(cuttable, cost, assume_support=0.6)
 
 
 def test_what_bounds_leave_is_natures_however_little() -> None:

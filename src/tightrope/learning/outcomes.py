@@ -36,7 +36,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.event_stream import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
-from tightrope.io.results import Interval, ModelFit, ObservedFacts
+from tightrope.io.results import Interval, ModelFit, ObservedFacts, power_text
 from tightrope.late import dataclass
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
@@ -58,6 +58,9 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
 from tightrope.verdict import Assumed, Kept
+
+REFUTES = 0.001
+"""The probability with which a right behaviour is refused."""
 
 UNIFORM = "uniform"
 """The behaviour that takes every choice of a state alike."""
@@ -444,6 +447,7 @@ def _plan_episodes(
                 )
             if collected.depends_on_step or collected.has_memory:
                 raise InputError("`behaviour` is a policy with a memory, and such are not weighed")
+            _refuse_behaviour(collected.probability, counts, base)
             chance = collected.probability if lift is None else collected.probability[_product(lift).choice]
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.where(chance > 0.0, own.probability / chance, np.nan)
@@ -474,6 +478,24 @@ def chosen_before(policy: Policy, counts: Counts) -> Assumed:
     if named or policy.structure.choices == policy.structure.states:
         return Assumed("policy", Kept.YES, "the data name it")
     return chosen_without(Artefact.POLICY, [policy.made_from], lambda: counts.provenance)
+
+
+def _refuse_behaviour(chance: FloatArray, counts: Counts, base: Structure) -> None:
+    """Refuse a stated behaviour that the choices of the log refute: their probability under free choices, by
+    Krichevsky and Trofimov, over that under the behaviour is an e-value, whatever the states visited."""
+    from scipy.special import gammaln
+
+    visits = np.add.reduceat(counts.transition, base.transition_start[:-1]).astype(np.float64)
+    total, size = np.bincount(base.choice_state, visits), 0.5 * np.bincount(base.choice_state)
+    free = np.sum(gammaln(visits + 0.5) - gammaln(0.5)) + np.sum(gammaln(size) - gammaln(total + size))
+    taken = (visits > 0) & (chance > 0)  # what it never takes is refused as such
+    log_e = float(free - visits[taken] @ np.log(chance[taken]))
+    if log_e >= math.log(1.0 / REFUTES):
+        raise InputError(
+            f"the choices in the log refute the stated behaviour: e-value {power_text(log_e)} (the right one "
+            f"reaches {1.0 / REFUTES:,.0f} with probability at most {REFUTES:g})",
+            hint="leave `behaviour` out, or name the policy that the log was collected by",
+        )
 
 
 def _is_named(policy: Policy, name: str, base: Structure) -> bool:

@@ -198,14 +198,22 @@ def longest_choices(structure: Structure) -> OffsetArray:
 
 
 def assume_support(model: MDP | IntervalMDP, smallest: float) -> MDP | IntervalMDP:
-    """The model in which every transition with a positive upper bound has at least probability
-    min(smallest, upper).
+    """The model in which every transition that is not known to happen has at least probability `smallest`;
+    refused where an upper bound refutes that.
     """
     if not 0 < smallest < 1:
         raise InputError(f"the smallest probability assumed is {smallest}, not within (0, 1)")
     if isinstance(model, MDP):
         return model
-    raised = np.where((model.lower == 0) & (model.upper > 0), np.minimum(smallest, model.upper), model.lower)
+    unsure = (model.lower == 0) & (model.upper > 0)
+    if len(refuted := np.flatnonzero(unsure & (model.upper < smallest))):
+        name = model.structure.choice_name(int(model.structure.transition_choice[refuted[0]]))
+        raise InputError(
+            f"{name}: a transition has at most probability {model.upper[refuted[0]]:.6g}, which refutes that "
+            f"all have at least {smallest:g}",
+            hint="assume a smaller probability",
+        )
+    raised = np.where(unsure, smallest, model.lower)
     total = np.add.reduceat(raised, model.transition_start[:-1])
     over = np.flatnonzero(total > 1 + 1e-12)
     if len(over):

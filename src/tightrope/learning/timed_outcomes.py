@@ -23,6 +23,7 @@ from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.logic.timed import time_bound
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
+from tightrope.monitoring.episode_scores import PathGraph
 from tightrope.numerics.arrays import BoolArray
 from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula
 from tightrope.prism.properties.capabilities import QueryKind
@@ -103,7 +104,8 @@ def _score(
     reach: TimedReach, pieces: Pieces, structure: Structure, begins: np.ndarray[tuple[int], np.dtype[np.intp]]
 ) -> tuple[BoolArray, BoolArray]:
     """Which episodes reach the target in time, and which do not whatever comes."""
-    hopeless = ~reach.target & (~reach.allowed | ~_can_reach(structure, reach))
+    graph = PathGraph.of(structure, np.ones(structure.choices, np.bool_), np.zeros(structure.choices))
+    hopeless = ~graph.may_and_must(reach.target, reach.allowed)[0]
     late = math.inf if reach.end is None else float(reach.end)
     first = []
     for states in (reach.target, hopeless):
@@ -114,16 +116,3 @@ def _score(
     won: BoolArray = (hit <= late) & (hit <= doomed) & np.isfinite(hit)
     never: BoolArray = ~won & ((np.isfinite(doomed) & (doomed <= late)) | (watched > late) | np.isfinite(hit))
     return won, never
-
-
-def _can_reach(structure: Structure, reach: TimedReach) -> BoolArray:
-    """From which states some path leads to the target through allowed states."""
-    source = structure.choice_state[structure.transition_choice]
-    result: BoolArray = np.array(reach.target)
-    while True:
-        more = result.copy()
-        more[source[result[structure.successor]]] = True
-        more &= reach.allowed | reach.target
-        if np.array_equal(more, result):
-            return result
-        result = more

@@ -106,7 +106,7 @@ def with_number(mark: Marks, number: FloatArray) -> Marks:
     return _mix(mark ^ _bits((number + 0.0).astype(np.float32).view(np.int32)))
 
 
-class Tally:
+class RowTally:
     """Takes the rows of a data set in any order and in parts."""
 
     def __init__(self) -> None:
@@ -140,8 +140,8 @@ class Tally:
         if not unnamed:
             self._counted += sign * int(content.sum(dtype=np.uint64))
         key = _mix(_bits(name[first]))
-        said = content if cost is None else np.add.reduceat(with_number(mark, cost), first)
-        self._digest += sign * int((said * key).sum(dtype=np.uint64))
+        costed = content if cost is None else np.add.reduceat(with_number(mark, cost), first)
+        self._digest += sign * int((costed * key).sum(dtype=np.uint64))
         later = np.flatnonzero(piece)
         key[later] = _mix(key[later] + _bits(piece[later]))
         self._keep(key, content if sign > 0 else np.uint64(0) - content)
@@ -198,7 +198,7 @@ def joined(parts: Iterable[Provenance]) -> Provenance:
 
 def of_counts(structure: Any, count: OffsetArray) -> Provenance:
     """The counts of all transitions of a model, of which no rows are known."""
-    tally = Tally()
+    tally = RowTally()
     index: Marks = _mix(np.arange(len(count), dtype=np.uint64))
     tally.add_counts(index if structure is None else transition_marks(structure), count)
     return tally.finish()
@@ -218,7 +218,7 @@ class Provenance:
 
     `pieces` are keys and contents of the sketch, `limit` the key up to which it has all pieces.
 
-    >>> tally = Tally()
+    >>> tally = RowTally()
     >>> tally.add(np.arange(6, dtype=np.uint64), np.array([0, 0, 1, 1, 1, 2]))
     >>> one = tally.finish(episodes=3)
     >>> one.rows, Provenance.parse(one.text()) == one, one.overlap(one).value
@@ -302,8 +302,8 @@ class Provenance:
         if comment not in text:
             return None
         lines = (line.strip() for line in text.splitlines())
-        found = (line[len(comment) :] for line in lines if line.startswith(comment))
-        return union(Provenance.parse(line, file) for line in found)
+        texts = (line[len(comment) :] for line in lines if line.startswith(comment))
+        return union(Provenance.parse(line, file) for line in texts)
 
 
 def union(several: Iterable[Provenance | None]) -> Provenance | None:
@@ -382,14 +382,14 @@ class Artefact(StrEnum):
     PRIOR = "prior"
 
 
-class Method(StrEnum):
+class BoundKind(StrEnum):
     """What a bound is proved by."""
 
     ALL_POLICIES = "bounds for all policies at once"
     ONE_POLICY = "bets on one policy, importance weights, returns of one policy"
 
 
-class Cost(StrEnum):
+class Consequence(StrEnum):
     """What becomes of a bound when the artefact was made from the same data."""
 
     NOTHING = "the bound holds"
@@ -398,13 +398,13 @@ class Cost(StrEnum):
     REFUSED = "the artefact is refused"
 
 
-COSTS: dict[tuple[Artefact, Method], Cost] = {
-    (Artefact.POLICY, Method.ALL_POLICIES): Cost.NOTHING,
-    (Artefact.POLICY, Method.ONE_POLICY): Cost.LEFT_OUT,
-    (Artefact.MODEL, Method.ALL_POLICIES): Cost.NOMINAL,
-    (Artefact.MODEL, Method.ONE_POLICY): Cost.NOMINAL,
-    (Artefact.PRIOR, Method.ALL_POLICIES): Cost.REFUSED,
-    (Artefact.PRIOR, Method.ONE_POLICY): Cost.REFUSED,
+COSTS: dict[tuple[Artefact, BoundKind], Consequence] = {
+    (Artefact.POLICY, BoundKind.ALL_POLICIES): Consequence.NOTHING,
+    (Artefact.POLICY, BoundKind.ONE_POLICY): Consequence.LEFT_OUT,
+    (Artefact.MODEL, BoundKind.ALL_POLICIES): Consequence.NOMINAL,
+    (Artefact.MODEL, BoundKind.ONE_POLICY): Consequence.NOMINAL,
+    (Artefact.PRIOR, BoundKind.ALL_POLICIES): Consequence.REFUSED,
+    (Artefact.PRIOR, BoundKind.ONE_POLICY): Consequence.REFUSED,
 }
 """What seeing the data costs, by artefact and method. Plans and shields are about all policies at once: a
 plan fixes what is sampled later, a shield holds wherever the region does, and neither enters a bound."""

@@ -592,9 +592,9 @@ def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tup
     from tightrope.provenance import Artefact, chosen_without
 
     data, made_from = own.counts if isinstance(own, Own) else own.exposure, own.model.structure.made_from
-    found, chosen = None if data is None else data.provenance, []
-    if found is not None and made_from is not None:
-        chosen.append(chosen_without(Artefact.MODEL, [made_from], lambda: found))
+    rows, chosen = None if data is None else data.provenance, []
+    if rows is not None and made_from is not None:
+        chosen.append(chosen_without(Artefact.MODEL, [made_from], lambda: rows))
     stated, is_given = certificate.problem.data, any(one.name == "given policy" for one in certificate.claims)
     if stated is not None and is_given and isinstance(own, Own) and own.counts is not None:
         bets_on_it = stated.bets and not stated.method.endswith("best")

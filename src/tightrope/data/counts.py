@@ -167,8 +167,8 @@ class Counts(Record):
         if self.seen is not None:
             return self.seen() if callable(self.seen) else self.seen
         if isinstance(self.log, LazyLog) and self.log.structure is not None:
-            found: Provenance = self.log().provenance(self.log.structure)
-            return found
+            rows: Provenance = self.log().provenance(self.log.structure)
+            return rows
         return of_counts(None, self.transition)
 
     @cached_property

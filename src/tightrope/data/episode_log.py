@@ -41,7 +41,7 @@ from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.provenance import Provenance, Tally, transition_marks
+from tightrope.provenance import Provenance, RowTally, transition_marks
 
 MOST = 20_000_000
 """Rows that are held; those after them are left out."""
@@ -137,7 +137,7 @@ class EpisodeLog(Record):
         """Which rows these are."""
         order = np.argsort(self.episode, kind="stable")
         mark = transition_marks(structure)[self.transition[order]]
-        tally, names = Tally(), self.episode.astype(np.int64) if self.names is None else self.names
+        tally, names = RowTally(), self.episode.astype(np.int64) if self.names is None else self.names
         tally.add(mark, names[order])
         return tally.finish(self.episodes)
 

@@ -81,7 +81,7 @@ from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.provenance import Provenance, Tally, joined, state_marks, with_number
+from tightrope.provenance import Provenance, RowTally, joined, state_marks, with_number
 from tightrope.verdict import Assumed, Kept
 
 if TYPE_CHECKING:
@@ -648,7 +648,7 @@ class _ExposureCounter:
         name = log.episode & np.int64(2**63 - 1) if named else -log.number
         held: dict[Provenance, DataTable] = {}
         for source, table in enumerate(self._tables):
-            tally, here = Tally(), log.source == source
+            tally, here = RowTally(), log.source == source
             tally.add(mark[here], name[here])
             refuse_copy(held, table, tally.finish())
         return replace(joined(held), episodes=self.episodes)

@@ -49,7 +49,7 @@ from tightrope.io.table.columns import RowProblem
 from tightrope.io.table.data_table import Chunk
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.provenance import Tally
+from tightrope.provenance import RowTally
 
 
 def _no_names() -> list[OffsetArray]:
@@ -78,7 +78,7 @@ class Partial:
     lost: int = 0
     broken: bool = False
     costs: CostSums | None = None
-    seen: Tally = field(default_factory=Tally)
+    seen: RowTally = field(default_factory=RowTally)
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Joined:
     last_is_open: bool = False
     last_time: int = 0
     costs: CostTally = field(default_factory=CostTally)
-    seen: dict[int, list[Tally]] = field(default_factory=dict)
+    seen: dict[int, list[RowTally]] = field(default_factory=dict)
     """Which rows were counted, by table: those of its parts, and those between them."""
     _last: Partial | None = None
     _broken: bool = False
@@ -230,7 +230,7 @@ class Joined:
                 self.costs.add(transition, tail.cost)
 
     def _see(self, table: int, row: LogRows, transition: OffsetArray, sign: int = 1) -> None:
-        self.seen[table].append(Tally())
+        self.seen[table].append(RowTally())
         self.plan.see(self.seen[table][-1], row, transition, table, sign=sign)
 
 

@@ -35,7 +35,7 @@ from tightrope.io.table.data_table import DataTable
 from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.provenance import Provenance, Tally, transition_marks
+from tightrope.provenance import Provenance, RowTally, transition_marks
 
 PART_ROWS = 1 << 20
 """Rows of a part that is cut out of a Parquet file: whole row groups, until there are so many."""
@@ -162,7 +162,7 @@ class ReadPlan:
 
     def see(
         self,
-        tally: Tally,
+        tally: RowTally,
         rows: LogRows,
         transition: OffsetArray,
         table: int,

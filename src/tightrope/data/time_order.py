@@ -60,7 +60,7 @@ from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.provenance import Provenance, Tally
+from tightrope.provenance import Provenance, RowTally
 
 BINS = 1 << 16
 MOST_SORTED = 1 << 22
@@ -600,7 +600,7 @@ class _StrandCounter:
         self._seen: set[int] = set()
         self.names: OffsetArray | None = None
         """The names of episodes by number, where these were numbered."""
-        self.rows_seen = [Tally() for _ in plan.tables]
+        self.rows_seen = [RowTally() for _ in plan.tables]
 
     def add(self, table: int, chunk: Chunk, rows: LogRows) -> None:
         self.rows += chunk.rows

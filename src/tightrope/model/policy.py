@@ -143,13 +143,13 @@ class Policy(Record):
         """The data that the policy was made from; None where nothing is known of them."""
         if callable(self._made_from):
             vars(self).update(_made_from=self._made_from())
-        found: Provenance | None = self._made_from
-        return found
+        made_from: Provenance | None = self._made_from
+        return made_from
 
-    def made(self, found: Callable[[], Provenance | None]) -> Policy:
+    def made(self, data: Callable[[], Provenance | None]) -> Policy:
         """The same policy, of which it is known from which data it was made."""
         result = Policy.__new__(Policy)
-        vars(result).update(vars(self), _made_from=found)
+        vars(result).update(vars(self), _made_from=data)
         return result
 
     def __getstate__(self) -> dict[str, Any]:

@@ -120,12 +120,12 @@ def _digest(file: LogFile) -> bytes:
 def _contents(file: LogFile, size: int) -> Iterator[bytes]:
     """What is in the file: a text expanded, without comments before its header, marks of bytes, line ends of
     other systems and blank lines at its end; as it is where it is damaged."""
-    kept, is_begin = b"", file.format.is_text
+    ends, is_begin = b"", file.format.is_text
     try:
         with file.open_text() if file.format.is_text else file.open() as raw:
             while block := raw.read(size):
                 if file.format.is_text:
-                    block = kept + block.replace(b"\r", b"")
+                    block = ends + block.replace(b"\r", b"")
                 while is_begin and (block := block.removeprefix(b"\xef\xbb\xbf")).startswith(b"#"):
                     end = block.find(b"\n")
                     more = b"" if end >= 0 else raw.read(size)
@@ -134,7 +134,7 @@ def _contents(file: LogFile, size: int) -> Iterator[bytes]:
                         return
                 is_begin = False
                 body = block.rstrip(b"\n") if file.format.is_text else block
-                kept = block[len(body) :]
+                ends = block[len(body) :]
                 yield body
     except (OSError, EOFError, ValueError):
         yield os.fsencode(file.path)

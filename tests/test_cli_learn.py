@@ -359,7 +359,7 @@ def test_what_is_no_data_file_is_refused_before_the_model_is_built(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("tightrope.cli.learn_run.load_subject", lambda *asked: pytest.fail("built"))
+    monkeypatch.setattr("tightrope.cli.sources.load_subject", lambda *asked: pytest.fail("built"))
     file = tmp_path / name
     if content is not None:
         file.write_text(content)

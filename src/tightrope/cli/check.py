@@ -18,39 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import numpy as np
 
 from tightrope import __version__
-from tightrope.cli import options
-from tightrope.cli.check_answers import (
-    Answered,
-    DomainAnswer,
-    describe_answer,
-    describe_solution,
-    report_answers,
-    report_domain,
-    round_seconds,
-    support_assumed,
-)
-from tightrope.cli.options import (
-    DeviceName,
-    ModelOptions,
-    list_given,
-    option,
-    parse_constants,
-    refuse_options,
-    require_coupled,
-    require_device,
-    takes,
-)
+from tightrope.cli import check_answers, options, sources
+from tightrope.cli.check_answers import Answered, DomainAnswer
+from tightrope.cli.options import option, takes
 from tightrope.cli.output import leave, phase_progress, warn
-from tightrope.cli.sources import (
-    LoadedModel,
-    PropertyTexts,
-    TimedModel,
-    load_embedded,
-    load_model,
-    load_timed,
-    read_own_properties,
-    read_properties,
-)
+from tightrope.cli.sources import LoadedModel, PropertyTexts, TimedModel
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
@@ -98,7 +70,7 @@ Props = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckRequest(ModelOptions):
+class CheckRequest(options.ModelOptions):
     """The options of the command."""
 
     prop: Props = None
@@ -134,7 +106,7 @@ class CheckRequest(ModelOptions):
         Path | None,
         option("--figure", "Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.", "FILE"),
     ] = None
-    device: options.Device = DeviceName.CPU
+    device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     all_states: Annotated[bool, option("--all-states", "Bounds for every state.")] = False
     build_all: Annotated[
@@ -179,21 +151,21 @@ def check(request: CheckRequest) -> None:
     Example: tightrope check model.prism --domain '0.1<=p<=0.4' --policy policy.json --sets coupled
     """
     _check_options(request.precision, request.assume_support, request.time_limit)
-    require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
+    options.require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
     if request.misfit is not None and request.sets is None:
         raise InputError("--misfit goes with bounds over a whole domain", hint="add --sets expression")
     files = CheckFiles.claim(request)
-    require_device(request.device)
-    constants = parse_constants(request.const)
+    options.require_device(request.device)
+    constants = options.parse_constants(request.const)
     if request.prop:
-        properties = read_properties(request.prop)
+        properties = sources.read_properties(request.prop)
     else:
-        properties = read_own_properties(request.model, constants)
+        properties = sources.read_own_properties(request.model, constants)
     timed, untimed, at = is_continuous(request.model), is_markov_automaton(request.model), request.at
     if timed:
-        refuse_options(request, NOT_TIMED)
+        options.refuse_options(request, NOT_TIMED)
     if untimed:
-        refuse_options(request, "discount", "it does not go with Markov automata")
+        options.refuse_options(request, "discount", "it does not go with Markov automata")
         if request.certificate is not None:
             raise InputError(
                 "--certificate does not go with Markov automata: their best policies may look at the time, "
@@ -201,7 +173,7 @@ def check(request: CheckRequest) -> None:
                 hint="leave --certificate out: the answer is proved without one",
             )
         if any(speaks_of_time(file) for file in properties.files):
-            refuse_options(request, f"{NOT_TIMED} sets")
+            options.refuse_options(request, f"{NOT_TIMED} sets")
     everything = request.build_all or any((request.sets, *files.named))
     boundary = None if everything or request.policy else properties.boundary(constants)
     workspace, judge = Workspace(request.device.value, request.threads), None
@@ -209,13 +181,13 @@ def check(request: CheckRequest) -> None:
     loaded: LoadedModel | TimedModel
     spoken = request.sets is not None or any(speaks_of_time(file) for file in properties.files)
     if timed and files.certificate is not None and not spoken:
-        embedded = ModelRequest(request.model, parse_constants(const), param, domain)
-        loaded, at, timed = load_embedded(embedded, at, properties.files), None, False
+        embedded = ModelRequest(request.model, options.parse_constants(const), param, domain)
+        loaded, at, timed = sources.load_embedded(embedded, at, properties.files), None, False
     elif timed:
-        loaded = load_timed(request.model, const, param, domain, boundary, quiet=at is not None)
+        loaded = sources.load_timed(request.model, const, param, domain, boundary, quiet=at is not None)
     else:
         judge = None if boundary is None else _part_solver(request, properties, constants, workspace)
-        loaded = load_model(request.model, const, param, domain, boundary, untimed, True, judge)
+        loaded = sources.load_model(request.model, const, param, domain, boundary, untimed, True, judge)
     if request.observations is not None:
         from tightrope.cli.sources import seen_through
 
@@ -228,7 +200,7 @@ def check(request: CheckRequest) -> None:
         return
     if not timed:
         for query in queries:
-            for given in list_given(request, "certificate policy_out policy sets"):
+            for given in options.list_given(request, "certificate policy_out policy sets"):
                 query.require(Task(f"check {given}"))
     if request.figure is not None:
         _require_curve(queries)
@@ -261,7 +233,7 @@ def check(request: CheckRequest) -> None:
         for note in answer.record.notes or ():
             warn(note)
     verdict = Worth.worst([answer.verdict for answer in answers])
-    report_answers(loaded, answers, verdict, request.json, part is not None)
+    check_answers.report_answers(loaded, answers, verdict, request.json, part is not None)
     sys.stdout.flush()  # the answer comes before files, which may fail
     files.write(answers[0], loaded, point, policy, how, workspace, constants)
     leave(verdict)
@@ -422,9 +394,11 @@ def _answer(
 ) -> Answered:
     """Solve, and say what came out; `part` was found while the model was built."""
     begin = time.perf_counter()
-    assumed = support_assumed(request.assume_support)
+    assumed = check_answers.support_assumed(request.assume_support)
     if part is not None:
-        return Answered(query, part, part.seconds, describe_solution(query, part, False, False, assumed))
+        return Answered(
+            query, part, part.seconds, check_answers.describe_solution(query, part, False, False, assumed)
+        )
     if query.is_plain and isinstance(subject, MDP | IntervalMDP):
         model: MDP | IntervalMDP = subject
         if request.certificate is not None and isinstance(subject, IntervalMDP):
@@ -441,14 +415,16 @@ def _answer(
             workspace=workspace,
         )
         factors = isinstance(subject, IntervalMDP) and subject.factored is not None
-        record = describe_solution(query, solution, request.all_states, factors, assumed)
+        record = check_answers.describe_solution(query, solution, request.all_states, factors, assumed)
         return Answered(query, solution, time.perf_counter() - begin, record)
     from tightrope.logic.model_checking import check_query
 
     how = replace(how, controller=request.policy_out is not None)
     answer = check_query(query, subject, how, how.assume_support, request.all_states, policy=policy)
     shown = np.ones(subject.states, np.bool_) if request.all_states else answer.listed
-    return Answered(query, answer, answer.seconds, describe_answer(query, answer, shown, assumed))
+    return Answered(
+        query, answer, answer.seconds, check_answers.describe_answer(query, answer, shown, assumed)
+    )
 
 
 def _part_solver(
@@ -557,7 +533,10 @@ def check_domain(
         result = solve_over_domain(problem, chosen, evaluated, progress)
         if files.certificate is not None:
             progress("the certificate")
-            about = {**about_model(loaded, problem.query, parse_constants(request.const)), "policy": whose}
+            about = {
+                **about_model(loaded, problem.query, options.parse_constants(request.const)),
+                "policy": whose,
+            }
             proof = learned_file(result, about=about, verify=files.verify)
             for note in proof.notes:
                 warn(note)
@@ -584,9 +563,9 @@ def check_domain(
         certificate=proved,
         notes=list(result.notes),
         peak_memory=peak_memory(),
-        seconds=round_seconds({"build": loaded.seconds, **result.seconds}),
+        seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
     )
-    report_domain(answer, list_coupled_facts(result), request.json)
+    check_answers.report_domain(answer, list_coupled_facts(result), request.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and files.certificate is not None:
         files.certificate.check()
@@ -613,13 +592,13 @@ def _check_other_domain(
     from tightrope.learning.averages import LearnedAverage
     from tightrope.learning.solve import solve_over_domain
 
-    refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
+    options.refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
     with phase_progress() as progress:
         progress("solve")
         result, proof = solve_over_domain(problem, chosen, policy, progress), None
         if files.certificate is not None:
             progress("the certificate")
-            about = about_model(loaded, problem.query, parse_constants(request.const))
+            about = about_model(loaded, problem.query, options.parse_constants(request.const))
             proof = learned_file(result, about=about, verify=files.verify)
     interval, verdict, is_average = result.interval, result.verdict, isinstance(result, LearnedAverage)
     nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
@@ -639,9 +618,9 @@ def _check_other_domain(
         certificate=None if proof is None else Interval(*next(iter(proof.values.values()))),
         notes=[] if is_average else list(result.answer.readings),
         peak_memory=peak_memory(),
-        seconds=round_seconds({"build": loaded.seconds, "solve": result.seconds}),
+        seconds=check_answers.round_seconds({"build": loaded.seconds, "solve": result.seconds}),
     )
-    report_domain(answer, (), request.json)
+    check_answers.report_domain(answer, (), request.json)
     sys.stdout.flush()
     if proof is not None and files.certificate is not None:
         files.certificate.check()
@@ -719,7 +698,7 @@ def check_rate_domain(
 
             progress("the certificate")
             _refuse_uncertified(loaded, query, None)
-            about = about_model(loaded, query, parse_constants(request.const))
+            about = about_model(loaded, query, options.parse_constants(request.const))
             proof = answered_file(
                 rate_certificate(rate_problem(loaded.model, query, None), about, request.precision),
                 shown_value((result.lower, result.upper)),
@@ -742,9 +721,9 @@ def check_rate_domain(
         certificate=None if proof is None else Interval(*proof.values["value"]),
         notes=list(result.notes),
         peak_memory=peak_memory(),
-        seconds=round_seconds({"build": loaded.seconds, "solve": time.perf_counter() - begin}),
+        seconds=check_answers.round_seconds({"build": loaded.seconds, "solve": time.perf_counter() - begin}),
     )
-    report_domain(answer, (), request.json)
+    check_answers.report_domain(answer, (), request.json)
     sys.stdout.flush()
     if proof is not None and files.certificate is not None:
         files.certificate.check()

@@ -7,26 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tightrope.cli import options
+from tightrope.cli import output as screen
 from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, option, takes
-from tightrope.cli.output import (
-    leave,
-    phase_progress,
-    print_facts,
-    print_json,
-    print_table,
-    print_verdict,
-    say,
-    shown_notes,
-)
-from tightrope.io.comparisons import (
-    COMPARISON_FILE,
-    POLICY_FILES,
-    CandidateAnswer,
-    ChangeAnswer,
-    ComparisonAnswer,
-    ComparisonDocument,
-    KeptAnswer,
-)
+from tightrope.io import comparisons
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
 from tightrope.late import dataclass
@@ -160,13 +143,13 @@ def answer(request: ComparedOptions, run: Any) -> None:
 
         baseline = Policy(subject.model, request.baseline)
     reading = log.read(subject.model, files)
-    with phase_progress() as progress:
+    with screen.phase_progress() as progress:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)
     if request.json:
-        print_json(facts)
+        screen.print_json(facts)
     else:
-        print_verdict(result.verdict, result.headline())
+        screen.print_verdict(result.verdict, result.headline())
         print_reading(reading)
         _print(request, result)
     sys.stdout.flush()
@@ -175,16 +158,16 @@ def answer(request: ComparedOptions, run: Any) -> None:
         from tightrope.atomic import atomic_write
         from tightrope.io.coding import to_text
 
-        with directory.filling(COMPARISON_FILE) as folder:
+        with directory.filling(comparisons.COMPARISON_FILE) as folder:
             for name, policy in (("today", result.baseline), ("new", result.controller)):
                 if policy is not None:
-                    policy.save(folder / POLICY_FILES[name], subject.model.hash())
-            with atomic_write(folder / COMPARISON_FILE) as file:
-                file.write(to_text(ComparisonDocument.of(facts, result.headline(), about)) + "\n")
+                    policy.save(folder / comparisons.POLICY_FILES[name], subject.model.hash())
+            with atomic_write(folder / comparisons.COMPARISON_FILE) as file:
+                file.write(to_text(comparisons.ComparisonDocument.of(facts, result.headline(), about)) + "\n")
     if claimed is not None:
         claimed.check()
         if result.controller is None:
-            say("no policy is written: nothing better than what was done is proved")
+            screen.say("no policy is written: nothing better than what was done is proved")
         else:
             result.controller.save(claimed.path, subject.model.hash())
     if page is not None:
@@ -203,10 +186,12 @@ def answer(request: ComparedOptions, run: Any) -> None:
         from tightrope.certify.certify import certify
 
         proved = certify(result, proof.path, overwrite=request.overwrite)["difference"]
-        say(f"certificate: {proof.path} proves a difference in {interval_text(proved.lower, proved.upper)}")
+        screen.say(
+            f"certificate: {proof.path} proves a difference in {interval_text(proved.lower, proved.upper)}"
+        )
         if result.baseline is None:
-            say(f"it may prove less than is shown above: {APART}")
-    leave(result.verdict, request.accept_nominal, "the difference")
+            screen.say(f"it may prove less than is shown above: {APART}")
+    screen.leave(result.verdict, request.accept_nominal, "the difference")
 
 
 def wall(result: Comparison, unit: str) -> str:
@@ -222,7 +207,9 @@ def wall(result: Comparison, unit: str) -> str:
     return f"{result.best.name[0].upper()}{result.best.name[1:]} {gains} at least {amount}.{first}"
 
 
-def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) -> ComparisonAnswer:
+def to_answer(
+    result: Comparison, data: ReadingFacts, request: ComparedOptions
+) -> comparisons.ComparisonAnswer:
     """The keys of `--json`."""
     output = request.output
     names = result.parameters.names
@@ -230,7 +217,7 @@ def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) 
     def point(witness: Any) -> dict[str, float] | None:
         return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))
 
-    return ComparisonAnswer(
+    return comparisons.ComparisonAnswer(
         verdict=result.verdict.word,
         why=result.verdict.why,
         assumptions=list(result.verdict.assumptions),
@@ -239,14 +226,17 @@ def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) 
         policy=result.best.name,
         baseline=result.baseline_name,
         candidates=[
-            CandidateAnswer(one.name, one.interval, one.separate, point(one.lowest), point(one.highest))
+            comparisons.CandidateAnswer(
+                one.name, one.interval, one.separate, point(one.lowest), point(one.highest)
+            )
             for one in result.differences
         ],
         order=list(result.order),
-        kept=[KeptAnswer(one.text, one.interval, one.holds) for one in result.kept],
+        kept=[comparisons.KeptAnswer(one.text, one.interval, one.holds) for one in result.kept],
         limit=result.limit,
         changes=[
-            ChangeAnswer(one.state, one.today, one.new, one.visits, one.share) for one in result.changes
+            comparisons.ChangeAnswer(one.state, one.today, one.new, one.visits, one.share)
+            for one in result.changes
         ],
         sentence=wall(result, request.unit),
         delta=result.delta,
@@ -270,7 +260,7 @@ def _print(request: ComparedOptions, result: Comparison) -> None:
         )
         for one in result.differences
     ]
-    print_table("", ("policy", f"less {result.baseline_name}", "apart"), rows)
+    screen.print_table("", ("policy", f"less {result.baseline_name}", "apart"), rows)
     facts = [("proved", f"{better} is better than {worse}") for better, worse in result.order]
     if result.limit is not None:
         facts.append(
@@ -292,6 +282,6 @@ def _print(request: ComparedOptions, result: Comparison) -> None:
     facts.append(("in short", wall(result, request.unit)))
     if request.output is not None and result.controller is not None:
         facts.append(("written", str(request.output)))
-    facts += shown_notes(result.notes)
+    facts += screen.shown_notes(result.notes)
     facts.append(("seconds", f"{result.seconds:.3g}"))
-    print_facts("", facts)
+    screen.print_facts("", facts)

@@ -13,16 +13,7 @@ import typer
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
-from tightrope.cli.options import (
-    READING,
-    SOLVING,
-    DesignedLogOptions,
-    SubjectOptions,
-    option,
-    parse_constants,
-    parse_cost_range,
-    takes,
-)
+from tightrope.cli.options import option, takes
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
@@ -112,7 +103,7 @@ class DoctorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorRequest(SubjectOptions):
+class DoctorRequest(options.SubjectOptions):
     """The options of the command."""
 
     data: options.Data
@@ -156,10 +147,10 @@ class DoctorRequest(SubjectOptions):
     threads: options.Threads = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: DesignedLogOptions
+    reading: options.DesignedLogOptions
 
 
-@takes(DoctorRequest, {"data": READING, "check": SOLVING})
+@takes(DoctorRequest, {"data": options.READING, "check": options.SOLVING})
 def doctor(request: DoctorRequest) -> None:
     """Say what a log speaks against a model, what that does to the answer, and what mends it.
 
@@ -199,7 +190,7 @@ def doctor(request: DoctorRequest) -> None:
         exposure_of(request.data, model.structure, log.options) if timed else log.read(model, files)
     )
     words: dict[str, Any] = {"region": request.region, "sets": request.sets, "threads": request.threads}
-    words |= {"seconds": request.time_limit, "cost_range": parse_cost_range(request.cost_range)}
+    words |= {"seconds": request.time_limit, "cost_range": options.parse_cost_range(request.cost_range)}
     with phase_progress() as progress:
         found = examine_log(
             subject,
@@ -243,7 +234,7 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     from tightrope.loading import is_continuous
     from tightrope.problem import Problem
 
-    constants = parse_constants(request.const)
+    constants = options.parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
     load: Any = load_timed if is_continuous(request.model) else load_model
     loaded = load(request.model, properties.model_constants(constants), request.param, request.domain)

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import (
-    READING,
-    SOLVING,
-    CountedLogOptions,
-    DeviceName,
-    SubjectOptions,
-    option,
-    parse_cost_range,
-    takes,
-)
+from tightrope.cli.options import option, takes
 from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
@@ -45,7 +36,7 @@ class SetsOption(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnLogOptions(CountedLogOptions):
+class LearnLogOptions(options.CountedLogOptions):
     """… and which of its events are kept."""
 
     since: options.Since = None
@@ -54,7 +45,7 @@ class LearnLogOptions(CountedLogOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnRequest(SubjectOptions):
+class LearnRequest(options.SubjectOptions):
     """The options of the command."""
 
     data: options.DataUnlessLabelled = None
@@ -138,7 +129,7 @@ class LearnRequest(SubjectOptions):
     ] = None
     precision: options.Precision = 1e-6
     time_limit: options.TimeLimit = None
-    device: options.Device = DeviceName.CPU
+    device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     certificate: options.CertificateFile = None
     no_verify: options.NoVerify = False
@@ -201,17 +192,17 @@ class LearnRequest(SubjectOptions):
             misfit=0.0 if self.misfit is None else self.misfit,
             seconds=float("inf") if self.time_limit is None else self.time_limit,
             coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
-            cost_range=parse_cost_range(self.cost_range),
+            cost_range=options.parse_cost_range(self.cost_range),
             cost_sd=self.cost_sd,
             outcomes=self.outcomes or OutcomesUse.AUTO,
             behaviour=self.behaviour,
-            return_range=parse_cost_range(self.return_range, "--return-range"),
+            return_range=options.parse_cost_range(self.return_range, "--return-range"),
             effort=self.effort,
             prior=() if self.prior is None else read_priors(self.prior),
         )
 
 
-@takes(LearnRequest, {"data": READING, "check": SOLVING})
+@takes(LearnRequest, {"data": options.READING, "check": options.SOLVING})
 def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.
 

@@ -21,75 +21,21 @@ import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.atomic import atomic_write
-from tightrope.cli.options import (
-    parse_constants,
-    refuse,
-    refuse_log_options,
-    refuse_options,
-    require_coupled,
-    require_device,
-)
-from tightrope.cli.output import (
-    PhaseProgress,
-    gathering_json,
-    group,
-    leave,
-    memory_text,
-    phase_progress,
-    print_facts,
-    print_json,
-    print_table,
-    print_verdict,
-    warn,
-)
+from tightrope.cli import options as cli_options
+from tightrope.cli import output as screen
+from tightrope.cli import sources
 from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
-from tightrope.cli.sources import (
-    PROPERTY_SUFFIXES,
-    LoadedModel,
-    Subject,
-    TimedModel,
-    about_log,
-    load_model,
-    load_subject,
-    load_timed,
-    print_reading,
-    read_facts,
-    read_properties,
-    require_parameters,
-)
+from tightrope.cli.sources import LoadedModel, Subject, TimedModel
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.answers import (
-    ANSWER_FILE,
-    AnswerDocument,
-    ProvedFacts,
-    RateAnswer,
-    RateFacts,
-    RateFinding,
-    TimedLogFacts,
-)
+from tightrope.io import answers
+from tightrope.io import output as io_output
+from tightrope.io import results as io_results
 from tightrope.io.coding import to_plain, to_text
-from tightrope.io.output import (
-    CERTIFICATE,
-    DRN,
-    POLICY,
-    OutputDirectory,
-    OutputFile,
-    appearing_together,
-    claim,
-    claim_file,
-)
-from tightrope.io.results import (
-    CertificateFacts,
-    CertifiedFacts,
-    Interval,
-    LedgerFacts,
-    Outcome,
-    ReadingFacts,
-    ResultDocument,
-    WidthFacts,
-)
+from tightrope.io.output import OutputDirectory, OutputFile
+from tightrope.io.results import Interval
 from tightrope.late import dataclass
+from tightrope.learning import result_files
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.averages import LearnedAverage
@@ -98,15 +44,6 @@ from tightrope.learning.learn import learn as learn_about
 from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import EmptyRegion, Pipeline, Serves
 from tightrope.learning.result import CLOSE, LearningResult
-from tightrope.learning.result_files import (
-    KIND,
-    RESULT,
-    Export,
-    Setting,
-    document,
-    fill_results,
-    parse_exports,
-)
 from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -129,15 +66,15 @@ if TYPE_CHECKING:
     from tightrope.learning.result import LearningResult
 
 
-class LearnAnswer(Outcome, kw_only=True):
+class LearnAnswer(io_results.Outcome, kw_only=True):
     """`learn`: with `--sets all` that of the last kind, and all of them under `all`."""
 
     peak_memory: int
     true_value: Interval | None = None
     output: str | None = None
-    all: list[Outcome] | UnsetType = UNSET
-    data: ReadingFacts
-    certificate: ProvedFacts | UnsetType = UNSET
+    all: list[io_results.Outcome] | UnsetType = UNSET
+    data: io_results.ReadingFacts
+    certificate: answers.ProvedFacts | UnsetType = UNSET
 
 
 class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -153,7 +90,7 @@ class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
     value: None
     robust_policy: None
     widths: None
-    ledger: LedgerFacts
+    ledger: io_results.LedgerFacts
     seconds: dict[str, float]
 
 
@@ -172,7 +109,7 @@ OPTIMAL_AT_TRUTH = "optimal-at-truth"
 def run(request: LearnRequest) -> None:
     """Learn about every property that is asked, one after the other: all answers hold together, each at an
     equal share of δ. The exit code is that of the worst."""
-    files = () if request.prop is None else read_properties([request.prop]).files
+    files = () if request.prop is None else sources.read_properties([request.prop]).files
     several = [(file, each) for file in files for each in file.wanted]
     if len(several) < 2:
         run_one(request)
@@ -185,12 +122,15 @@ def run(request: LearnRequest) -> None:
             f"the answers to {len(several)} properties are written into a directory", hint="name one: -o DIR"
         )
     share = f"{request.delta:g}/{len(several)}"
-    warn(f"{len(several)} properties: all answers hold together, each at δ = {share}")
+    screen.warn(f"{len(several)} properties: all answers hold together, each at δ = {share}")
     troubles: list[str] = []
-    with appearing_together(request.output), gathering_json() if request.json else nullcontext():
+    with (
+        io_output.appearing_together(request.output),
+        screen.gathering_json() if request.json else nullcontext(),
+    ):
         for number, (file, each) in enumerate(several, start=1):
             place = file.properties.index(each) + 1
-            text = file.file if Path(file.file).suffix in PROPERTY_SUFFIXES else file.source
+            text = file.file if Path(file.file).suffix in sources.PROPERTY_SUFFIXES else file.source
             name = each.name if each.name and each.name.isidentifier() else f"{number:02}"
             try:
                 run_one(
@@ -211,21 +151,21 @@ def run_one(request: LearnRequest) -> None:
     """Learn about one property, write what is wanted, print the result."""
     timed = is_continuous(request.model)
     if timed:
-        refuse_options(request, NOT_TIMED)
-        refuse_options(request.reading, NOT_TIMED_LOG)
+        cli_options.refuse_options(request, NOT_TIMED)
+        cli_options.refuse_options(request.reading, NOT_TIMED_LOG)
         if request.sets is not None and request.sets.value != "expression":
             raise InputError(
                 f"--sets {request.sets.value} is not there for continuous time",
                 hint="leave --sets out: it is expression",
             )
-    require_device(request.device)
+    cli_options.require_device(request.device)
     check_delta(request.delta)
     if timed:
         learn_value(request, timed=True)
         return
     if request.threshold is not None and not request.breakdown and request.breakdown_of is None:
         raise InputError("--threshold is what a breakdown has to meet", hint="add --breakdown")
-    require_coupled(request.coupled_gap, request.is_coupled)
+    cli_options.require_coupled(request.coupled_gap, request.is_coupled)
     if request.no_verify and request.certificate is None:
         raise InputError("--no-verify goes with --certificate: add a file")
     if request.compares and request.certificate is not None:
@@ -239,23 +179,23 @@ def run_one(request: LearnRequest) -> None:
     if other is not None:
         why = f"it does not go with {request.prop}: {NO_ANSWER}"
         refused = "breakdown breakdown_of threshold export discount terminal_reward outcomes observations"
-        refuse_options(request, f"{refused} behaviour return_range", why)
+        cli_options.refuse_options(request, f"{refused} behaviour return_range", why)
         if request.certificate is not None:
             require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
         if request.compares:
-            refuse("--sets all", why)
+            cli_options.refuse("--sets all", why)
         learn_value(request, timed=False)
         return
     options = request.learn_options()
-    exports = parse_exports(request.export)
+    exports = result_files.parse_exports(request.export)
     if exports and request.output is None:
         raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
     outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
     files = request.log.files()
-    constants = parse_constants(request.const)
+    constants = cli_options.parse_constants(request.const)
     if request.observations is not None:
-        refuse_log_options(request.reading)
-    subject = load_subject(
+        cli_options.refuse_log_options(request.reading)
+    subject = sources.load_subject(
         request,
         temporal=True,
         untied=request.ignores_numbers,
@@ -265,7 +205,7 @@ def run_one(request: LearnRequest) -> None:
     if request.certificate is not None:
         _refuse_uncertified(subject, options)
         for words in _not_covered(subject, request.policy):
-            warn(words)
+            screen.warn(words)
     if subject.product is not None and exports:
         raise InputError(
             "--export writes the learned model, and that of a temporal formula is a product with its "
@@ -274,9 +214,9 @@ def run_one(request: LearnRequest) -> None:
         )
     if subject.pomdp is not None:
         why = "it is not there for partially observable models"
-        refuse_options(request, "export breakdown breakdown_of", why)
+        cli_options.refuse_options(request, "export breakdown breakdown_of", why)
     loaded, question = subject.loaded, subject.query
-    with phase_progress() as progress:
+    with screen.phase_progress() as progress:
         hides = subject.pomdp is not None
         given = None if hides else _read_given_policy(subject, request.policy, request.at, progress)
         steering = None if given is None else given.policy
@@ -299,7 +239,7 @@ def run_one(request: LearnRequest) -> None:
         )
     if request.certificate is not None:
         _refuse_uncertified(subject, options, reading.counts)
-    with phase_progress() as progress:
+    with screen.phase_progress() as progress:
         if subject.pomdp is not None:
             from tightrope.learning.observed import observed_problem
 
@@ -325,9 +265,9 @@ def run_one(request: LearnRequest) -> None:
             results = _results(learner, options, request.compares)
         except EmptyRegion as error:
             if request.json:
-                print_json(_empty(error, loaded))
+                screen.print_json(_empty(error, loaded))
             else:
-                print_verdict(error.verdict, error.verdict.headline(""))
+                screen.print_verdict(error.verdict, error.verdict.headline(""))
             raise
         if request.breakdown or request.breakdown_of is not None:
             progress("breakdown")
@@ -341,19 +281,19 @@ def run_one(request: LearnRequest) -> None:
     _print(request, results, subject, true_value, proof, reading)
     content = None
     if request.output is not None:
-        setting = Setting(
+        setting = result_files.Setting(
             model=request.model,
             property=question.text,
             delta=request.delta,
             constants=constants,
-            data=about_log(request.log, files, reading),
+            data=sources.about_log(request.log, files, reading),
             command=["tightrope", *sys.argv[1:]],
             policy=request.policy,
             truth=subject.point_text(request.at),
             true_value=true_value,
         )
-        content = document(results, reading.counts, options, setting)
-    with phase_progress() as progress:
+        content = result_files.document(results, reading.counts, options, setting)
+    with screen.phase_progress() as progress:
         outputs.write(proof, results, content, exports, progress)
     leave_with(results, request.accept_nominal)
 
@@ -366,8 +306,8 @@ def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
     *others, answer = results
     for result in others:
         if result.verdict.word is Word.LIMIT:
-            warn(f"{result.kind.value} sets: {result.status}")
-    leave(answer.verdict, accept_nominal, f"{answer.kind.value} sets")
+            screen.warn(f"{result.kind.value} sets: {result.status}")
+    screen.leave(answer.verdict, accept_nominal, f"{answer.kind.value} sets")
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,7 +319,7 @@ class _Given:
 
 
 def _read_given_policy(
-    subject: Subject, policy: str | None, at: str | None, progress: PhaseProgress
+    subject: Subject, policy: str | None, at: str | None, progress: screen.PhaseProgress
 ) -> _Given | None:
     from tightrope.model.policy import Policy
     from tightrope.solver.solve import solve
@@ -432,7 +372,7 @@ def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts 
 def _proof(
     result: Any,
     counts: Counts | None,
-    progress: PhaseProgress,
+    progress: screen.PhaseProgress,
     source: str,
     model_hash: str,
     text: str,
@@ -444,7 +384,7 @@ def _proof(
     about = {"model": source, "model_hash": model_hash, "property": text}
     proof = learned_file(result, counts, about, verify)
     for words in proof.notes:
-        warn(words)
+        screen.warn(words)
     return proof
 
 
@@ -464,17 +404,17 @@ def _print(
         answer.true_value = true_value
         if proof is not None:
             policies = dict(proved)
-            answer.certificate = ProvedFacts(
+            answer.certificate = answers.ProvedFacts(
                 proof.digest,
                 str(request.certificate),
                 policies,
                 [*_not_covered(subject, request.policy), *proof.notes] or UNSET,
             )
-        print_json(answer)
+        screen.print_json(answer)
         sys.stdout.flush()
         return
-    print_verdict(results[-1].verdict, results[-1].headline())
-    print_reading(reading)
+    screen.print_verdict(results[-1].verdict, results[-1].headline())
+    sources.print_reading(reading)
     if request.compares:
         print_comparison(subject.query.text, results, true_value, written)
     else:
@@ -484,7 +424,7 @@ def _print(
 
 def _warn_about(results: list[LearningResult], reading: Reading) -> None:
     for missing in reading.counts.design.censored:
-        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
+        screen.warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     for result in results:
         if result.contradiction is not None:
             broken = (
@@ -493,31 +433,33 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
                 else None
             )
             hint = "" if broken is None else f"\nhint: --sets untied: a tie is broken as well, {broken}"
-            warn(f"{result.contradiction} Tied sets were used instead.{hint}")
+            screen.warn(f"{result.contradiction} Tied sets were used instead.{hint}")
             break
     if (refuted := results[-1].refuted_costs) is not None:
         hint = "state a wider range of costs (--cost-range), or a larger bound on their deviation (--cost-sd)"
-        warn(f"{refuted}\nhint: {hint}")
+        screen.warn(f"{refuted}\nhint: {hint}")
     seen = results[-1].seen
     if seen is not None and seen.contradiction is not None:
-        warn(
+        screen.warn(
             f"{seen.contradiction}\nhint: the outcomes are what holds; --sets untied needs less of the model"
         )
     if seen is not None and seen.tension is not None:
-        warn(f"{seen.tension}\nhint: 'tightrope doctor' tests the model; --outcomes only does without it")
+        screen.warn(
+            f"{seen.tension}\nhint: 'tightrope doctor' tests the model; --outcomes only does without it"
+        )
     fit = results[-1].fit
     if fit is not None and fit.misfit is not None:
-        warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")
+        screen.warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")
     for ledger in dict.fromkeys(result.ledger for result in results):
         if ledger.assumption is Assumption.NONE:
-            warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
+            screen.warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
         for one in ledger.assumptions:
             if one.holds or one.name == COMPLETE or ledger.assumption is Assumption.NONE:
                 continue
             if one.name != SAMPLING:
-                warn(f"{one.name}: {one.why}: the confidence is nominal")
+                screen.warn(f"{one.name}: {one.why}: the confidence is nominal")
             elif not ledger.censored:
-                warn(
+                screen.warn(
                     f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in "
                     f"this way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
                 )
@@ -535,7 +477,7 @@ def _answer(
         peak_memory=peak_memory(),
         output=written,
         all=outcomes if several else UNSET,
-        data=read_facts(reading),
+        data=sources.read_facts(reading),
     )
 
 
@@ -570,24 +512,24 @@ class LearnFiles:
     @staticmethod
     def claim(directory: Path | None, certificate: Path | None, overwrite: bool) -> LearnFiles:
         """Refuse what must not or cannot be written; `overwrite` is about the certificate alone."""
-        claimed, alone = None if directory is None else claim(directory, KIND), None
+        claimed, alone = None if directory is None else io_output.claim(directory, result_files.KIND), None
         if certificate is not None and (
             claimed is None or Path(os.path.realpath(certificate.parent)) != claimed.path
         ):
-            alone = claim_file(certificate, CERTIFICATE, overwrite)
+            alone = io_output.claim_file(certificate, io_output.CERTIFICATE, overwrite)
         return LearnFiles(claimed, certificate, alone)
 
     def write(
         self,
         proof: CertificateFile | None,
         results: list[LearningResult],
-        content: ResultDocument | None,
-        exports: Collection[Export],
-        progress: PhaseProgress,
+        content: io_results.ResultDocument | None,
+        exports: Collection[result_files.Export],
+        progress: screen.PhaseProgress,
     ) -> None:
         """The certificate, and the results with their document, which names it. All files take their places
         in the end; a failure says that the answer stands."""
-        filling = nullcontext() if self.directory is None else self.directory.filling(RESULT)
+        filling = nullcontext() if self.directory is None else self.directory.filling(result_files.RESULT)
         try:
             with filling as folder:
                 if proof is not None and self.certificate is not None:
@@ -599,9 +541,9 @@ class LearnFiles:
                         target = folder / target.name
                     digest = proof.save(target)
                     if content is not None:
-                        content.certificate = CertificateFacts(digest, str(self.certificate))
+                        content.certificate = io_results.CertificateFacts(digest, str(self.certificate))
                 if folder is not None and content is not None:
-                    fill_results(folder, results, content, exports=exports, progress=progress)
+                    result_files.fill_results(folder, results, content, exports=exports, progress=progress)
         except InputError as error:
             raise InputError(error.message, error.location, error.hint or ANSWERED) from error
 
@@ -610,7 +552,7 @@ def other_kind(prop: str | None) -> QueryKind | None:
     """The kind of one property that is no single objective, on the model or on a product; else None."""
     if prop is None:
         return None
-    files = read_properties([prop]).files
+    files = sources.read_properties([prop]).files
     kinds = [kind_of(one.formula, file) for file in files for one in file.wanted]
     return kinds[0] if len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL) else None
 
@@ -627,20 +569,22 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     is_file = timed or (output is not None and output.suffix == ".json")
     claimed = directory = None
     if output is not None and is_file:
-        claimed = claim_file(output, DRN if timed else POLICY, request.overwrite)
+        claimed = io_output.claim_file(
+            output, io_output.DRN if timed else io_output.POLICY, request.overwrite
+        )
     elif output is not None:
-        directory = claim(output, "answer")
+        directory = io_output.claim(output, "answer")
     beside = _beside(request, directory)
-    files, constants = () if timed else request.log.files(), parse_constants(request.const)
-    properties = read_properties([] if request.prop is None else [request.prop])
-    load: Any = load_timed if timed else load_model
+    files, constants = () if timed else request.log.files(), cli_options.parse_constants(request.const)
+    properties = sources.read_properties([] if request.prop is None else [request.prop])
+    load: Any = sources.load_timed if timed else sources.load_model
     loaded: LoadedModel | TimedModel = load(
         request.model, properties.model_constants(constants), request.param, request.domain
     )
     (query,) = properties.queries(loaded, constants)
     problem = Problem(loaded.model, query)
     words: dict[str, Any] = {**request.learn_options().words}
-    require_parameters(loaded)
+    sources.require_parameters(loaded)
     if timed:
         from tightrope.data.exposure import exposure_of
 
@@ -648,7 +592,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         data: Any = exposure_of(request.places, loaded.model.structure, request.log.options)
     else:
         data = request.log.read(require_discrete(loaded.model), files)
-    with phase_progress() as progress:
+    with screen.phase_progress() as progress:
         progress("solve")
         given = None if timed or request.policy is None else _one_policy(request, loaded, problem)
         result, proof = learn_about(problem, data, delta=request.delta, policy=given, **words), None
@@ -656,29 +600,29 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
             about = loaded.source, problem.model.hash(), problem.text
             seen = None if timed else data.counts
             proof = _proof(result, seen, progress, *about, not request.no_verify)
-    answer: AnswerDocument | RateAnswer = (
+    answer: answers.AnswerDocument | answers.RateAnswer = (
         rate_answer(loaded, result) if timed else answer_document(loaded, result)
     )
-    if directory is not None and isinstance(answer, AnswerDocument):
-        answer.data = about_log(request.log, files, data)
+    if directory is not None and isinstance(answer, answers.AnswerDocument):
+        answer.data = sources.about_log(request.log, files, data)
     if proof is not None:
         policies = {name: Interval(*ends) for name, ends in proof.values.items()}
         notes = [*proof.notes] or UNSET
-        answer.certificate = ProvedFacts(proof.digest, str(request.certificate), policies, notes)
+        answer.certificate = answers.ProvedFacts(proof.digest, str(request.certificate), policies, notes)
     if request.json:
-        print_json(answer)
+        screen.print_json(answer)
     else:
-        print_verdict(result.verdict, result.headline())
-        if isinstance(answer, RateAnswer):
+        screen.print_verdict(result.verdict, result.headline())
+        if isinstance(answer, answers.RateAnswer):
             _print_rates(answer)
         else:
-            print_reading(data)
+            sources.print_reading(data)
             _print_answer(result, answer)
     sys.stdout.flush()
     if proof is not None and beside is not None:
         beside.check()
         proof.save(beside.path)
-    if directory is not None and isinstance(answer, AnswerDocument):
+    if directory is not None and isinstance(answer, answers.AnswerDocument):
         inside = None if beside is not None or request.certificate is None else request.certificate.name
         write_answer(directory, result, answer, problem.model.hash(), inside, proof)
     elif claimed is not None and not timed:
@@ -692,7 +636,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
 
         claimed.check()
         write_drn(result.chain, claimed.path)
-    leave(result.verdict, request.accept_nominal, problem.text)
+    screen.leave(result.verdict, request.accept_nominal, problem.text)
 
 
 def _one_policy(request: LearnRequest, loaded: LoadedModel | TimedModel, problem: Problem) -> Policy:
@@ -709,20 +653,20 @@ def _beside(request: LearnRequest, directory: OutputDirectory | None) -> OutputF
     wanted = request.certificate
     if wanted is None or (directory is not None and Path(os.path.realpath(wanted.parent)) == directory.path):
         return None
-    return claim_file(wanted, CERTIFICATE, request.overwrite)
+    return io_output.claim_file(wanted, io_output.CERTIFICATE, request.overwrite)
 
 
 def write_answer(
     directory: OutputDirectory,
     learned: LearnedAverage | LearnedAnswer,
-    answer: AnswerDocument,
+    answer: answers.AnswerDocument,
     model_hash: str,
     name: str | None = None,
     proof: CertificateFile | None = None,
 ) -> None:
     """The directory of an answer: its document, the policy, those that a mixture draws from, and the
     certificate where it has a name there."""
-    with directory.filling(ANSWER_FILE) as folder:
+    with directory.filling(answers.ANSWER_FILE) as folder:
         answer.files = []
         if proof is not None and name is not None:
             proof.save(folder / name)
@@ -734,13 +678,13 @@ def write_answer(
         for name, policy in policies.items():
             policy.save(folder / name, model_hash, to_plain(_certified_facts(learned, answer.status)))
             answer.files.append(name)
-        with atomic_write(folder / ANSWER_FILE) as file:
+        with atomic_write(folder / answers.ANSWER_FILE) as file:
             file.write(to_text(answer) + "\n")
 
 
-def _certified_facts(learned: LearnedAverage | LearnedAnswer, status: str) -> CertifiedFacts:
+def _certified_facts(learned: LearnedAverage | LearnedAnswer, status: str) -> io_results.CertifiedFacts:
     interval = learned.interval or Interval(-math.inf, math.inf)
-    return CertifiedFacts(
+    return io_results.CertifiedFacts(
         question=learned.text,
         lower=interval.lower,
         upper=interval.upper,
@@ -753,12 +697,12 @@ def _certified_facts(learned: LearnedAverage | LearnedAnswer, status: str) -> Ce
 
 def answer_document(
     loaded: LoadedModel | TimedModel, learned: LearnedAverage | LearnedAnswer
-) -> AnswerDocument:
+) -> answers.AnswerDocument:
     """What is said of a property that is no single objective."""
     verdict = learned.verdict
     average = learned if isinstance(learned, LearnedAverage) else None
     other = learned if isinstance(learned, LearnedAnswer) else None
-    return AnswerDocument(
+    return answers.AnswerDocument(
         model=loaded.source,
         model_hash=loaded.model.hash(),
         question=learned.text,
@@ -781,7 +725,7 @@ def answer_document(
     )
 
 
-def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: AnswerDocument) -> None:
+def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: answers.AnswerDocument) -> None:
     facts = []
     if isinstance(learned, LearnedAverage):
         facts += [
@@ -799,19 +743,19 @@ def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: AnswerDocumen
         *(("ledger", line) for line in learned.ledger.lines),
         *(("note", note) for note in answer.notes),
         ("seconds", f"{learned.seconds:.3g}"),
-        ("memory", memory_text()),
+        ("memory", screen.memory_text()),
     ]
-    print_facts(learned.text, facts)
+    screen.print_facts(learned.text, facts)
 
 
-def _proved_lines(certificate: ProvedFacts | UnsetType) -> list[tuple[str, str]]:
+def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[str, str]]:
     if certificate is UNSET:
         return []
     proved = "; ".join(f"{interval} of the {name}" for name, interval in certificate.policies.items())
     return [("certificate", f"{certificate.file} proves {proved}")]
 
 
-def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAnswer:
+def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> answers.RateAnswer:
     """The document of a result."""
     from tightrope.regions.rate_box import box_of
 
@@ -821,13 +765,13 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAns
     if result.chain is not None:
         unknown = result.model.expressions.nonconstant
         open_part = (result.chain.upper - result.chain.lower)[unknown]
-        widths = WidthFacts(
+        widths = io_results.WidthFacts(
             float(open_part.mean()),
             float(open_part.max()),
             len(unknown),
             box_of(result.region, result.model.parameters.names),
         )
-    return RateAnswer(
+    return answers.RateAnswer(
         model=loaded.source,
         question=result.question,
         verdict=verdict.word,
@@ -839,18 +783,18 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAns
         robust_policy=value,
         widths=widths,
         rates=[
-            RateFacts(text, low, high, k, t, k / t if t > 0 else None)
+            answers.RateFacts(text, low, high, k, t, k / t if t > 0 else None)
             for text, low, high, k, t in result.rates
         ],
         findings=[
-            RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0)))
+            answers.RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0)))
             for one in (() if result.fit is None else result.fit.findings)
         ],
         outcomes=None if result.outcomes is None else result.outcomes.record(),
         ledger=result.ledger.record(),
         status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
         notes=[*([] if result.value is None else result.value.notes), f"constant rates {result.fit_text}"],
-        data=TimedLogFacts(
+        data=answers.TimedLogFacts(
             result.data.rows,
             result.data.episodes,
             int(result.data.jumps.sum()),
@@ -866,7 +810,7 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> RateAns
     )
 
 
-def _print_rates(answer: RateAnswer) -> None:
+def _print_rates(answer: answers.RateAnswer) -> None:
     log = answer.data
     facts = [
         ("read as", "; ".join(log.read_as)),
@@ -887,20 +831,20 @@ def _print_rates(answer: RateAnswer) -> None:
     facts += [("ledger", line) for line in answer.ledger.lines]
     facts += [("note", note) for note in answer.notes]
     spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())
-    print_facts(answer.question, [*facts, ("seconds", spent), ("memory", memory_text())])
+    screen.print_facts(answer.question, [*facts, ("seconds", spent), ("memory", screen.memory_text())])
     rows = [
         (
             one.rate,
             text_below(one.lower, 6),
             text_above(one.upper, 6),
-            group(one.events),
+            screen.group(one.events),
             f"{one.exposure:.6g}",
             "" if one.estimate is None else f"{one.estimate:.6g}",
         )
         for one in answer.rates
     ]
-    print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)
+    screen.print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)
 
 
 def _count(number: int, what: str) -> str:
-    return f"{group(number)} {what}{'' if number == 1 else 's'}"
+    return f"{screen.group(number)} {what}{'' if number == 1 else 's'}"

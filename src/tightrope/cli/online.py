@@ -16,25 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import (
-    SOLVING,
-    DeviceName,
-    SubjectOptions,
-    option,
-    parse_constants,
-    require_device,
-    takes,
-)
-from tightrope.cli.output import (
-    group,
-    leave,
-    memory_text,
-    print_facts,
-    print_json,
-    print_table,
-    print_verdict,
-    warn,
-)
+from tightrope.cli import output as screen
+from tightrope.cli.options import option, takes
 from tightrope.cli.result_display import fit_facts, options_that_hold
 from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
@@ -48,19 +31,11 @@ from tightrope.io.coding import from_plain
 from tightrope.io.output import file_digest
 from tightrope.io.results import read_verdict
 from tightrope.late import dataclass
+from tightrope.learning.online import run
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Exploration, default_exploration
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.online.run import (
-    LIVE,
-    EnvironmentEpisodes,
-    Journal,
-    OnlineRun,
-    SimulatedEpisodes,
-    Source,
-    Truth,
-    claim_run,
-)
+from tightrope.learning.online.run import Source, Truth
 from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -86,7 +61,7 @@ class DriftAnswer(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnlineRequest(SubjectOptions):
+class OnlineRequest(options.SubjectOptions):
     """The options of the command."""
 
     episodes: Annotated[int | None, option("--episodes", "Episodes altogether.", "N", min=1)] = None
@@ -168,7 +143,7 @@ class OnlineRequest(SubjectOptions):
         float | None,
         option("--alpha", "With --on-drift: the probability that a false alarm is ever raised (0.001).", "A"),
     ] = None
-    device: options.Device = DeviceName.CPU
+    device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     accept_nominal: options.AcceptNominal = False
     json: Annotated[bool, option("--json", "Print one JSON object an update on stdout, nothing else.")] = (
@@ -209,7 +184,7 @@ class OnlineRequest(SubjectOptions):
         )
 
 
-@takes(OnlineRequest, {"check": SOLVING, "sample": "convert_obs actions states"})
+@takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"})
 def online(request: OnlineRequest) -> None:
     """Explore a model, and certify a robust policy again and again.
 
@@ -226,7 +201,7 @@ def online(request: OnlineRequest) -> None:
 
     Example: tightrope online model.prism --env plant:make --episodes 5000 --on-drift restart
     """
-    require_device(request.device)
+    options.require_device(request.device)
     if (request.episodes is None) == (request.until_gap is None):
         raise InputError(
             "give either --episodes N or --until-gap E",
@@ -252,7 +227,7 @@ def online(request: OnlineRequest) -> None:
             hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
         )
     if request.output is not None:
-        claim_run(request.output)
+        run.claim_run(request.output)
     source, truth, cap = _source(request, subject)
     learner = learn_online(
         subject.problem,
@@ -268,20 +243,20 @@ def online(request: OnlineRequest) -> None:
     )
     question = _question(request, subject, learner, cap)
     records: list[dict[str, Any]] = []
-    with nullcontext() if request.output is None else Journal(request.output, question) as journal:
-        whole = OnlineRun(learner, source, request.most_episodes, truth, journal)
+    with nullcontext() if request.output is None else run.Journal(request.output, question) as journal:
+        whole = run.OnlineRun(learner, source, request.most_episodes, truth, journal)
         with RunDisplay(request.most_episodes, wanted=not request.json) as display:
             for record in whole.records():
                 records.append(record)
                 display.show(record)
                 if request.json:
-                    print_json({**record, "peak_memory": peak_memory()})
+                    screen.print_json({**record, "peak_memory": peak_memory()})
         result = learner.result() if request.output is not None or not request.json else None
         _warn_about(learner)
         if result is not None and not request.json:
             retained = None if request.output is None else str(request.output)
             verdict = _verdict(records, result)
-            print_verdict(verdict, headline(verdict, records[-1], request.delta))
+            screen.print_verdict(verdict, headline(verdict, records[-1], request.delta))
             print_run(subject, records, result, _describe_exploration(request.exploration, learner), retained)
             sys.stdout.flush()
         if request.output is not None and result is not None:
@@ -293,7 +268,7 @@ def online(request: OnlineRequest) -> None:
             f"{last['episode']:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
-    leave(_verdict(records, result), request.accept_nominal, "the last update")
+    screen.leave(_verdict(records, result), request.accept_nominal, "the last update")
 
 
 def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Worth:
@@ -326,9 +301,9 @@ def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | N
         )
         known = request.at is not None
         truth = Truth(model.instantiate(subject.loaded.point(request.at)), objective) if known else None
-        return EnvironmentEpisodes(environment, request.seed), truth, cap
+        return run.EnvironmentEpisodes(environment, request.seed), truth, cap
     mdp = model.instantiate(subject.loaded.point(request.at))
-    simulated = SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), request.seed)
+    simulated = run.SimulatedEpisodes(Simulator(mdp, None, stop, cap, model.hash()), request.seed)
     return simulated, Truth(mdp, objective), cap
 
 
@@ -385,7 +360,7 @@ def _write(
         model=request.model,
         property=subject.query.text,
         delta=request.delta,
-        constants=parse_constants(request.const),
+        constants=options.parse_constants(request.const),
         data={
             "source": request.env or "simulation",
             "seed": request.seed,
@@ -402,7 +377,7 @@ def _write(
         "value": "value",
         "sets": result.kind.value,
     }
-    with claim_run(request.output).filling(RESULT, LIVE) as folder:
+    with run.claim_run(request.output).filling(RESULT, run.LIVE) as folder:
         fill_results(folder, [result], content)
         write_curve(folder, records, about)
 
@@ -424,7 +399,7 @@ def _describe_exploration(request: Explore, learner: OnlineLearner) -> str:
 def _warn_about(learner: OnlineLearner) -> None:
     ledger = learner.ledger
     if ledger is not None and not ledger.holds:
-        warn(
+        screen.warn(
             f"{ledger.method} assumes {ledger.assumption.value}, and these data were collected by a policy "
             "that depends on them: the guarantees are nominal\n"
             f"hint: {options_that_hold(ledger)} holds for them"
@@ -500,8 +475,8 @@ def print_run(
     columns += [*(["performance"] if known else []), "optimistic", "seconds"]
     rows = [
         [
-            group(record["episode"]),
-            group(record["steps"]),
+            screen.group(record["episode"]),
+            screen.group(record["steps"]),
             _bound(record["guarantee"], floor),
             *([_bound(record.get("best_guarantee"), floor)] if together else []),
             *([_number(record["performance"])] if known else []),
@@ -510,17 +485,17 @@ def print_run(
         ]
         for record in choose_records(records)
     ]
-    print_table(subject.query.text, columns, rows)
+    screen.print_table(subject.query.text, columns, rows)
     robust = result.robust.interval
     last = records[-1]
     is_doubtful = result.fit is not None and result.fit.is_doubt
     facts = [
         *(fit_facts(result) if is_doubtful else ()),
-        ("updates", group(len(records))),
+        ("updates", screen.group(len(records))),
         ("explored", explored),
         *((("gap", _gap(last)),) if "reached" in last else ()),
         *((("baseline", _above(records)),) if "above_baseline" in last else ()),
-        ("memory", memory_text()),
+        ("memory", screen.memory_text()),
         ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
         ("region", result.decisions.region.value if result.decisions.region else "none"),
         ("robust policy", interval_text(robust.lower, robust.upper, SHOWN_DIGITS)),
@@ -536,7 +511,7 @@ def print_run(
         *(("ledger", line) for line in result.ledger.lines),
         *((("written", written),) if written else ()),
     ]
-    print_facts("", facts)
+    screen.print_facts("", facts)
 
 
 def choose_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -562,7 +537,7 @@ def _best(records: Sequence[Mapping[str, Any]], floor: bool) -> str:
 
 
 def _gap(last: Mapping[str, Any]) -> str:
-    result = f"{_bound(last['gap'], False)} after {group(last['episode'])} episodes"
+    result = f"{_bound(last['gap'], False)} after {screen.group(last['episode'])} episodes"
     return result if last["reached"] else f"{result}: more than was asked for"
 
 

@@ -12,26 +12,8 @@ import msgspec
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import (
-    READING,
-    SOLVING,
-    DesignedLogOptions,
-    DeviceName,
-    SubjectOptions,
-    option,
-    require_coupled,
-    require_device,
-    takes,
-)
-from tightrope.cli.output import (
-    leave,
-    phase_progress,
-    print_facts,
-    print_json,
-    print_table,
-    print_verdict,
-    warn,
-)
+from tightrope.cli import output as screen
+from tightrope.cli.options import option, takes
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
@@ -46,7 +28,7 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest(SubjectOptions):
+class PlanRequest(options.SubjectOptions):
     """The options of the command."""
 
     data: options.DataUnlessLabelled = None
@@ -105,14 +87,14 @@ class PlanRequest(SubjectOptions):
     ] = False
     assume_support: options.AssumeSupport = None
     coupled_gap: options.CoupledGap = None
-    device: options.Device = DeviceName.CPU
+    device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     output: Annotated[
         Path | None, option("-o --output", "Write the plan, policies to explore with, and the figure.", "DIR")
     ] = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: DesignedLogOptions
+    reading: options.DesignedLogOptions
 
     @property
     def words(self) -> dict[str, Any]:
@@ -128,7 +110,7 @@ WORDS = """
 """
 
 
-@takes(PlanRequest, {"data": READING, "check": SOLVING})
+@takes(PlanRequest, {"data": options.READING, "check": options.SOLVING})
 def plan(request: PlanRequest) -> None:
     """Forecast how many more episodes a gap takes, and design their exploration.
 
@@ -148,11 +130,11 @@ def plan(request: PlanRequest) -> None:
     from tightrope.model.pomdp import controller_of
     from tightrope.problem import Problem
 
-    require_device(request.device)
+    options.require_device(request.device)
     begin = time.perf_counter()
     check_delta(request.delta)
     words = request.words
-    require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
+    options.require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
     if request.improve is not None:
         return _plan_improvement(request)
     Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
@@ -171,7 +153,7 @@ def plan(request: PlanRequest) -> None:
         cap = subject.loaded.benchmark.episode_cap
     reading = subject.labelled or log.read(subject.model, files)
     try:
-        with phase_progress() as progress:
+        with screen.phase_progress() as progress:
             outcome = plan_collection(
                 subject.problem if subject.pomdp is None else Problem(subject.pomdp, subject.query),
                 reading.counts,
@@ -185,22 +167,22 @@ def plan(request: PlanRequest) -> None:
     except NothingToPlan as error:
         if request.json:
             refuted = {"verdict": error.verdict.word, "why": error.verdict.why, "strategies": []}
-            print_json({**refuted, "assumptions": list(error.verdict.assumptions)})
+            screen.print_json({**refuted, "assumptions": list(error.verdict.assumptions)})
         else:
-            print_verdict(error.verdict, error.verdict.headline(""))
+            screen.print_verdict(error.verdict, error.verdict.headline(""))
         sys.stdout.flush()
         raise
     for missing in reading.counts.design.censored:
-        warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
+        screen.warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     document = plan_document(outcome, request.model)
     document.data = about_log(log, files, reading)
     document.seconds = round(time.perf_counter() - begin, 6)
     if request.output is not None:
         document.output = str(request.output)
     if request.json:
-        print_json(document)
+        screen.print_json(document)
     else:
-        print_verdict(outcome.verdict, outcome.headline())
+        screen.print_verdict(outcome.verdict, outcome.headline())
         print_reading(reading)
         print_plan(request.model, outcome, request.output, document.seconds)
     sys.stdout.flush()
@@ -208,7 +190,7 @@ def plan(request: PlanRequest) -> None:
         write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
         raise CannotCertify(_why_not(outcome))
-    leave(outcome.verdict, request.accept_nominal, "the gap now")
+    screen.leave(outcome.verdict, request.accept_nominal, "the gap now")
 
 
 class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -249,7 +231,7 @@ def _plan_improvement(request: PlanRequest) -> None:
     words = {name: value for name, value in request.words.items() if name in chosen}
     outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)
     if request.json:
-        print_json(
+        screen.print_json(
             ImprovementPlanAnswer(
                 verdict=outcome.now.verdict.word,
                 improvement=outcome.now.improvement,
@@ -264,7 +246,7 @@ def _plan_improvement(request: PlanRequest) -> None:
             )
         )
     else:
-        print_verdict(outcome.now.verdict, outcome.now.headline())
+        screen.print_verdict(outcome.now.verdict, outcome.now.headline())
         print_reading(reading)
         facts = [
             ("episodes so far", f"{outcome.episodes:,}"),
@@ -272,11 +254,11 @@ def _plan_improvement(request: PlanRequest) -> None:
             ("more until proved", round_forecast(outcome.proved)),
             (f"until {outcome.share:.0%} of it", round_forecast(outcome.most)),
         ]
-        print_facts("", [*facts, ("note", LABEL.replace("`learn`", "`improve`"))])
+        screen.print_facts("", [*facts, ("note", LABEL.replace("`learn`", "`improve`"))])
     sys.stdout.flush()
     if not math.isfinite(outcome.proved):
         raise CannotCertify("no number of episodes that was tried proves an improvement")
-    leave(outcome.now.verdict, request.accept_nominal, "what is proved now")
+    screen.leave(outcome.now.verdict, request.accept_nominal, "what is proved now")
 
 
 MOST_ROWS = 8
@@ -287,10 +269,10 @@ MOST_TEXT = 40
 
 def print_plan(title: str, outcome: Plan, written: Path | None, seconds: float) -> None:
     """The plan for people."""
-    print_facts(title, _before(outcome))
+    screen.print_facts(title, _before(outcome))
     if outcome.strategies:
-        print_table("", _columns(outcome), [_row(outcome, one) for one in outcome.strategies])
-    print_facts("", _after(outcome, written, seconds))
+        screen.print_table("", _columns(outcome), [_row(outcome, one) for one in outcome.strategies])
+    screen.print_facts("", _after(outcome, written, seconds))
 
 
 def _before(outcome: Plan) -> list[tuple[str, str]]:

@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from tightrope.cli import options
+from tightrope.cli import options, sources
 from tightrope.cli.options import ModelOptions, option, parse_constants, refuse_options, takes
 from tightrope.cli.output import group, print_facts, print_json, warn
-from tightrope.cli.sources import (
-    LoadedModel,
-    PropertyTexts,
-    load_model,
-    load_timed,
-    read_properties,
-    seen_through,
-)
+from tightrope.cli.sources import LoadedModel, PropertyTexts
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
 from tightrope.late import dataclass
@@ -201,11 +194,11 @@ def sample(request: SampleRequest) -> None:
     if request.env is not None and request.episodes is None:
         raise InputError("--env goes with --episodes, not with --generative or --draws")
     constants = parse_constants(request.const)
-    properties = read_properties([] if request.prop is None else [request.prop])
-    loaded = load_model(
+    properties = sources.read_properties([] if request.prop is None else [request.prop])
+    loaded = sources.load_model(
         request.model, properties.model_constants(constants), request.param, request.domain, observed=True
     )
-    loaded, pomdp, readings = seen_through(loaded, request.observations)
+    loaded, pomdp, readings = sources.seen_through(loaded, request.observations)
     mixture = None if request.policy == UNIFORM else _read_mixture(request.policy, loaded)
     if mixture is not None and (request.raw or request.env is not None or request.episodes is None):
         raise InputError(
@@ -511,7 +504,7 @@ def sample_timed(request: SampleRequest, output: Path, episodes: int, duration: 
     if not 0 < duration < float("inf"):
         raise InputError(f"--time is {duration}, not a positive time")
     claimed = claim_file(output, DATA, request.overwrite)
-    loaded = load_timed(request.model, request.const, request.param, request.domain, quiet=True)
+    loaded = sources.load_timed(request.model, request.const, request.param, request.domain, quiet=True)
     point = loaded.point(request.at)
     chain = loaded.model.instantiate(point)
     begin = time.perf_counter()

@@ -32,15 +32,7 @@ from tightrope.certify.verification import (
     worth,
 )
 from tightrope.cli import options
-from tightrope.cli.options import (
-    READING,
-    DesignedLogOptions,
-    list_given,
-    option,
-    parse_constants,
-    refuse_options,
-    takes,
-)
+from tightrope.cli.options import option, takes
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
@@ -139,7 +131,7 @@ class VerifyRequest:
     ] = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: DesignedLogOptions
+    reading: options.DesignedLogOptions
 
 
 MODEL_WORDS = """
@@ -149,7 +141,7 @@ MODEL_WORDS = """
 """Options that say something about the user's own model."""
 
 
-@takes(VerifyRequest, {"data": READING})
+@takes(VerifyRequest, {"data": options.READING})
 def verify(request: VerifyRequest) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
@@ -173,9 +165,9 @@ def verify(request: VerifyRequest) -> None:
     begin = time.perf_counter()
     if request.proved:
         find_proved_checker()
-    if request.model is None and (given := list_given(request, MODEL_WORDS)):
+    if request.model is None and (given := options.list_given(request, MODEL_WORDS)):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
-    if request.data is None and (given := list_given(request.reading)):
+    if request.data is None and (given := options.list_given(request.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
     try:
         _verify(request, WorkBudget.of(request.budget, request.exact), begin)
@@ -314,7 +306,9 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
 
     problem, in_time = certificate.problem, is_continuous(model_name)
     if problem.time is not None:
-        refuse_options(request, "observations policy baseline misfit discount terminal_reward ltl_translator")
+        options.refuse_options(
+            request, "observations policy baseline misfit discount terminal_reward ltl_translator"
+        )
         if not in_time:
             raise CannotCertify(
                 "this certificate is about a chain in continuous time, and your model is none"
@@ -346,15 +340,15 @@ def _load(
     from tightrope.cli.sources import load_embedded, load_model, load_timed, read_properties, seen_through
     from tightrope.loading import ModelRequest
 
-    constants = parse_constants(wanted.const)
+    constants = options.parse_constants(wanted.const)
     properties = read_properties([] if wanted.prop is None else [wanted.prop])
     given, counts = properties.model_constants(constants), None
     loaded: Loaded[Any]
     if timed:
         loaded = load_timed(model_name, given, wanted.param, wanted.domain, quiet=wanted.at is not None)
     elif in_time:
-        refuse_options(wanted, "discount terminal_reward")
-        request = ModelRequest(model_name, parse_constants(given), wanted.param, wanted.domain)
+        options.refuse_options(wanted, "discount terminal_reward")
+        request = ModelRequest(model_name, options.parse_constants(given), wanted.param, wanted.domain)
         loaded = load_embedded(request, wanted.at, properties.files)
     else:
         loaded = load_model(model_name, given, wanted.param, wanted.domain, observed=True)

@@ -84,6 +84,8 @@ def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
     assert isinstance(result.region, Polytope) and result.decisions.region == region_kind("halves")
     own = tr.learn(known.problem, counts, delta=0.05, region="polytope", sets="expression")
     assert result.robust.interval == own.robust.interval
+    assert own.verdict.word.value == "proved" and result.verdict.word.value == "nominal"
+    assert "no method in the checker" in result.verdict.why
     with pytest.raises(tr.InputError, match="certificates do not hold the region halves"):
         certificate_of(result, counts)
     for name, why in (("nothing", "is no region of the name"), ("missing", "cannot be loaded")):
@@ -96,8 +98,9 @@ def test_the_command_line_takes_it(outside: None, tmp_path: Path, capsys: pytest
     model = f"bench:{NAME}"
     assert run(["sample", model, "--episodes", "60", "--seed", "2", "-o", data]) == 0
     asked = ["learn", model, "--data", data, "--region", "halves", "--sets", "expression"]
-    assert run([*asked, "--json"]) == 0
-    assert '"region": "halves"' in capsys.readouterr().out
+    assert run([*asked, "--json"]) == 1
+    shown = capsys.readouterr().out
+    assert '"region": "halves"' in shown and '"verdict": "nominal"' in shown
     certificate = tmp_path / "no.cert"
     assert run([*asked, "--certificate", str(certificate)]) == 2 and not certificate.exists()
     assert "certificates do not hold the region halves" in capsys.readouterr().err

@@ -2,12 +2,14 @@
 
 Another package adds a kind by an entry point of the group `tightrope.regions`: its name is the kind's, its
 object a `RegionKind`, or a class of one. It is loaded when it is asked for. The checker of certificates has a
-list of its own, so a kind from outside is learned with and not certified.
+list of its own, so a kind from outside is learned with and not certified; unless it names a method of the
+checker, results are nominal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -18,6 +20,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.region import Region, RegionKind, RegionOptions, RegionTask
 from tightrope.statistics.outcomes import Outcomes
+from tightrope.verdict import Assumed, Kept
 
 if TYPE_CHECKING:
     from tightrope.statistics.bets import Gradient
@@ -34,6 +37,8 @@ _OWN = {
     "chi2": "chi2.CHI2",
 }
 """Names, and where the kinds are; loaded when they are asked for."""
+
+_UNPROVED = "no method in the checker: nothing shows that it covers the true parameters"
 
 
 def region_names() -> tuple[str, ...]:
@@ -93,7 +98,16 @@ def build_region(
         )
     known = outcomes or Outcomes.of(model)
     task = RegionTask(model, counts, delta, options or RegionOptions(), known, predictions, gradient)
-    return chosen.build(task)
+    region = chosen.build(task)
+    if _is_own(chosen) or chosen.certificate in {own.certificate for own in own_kinds()} - {None}:
+        return region
+    doubt = Assumed("region", Kept.UNKNOWN, f"the region {chosen.value} of another package has {_UNPROVED}")
+    return replace(region, ledger=replace(region.ledger, assumptions=(*region.ledger.assumptions, doubt)))
+
+
+def _is_own(kind: RegionKind) -> bool:
+    """Whether a kind is this package's; a name alone is not enough."""
+    return kind.value in _OWN and type(kind) is type(_own(kind.value))
 
 
 @cache

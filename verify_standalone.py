@@ -3093,7 +3093,9 @@ class TimedChain:
         if problem.kind == "TOTAL":
             gains = problem.rewards[upward]
             require(min(gains) >= 0, "rewards up to a time are negative", 1)
-            peak = max(gains) or Fraction(1)
+            peak = max(gains)
+            if peak == 0:
+                return Fraction(0)
             start, everywhere = [gain / peak for gain in gains], [True] * problem.states
             if len(time) == 1:
                 return peak * self._after(start, everywhere, time[0], upward)[problem.initial]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import tightrope as tr
 from adversary.archive import Forgery
 from adversary.honest import ALL
 from adversary.judge import verify
@@ -132,3 +133,11 @@ def test_a_region_without_points_proves_nothing(tmp_path: Path, capsys: pytest.C
     for options in ((), ("--exact",)):
         verdict = verify(path, *options)
         assert verdict.code == 1 and "the data contradict the model" in str(verdict.result), verdict
+
+
+@pytest.mark.parametrize("asked", ["R=? [ I=0.25 ]", "R=? [ C<=2 ]"])
+def test_rewards_of_a_chain_that_are_all_0_are_0(asked: str, tmp_path: Path) -> None:
+    rows = [(0, {1: 2}), (1, {0: 3})]
+    chain = tr.build_ctmc_from_rows(rows, state_rewards={"": [0, 0]}).instantiate()
+    proved = tr.certify(tr.Problem(chain, asked), tmp_path / "c.cert")
+    assert tuple(proved["value"]) == (0, 0) and second_verdict(tmp_path / "c.cert") == 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
@@ -98,11 +98,12 @@ def build_region(
         )
     known = outcomes or Outcomes.of(model)
     task = RegionTask(model, counts, delta, options or RegionOptions(), known, predictions, gradient)
-    region = chosen.build(task)
+    region: Any = chosen.build(task)
     if _is_own(chosen) or chosen.certificate in {own.certificate for own in own_kinds()} - {None}:
-        return region
+        return cast(Region, region)
     doubt = Assumed("region", Kept.UNKNOWN, f"the region {chosen.value} of another package has {_UNPROVED}")
-    return replace(region, ledger=replace(region.ledger, assumptions=(*region.ledger.assumptions, doubt)))
+    ledger = replace(region.ledger, assumptions=(*region.ledger.assumptions, doubt))
+    return cast(Region, replace(region, ledger=ledger))
 
 
 def _is_own(kind: RegionKind) -> bool:

@@ -22,15 +22,7 @@ from msgspec import UnsetType
 
 from tightrope.atomic import path_of
 from tightrope.errors import InputError, Location, ReadingWarning, TightropeError
-from tightrope.io.results import (
-    Interval,
-    LedgerFacts,
-    ModelFit,
-    ResultDocument,
-    StoredOutcome,
-    read_result,
-    result_file,
-)
+from tightrope.io import results
 from tightrope.late import dataclass
 from tightrope.learning.result import LearningResult, Result
 from tightrope.loading import load
@@ -58,8 +50,8 @@ def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None
     ...     tr.load_result(result.save(f"{folder}/run")) == result
     True
     """
-    file = result_file(path_of(path))
-    saved = SavedResult(read_result(file), file, given=model)
+    file = results.result_file(path_of(path))
+    saved = SavedResult(results.read_result(file), file, given=model)
     if model is not None:
         saved._refuse_another(model)
     return saved
@@ -80,13 +72,13 @@ class SavedResult(Result):
     (True, True)
     """
 
-    document: ResultDocument
+    document: results.ResultDocument
     file: Path
     given: ParametricMDP | None = None
     which: int = -1
 
     @property
-    def outcome(self) -> StoredOutcome:
+    def outcome(self) -> results.StoredOutcome:
         """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
         return self.document.results[self.which]
 
@@ -97,19 +89,19 @@ class SavedResult(Result):
         return tuple(SavedResult(self.document, self.file, self.given, i) for i in range(count))
 
     @property
-    def value(self) -> Interval | None:
+    def value(self) -> results.Interval | None:
         """The certified interval of the policy that was given, where one was."""
         return self.outcome.value
 
     @property
-    def parameters(self) -> dict[str, Interval]:
+    def parameters(self) -> dict[str, results.Interval]:
         """What the data leave of each parameter; its whole domain where the sets have no region."""
         known = self.outcome.widths.parameters
         whole = {each.name: (each.lower, each.upper) for each in self.document.model.parameters}
-        return {name: Interval(*known.get(name, ends)) for name, ends in whole.items()}
+        return {name: results.Interval(*known.get(name, ends)) for name, ends in whole.items()}
 
     @property
-    def ledger(self) -> LedgerFacts:
+    def ledger(self) -> results.LedgerFacts:
         """How δ was spent, and what the guarantee assumes of the data."""
         return self.outcome.ledger
 
@@ -119,7 +111,7 @@ class SavedResult(Result):
         return self.outcome.contradiction
 
     @property
-    def fit(self) -> ModelFit | None:
+    def fit(self) -> results.ModelFit | None:
         """Whether the data fit the model; None without data, and in results of earlier versions."""
         fit = self.outcome.fit
         return None if isinstance(fit, UnsetType) else fit
@@ -191,7 +183,7 @@ class SavedResult(Result):
     def _maximises(self) -> bool:
         return self.document.maximises
 
-    def _document(self, shapes: bool = False) -> ResultDocument:
+    def _document(self, shapes: bool = False) -> results.ResultDocument:
         is_last = self.which in (-1, len(self.document.results) - 1)
         return self.document if is_last else self.document.having(results=[self.outcome])
 

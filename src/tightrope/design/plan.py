@@ -25,23 +25,9 @@ from tightrope.data.collection import PlannedDraws
 from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError
+from tightrope.io import plans
 from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim
-from tightrope.io.plans import (
-    AS_SO_FAR,
-    DESIGNED,
-    EVEN,
-    LABEL,
-    PLAN_FILE,
-    Aim,
-    CombinationFacts,
-    DesignedFacts,
-    NextFacts,
-    PlanDocument,
-    StrategyFacts,
-    Target,
-    round_forecast,
-)
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
 from tightrope.learning.options import Decisions
@@ -172,7 +158,7 @@ class Plan(Record):
     """
 
     problem: Problem
-    target: Target
+    target: plans.Target
     status: PlanStatus
     delta: float
     decisions: Decisions
@@ -194,12 +180,12 @@ class Plan(Record):
     @property
     def unit(self) -> str:
         """What is counted: episodes, or draws of single choices."""
-        return "draws" if any(one.name == EVEN for one in self.strategies) else "episodes"
+        return "draws" if any(one.name == plans.EVEN for one in self.strategies) else "episodes"
 
     @property
     def designed(self) -> Strategy | None:
         """What to expect of designed exploration, or of data as so far where none is designed."""
-        return next((one for one in self.strategies if one.name in (DESIGNED, AS_SO_FAR)), None)
+        return next((one for one in self.strategies if one.name in (plans.DESIGNED, plans.AS_SO_FAR)), None)
 
     @property
     def episodes(self) -> float:
@@ -248,30 +234,30 @@ class Plan(Record):
         facts = [("verdict", self.headline())]
         facts.append(("now", f"in {self.interval} after {self.episodes_so_far:,} episodes"))
         for one in self.strategies:
-            if self.target.aim is Aim.BUDGET:
+            if self.target.aim is plans.Aim.BUDGET:
                 gap = one.curve(self.target.amount)
                 facts.append((one.name, f"gap {gap.expected:.4g} ({gap.low:.3g} to {gap.high:.3g})"))
             else:
-                facts.append((one.name, f"{round_forecast(one.episodes)} {self.unit}, {likely(one)}"))
+                facts.append((one.name, f"{plans.round_forecast(one.episodes)} {self.unit}, {likely(one)}"))
         if self.exploration is not None:
             facts.append(("next", f"{self.next_episodes:,} episodes, then plan again"))
-        return [*facts, ("label", LABEL)]
+        return [*facts, ("label", plans.LABEL)]
 
 
 def likely(strategy: Strategy) -> str:
     """The range in words."""
-    return f"{round_forecast(strategy.low)} to {round_forecast(strategy.high)}"
+    return f"{plans.round_forecast(strategy.low)} to {plans.round_forecast(strategy.high)}"
 
 
 POLICY_FILE = "exploration-policy.json"
 DRAWS_FILE = "draws.json"
 
 
-def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
+def plan_document(plan: Plan, source: str | None = None) -> plans.PlanDocument:
     """The document; `source` says where the model came from."""
     model, made = plan.problem.model, plan.exploration
     region = plan.decisions.region
-    return PlanDocument(
+    return plans.PlanDocument(
         model=source or f"a model of {model.states:,} states",
         model_hash=model.hash(),
         question=plan.problem.text,
@@ -285,7 +271,7 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
         why=plan.verdict.why,
         assumptions=list(plan.verdict.assumptions),
         status=plan.status.value,
-        label=LABEL,
+        label=plans.LABEL,
         interval=Interval(plan.interval.lower, plan.interval.upper),
         value=plan.value,
         gap_now=plan.gap_now,
@@ -295,7 +281,7 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
         strategies=[_strategy(one) for one in plan.strategies],
         design=None
         if made is None
-        else DesignedFacts(
+        else plans.DesignedFacts(
             optimality=made.optimality,
             solves=made.solves,
             shares=list(made.shares),
@@ -305,7 +291,7 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
             certified=UNSET if made.certified is None else made.certified,
             certified_drawn=UNSET if made.certified_drawn is None else made.certified_drawn,
         ),
-        directions=[CombinationFacts(one.text, one.share) for one in plan.hangs_on],
+        directions=[plans.CombinationFacts(one.text, one.share) for one in plan.hangs_on],
         unidentifiable=list(plan.unidentifiable),
         next=_next(plan),
         notes=list(plan.notes),
@@ -314,15 +300,15 @@ def plan_document(plan: Plan, source: str | None = None) -> PlanDocument:
     )
 
 
-def _next(plan: Plan) -> NextFacts | None:
+def _next(plan: Plan) -> plans.NextFacts | None:
     if plan.draws is not None:
-        return NextFacts(plan.next_episodes, DRAWS_FILE)
-    return None if plan.exploration is None else NextFacts(plan.next_episodes, POLICY_FILE)
+        return plans.NextFacts(plan.next_episodes, DRAWS_FILE)
+    return None if plan.exploration is None else plans.NextFacts(plan.next_episodes, POLICY_FILE)
 
 
-def _strategy(one: Strategy) -> StrategyFacts:
+def _strategy(one: Strategy) -> plans.StrategyFacts:
     finite = min(one.episodes, float(one.points[-1, 0]))
-    return StrategyFacts(
+    return plans.StrategyFacts(
         name=one.name,
         episodes=one.episodes,
         low=one.low,
@@ -345,11 +331,11 @@ def claim_plan(path: Path) -> OutputDirectory:
 
 
 def write_plan(
-    path: Path, plan: Plan, document: PlanDocument | None = None, claimed: OutputDirectory | None = None
+    path: Path, plan: Plan, document: plans.PlanDocument | None = None, claimed: OutputDirectory | None = None
 ) -> list[Path]:
     """Write the directory; the paths of its files."""
     written = document or plan_document(plan)
-    with (claimed or claim_plan(path)).filling(PLAN_FILE) as folder:
+    with (claimed or claim_plan(path)).filling(plans.PLAN_FILE) as folder:
         made = plan.exploration
         if made is not None:
             _write(plan, made.policy, folder / POLICY_FILE)
@@ -363,7 +349,7 @@ def write_plan(
             from tightrope.report.plan_page import write_forecast
 
             write_forecast(written, folder)
-        with atomic_write(folder / PLAN_FILE) as file:
+        with atomic_write(folder / plans.PLAN_FILE) as file:
             file.write(to_text(written) + "\n")
         names = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
     return [path / name for name in names]

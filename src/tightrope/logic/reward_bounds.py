@@ -24,17 +24,8 @@ from tightrope.model.product import MOST_STATES, Automaton, Letters, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.parse import property_syntax as formulas
+from tightrope.prism.parse import syntax
 from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
-from tightrope.prism.parse.syntax import (
-    Complaint,
-    Expression,
-    Literal,
-    Name,
-    Position,
-    Type,
-    Unary,
-    suggestion,
-)
 from tightrope.prism.properties.resolve import steps_of
 from tightrope.prism.properties.shape import is_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
@@ -56,7 +47,7 @@ class RewardBounded:
 
 
 def expand_reward_bound(
-    path: Expression, formulas: StateFormulas, structure: Structure
+    path: syntax.Expression, formulas: StateFormulas, structure: Structure
 ) -> RewardBounded | None:
     """The problem of such a path; None where a path has no bound on a reward."""
     inner, negated = without_negation(path)
@@ -65,7 +56,7 @@ def expand_reward_bound(
     if inner.operator not in (PathOperator.EVENTUALLY, PathOperator.GLOBALLY, PathOperator.UNTIL) or (
         is_path(inner.right) or (inner.left is not None and is_path(inner.left))
     ):
-        raise Complaint(_TAKES, inner.position)
+        raise syntax.Complaint(_TAKES, inner.position)
     limits = steps_of(inner.bound, formulas, inner.position)
     right = formulas.states(inner.right)
     is_global = inner.operator is PathOperator.GLOBALLY
@@ -75,10 +66,10 @@ def expand_reward_bound(
     return RewardBounded(~right if is_global else right, allowed, reward, limits, is_global != negated)
 
 
-def require_whole(reward: FloatArray, name: str, why: str, position: Position | None) -> None:
+def require_whole(reward: FloatArray, name: str, why: str, position: syntax.Position | None) -> None:
     """Refuse rewards that no finite memory adds up."""
     if (reward < 0).any() or (reward % 1 != 0).any():
-        raise Complaint(
+        raise syntax.Complaint(
             f"the rewards {name} are not all whole numbers from 0 on, {why}",
             position,
             "scale them in the model",
@@ -99,7 +90,7 @@ def bound_rewarded(
     least, last = problem.limits
     most = least if last is None else last + 1
     if most >= MOST_STATES:
-        raise Complaint(f"a bound on a reward is less than {MOST_STATES:,}", None)
+        raise syntax.Complaint(f"a bound on a reward is less than {MOST_STATES:,}", None)
     sums = np.minimum(np.arange(most + 1)[:, None] + amounts[None, :], most)
     letters = Letters(letter, tuple(range(len(amounts))))
     product = product_of(Support.of(longer), letters, Automaton(sums.astype(np.int32)), starts)
@@ -138,10 +129,10 @@ def _structure_of(bound: StepBound, path: PathFormula, structure: Structure) -> 
     name = bound.reward or ""
     if name in structure.rewards:
         return structure.rewards[name]
-    raise Complaint(
+    raise syntax.Complaint(
         f'there is no reward structure "{name}"',
         path.position,
-        suggestion(name, structure.rewards, "reward structures"),
+        syntax.suggestion(name, structure.rewards, "reward structures"),
     )
 
 
@@ -195,7 +186,7 @@ def _bound_late(
     solve: Solve,
 ) -> Found:
     if first >= MOST_STATES:
-        raise Complaint(f"C>=k takes a k below {MOST_STATES:,}", None)
+        raise syntax.Complaint(f"C>=k takes a k below {MOST_STATES:,}", None)
     counter = Automaton(np.minimum(np.arange(1, first + 2), first)[:, None].astype(np.int32))
     letters = Letters(np.zeros(model.states, np.int32), (0,))
     product = product_of(Support.of(model), letters, counter, starts)
@@ -240,35 +231,35 @@ class Threshold:
         """With a number in place of the variable; None: without a bound."""
         path, negated = without_negation(_path(self.operator))
         assert isinstance(path, formulas.PathFormula) and path.bound is not None
-        number = None if k is None else Literal(k, Type.INT, path.position)
+        number = None if k is None else syntax.Literal(k, syntax.Type.INT, path.position)
         bound = None if number is None else _place(path.bound, number)
-        inner: Expression = replace(path, bound=bound)
-        return replace(self.operator, path=Unary("!", inner, path.position) if negated else inner)
+        inner: syntax.Expression = replace(path, bound=bound)
+        return replace(self.operator, path=syntax.Unary("!", inner, path.position) if negated else inner)
 
 
 def read_threshold(quantile: formulas.Quantile) -> Threshold:
     """What is asked, or a complaint where the bound of one path is not the variable alone."""
     operator = quantile.operand
     if not isinstance(operator, formulas.ValueOperator) or operator.is_reward or operator.comparison is None:
-        raise Complaint("a quantile is about one P with a threshold", quantile.position, _FORM)
-    if operator.condition is not None or not isinstance(operator.path, Expression):
-        raise Complaint("a quantile is about a path with a bound", operator.position, _FORM)
+        raise syntax.Complaint("a quantile is about one P with a threshold", quantile.position, _FORM)
+    if operator.condition is not None or not isinstance(operator.path, syntax.Expression):
+        raise syntax.Complaint("a quantile is about a path with a bound", operator.position, _FORM)
     path, negated = without_negation(operator.path)
     bound = path.bound if isinstance(path, formulas.PathFormula) else None
     if not isinstance(path, formulas.PathFormula) or bound is None or path.operator not in _RISES:
-        raise Complaint(
+        raise syntax.Complaint(
             "a quantile is about F, G or U with a bound on steps or on a reward", operator.position, _FORM
         )
     is_upper = bound.lower is None and _is(bound.upper, quantile.variable)
     if not is_upper and not (bound.upper is None and _is(bound.lower, quantile.variable)):
-        raise Complaint(
+        raise syntax.Complaint(
             f"the bound is the variable {quantile.variable} alone, on one side", path.position, _FORM
         )
     likelier = (_RISES[path.operator] != negated) == is_upper
     rises = likelier == operator.comparison.startswith(">")
     if rises != quantile.is_least:
         notes = "from some k on" if rises else "up to some k"
-        raise Complaint(
+        raise syntax.Complaint(
             f"this holds {notes}: the {'least' if rises else 'largest'} one is the quantile",
             quantile.position,
             f"write quantile({'min' if rises else 'max'} {quantile.variable}, …)",
@@ -326,16 +317,16 @@ def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:
         at_least = np.where(now, at_least, np.maximum(at_least, k + 1))
 
 
-def _path(operator: formulas.ValueOperator) -> Expression:
-    assert isinstance(operator.path, Expression)
+def _path(operator: formulas.ValueOperator) -> syntax.Expression:
+    assert isinstance(operator.path, syntax.Expression)
     return operator.path
 
 
-def _is(bound: Expression | None, variable: str) -> bool:
-    return isinstance(bound, Name) and bound.name == variable
+def _is(bound: syntax.Expression | None, variable: str) -> bool:
+    return isinstance(bound, syntax.Name) and bound.name == variable
 
 
-def _place(bound: formulas.StepBound, number: Literal) -> formulas.StepBound:
+def _place(bound: formulas.StepBound, number: syntax.Literal) -> formulas.StepBound:
     if bound.lower is not None:
         return replace(bound, lower=number)
     return replace(bound, upper=number)

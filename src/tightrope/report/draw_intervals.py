@@ -12,26 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tightrope.io.results import Interval, ResultDocument, StoredOutcome
+from tightrope.report import style
 from tightrope.report.statement import best_case, quantity
-from tightrope.report.style import (
-    GREY,
-    INK,
-    OPTIMISTIC,
-    PAPER_WHITE,
-    PHASES,
-    SETS,
-    TRUTH,
-    NumberTable,
-    Picture,
-    at_least,
-    at_most,
-    interval_text,
-    legend_below,
-    name_axes,
-    number,
-    span_of,
-    tell,
-)
 
 FAR = 100.0
 """An end so many times the median width away is drawn as an arrow at the edge."""
@@ -43,11 +25,11 @@ def draw_intervals(run: ResultDocument, axes: Axes) -> None:
     axes.set_xlim(low, high)
     for row, (label, outcome) in enumerate(run.shown):
         both = outcome.value is not None
-        colour = SETS.get(outcome.sets, GREY)
+        colour = style.SETS.get(outcome.sets, style.GREY)
         lines = _tip(run, label, outcome)
         for span, shift, paint in (
             (outcome.robust_policy, -0.17 if both else 0.0, colour),
-            (outcome.value, 0.17, INK),
+            (outcome.value, 0.17, style.INK),
         ):
             if span is None:
                 continue
@@ -61,34 +43,38 @@ def draw_intervals(run: ResultDocument, axes: Axes) -> None:
                 edgecolor=paint,
                 lw=0.8,
             )
-            tell(bar, *lines)
+            style.tell(bar, *lines)
             for end, beyond, marker in ((low, span.lower < low, "<"), (high, span.upper > high, ">")):
                 if beyond:
                     axes.plot(end, row + shift, marker, color=paint, markersize=6, clip_on=False)
         if low <= outcome.optimistic <= high:
             (ring,) = axes.plot(
-                outcome.optimistic, row, "o", mfc=PAPER_WHITE, mec=OPTIMISTIC, ms=5.5, mew=1.4
+                outcome.optimistic, row, "o", mfc=style.PAPER_WHITE, mec=style.OPTIMISTIC, ms=5.5, mew=1.4
             )
-            tell(ring, *lines)
+            style.tell(ring, *lines)
     axes.set_yticks(range(len(run.shown)), [label for label, _ in run.shown])
     axes.set_ylim(len(run.shown) - 0.4, -0.6)
     axes.grid(False, axis="y")
     if run.true_value is not None:
-        line = axes.axvline(run.true_value.lower, color=TRUTH, lw=1.2)
-        tell(line, f"best value at the true point: {number(run.true_value.lower)}")
-    name_axes(axes, f"value ({quantity(run)})", "")
-    legend_below(axes, interval_keys(run))
+        line = axes.axvline(run.true_value.lower, color=style.TRUTH, lw=1.2)
+        style.tell(line, f"best value at the true point: {style.number(run.true_value.lower)}")
+    style.name_axes(axes, f"value ({quantity(run)})", "")
+    style.legend_below(axes, interval_keys(run))
 
 
 def interval_keys(run: ResultDocument) -> list[Patch | Line2D]:
     """The legend."""
-    keys: list[Patch | Line2D] = [Patch(color=SETS.get(run.main.sets, GREY), label="robust policy")]
+    keys: list[Patch | Line2D] = [
+        Patch(color=style.SETS.get(run.main.sets, style.GREY), label="robust policy")
+    ]
     if any(outcome.value for _, outcome in run.shown):
-        keys.append(Patch(color=INK, label="given policy"))
-    ring = Line2D([], [], ls="", marker="o", mfc=PAPER_WHITE, mec=OPTIMISTIC, label="optimistic value")
+        keys.append(Patch(color=style.INK, label="given policy"))
+    ring = Line2D(
+        [], [], ls="", marker="o", mfc=style.PAPER_WHITE, mec=style.OPTIMISTIC, label="optimistic value"
+    )
     keys.append(ring)
     if run.true_value is not None:
-        keys.append(Line2D([], [], color=TRUTH, label="best at the true point"))
+        keys.append(Line2D([], [], color=style.TRUTH, label="best at the true point"))
     return keys
 
 
@@ -101,7 +87,7 @@ def value_range(run: ResultDocument) -> tuple[float, float]:
     ends = [end for span in near for end in (span.lower, span.upper)]
     if run.true_value is not None:
         ends.append(run.true_value.lower)
-    return span_of(ends)
+    return style.span_of(ends)
 
 
 def _tip(run: ResultDocument, label: str, outcome: StoredOutcome) -> list[str]:
@@ -114,7 +100,7 @@ def _tip(run: ResultDocument, label: str, outcome: StoredOutcome) -> list[str]:
 
 
 def _text(span: Interval) -> str:
-    return interval_text(span.lower, span.upper)
+    return style.interval_text(span.lower, span.upper)
 
 
 def _words(run: ResultDocument) -> str:
@@ -122,14 +108,14 @@ def _words(run: ResultDocument) -> str:
     return f"Intervals of the {quantity(run)} for {len(run.shown)} kinds of sets: {listed}"
 
 
-def _table(run: ResultDocument) -> NumberTable:
+def _table(run: ResultDocument) -> style.NumberTable:
     rows = [
         (
             label,
             outcome.region or "–",
-            at_least(outcome.robust_policy.lower),
-            at_most(outcome.robust_policy.upper),
-            number(outcome.robust_policy.width, 4),
+            style.at_least(outcome.robust_policy.lower),
+            style.at_most(outcome.robust_policy.upper),
+            style.number(outcome.robust_policy.width, 4),
             _text(outcome.value) if outcome.value else "–",
             best_case(run, outcome),
             outcome.verdict.value,
@@ -137,7 +123,7 @@ def _table(run: ResultDocument) -> NumberTable:
         for label, outcome in run.shown
     ]
     head = ("sets", "region", "lower", "upper", "width", "given policy", "optimistic", "verdict")
-    return NumberTable("Numbers: value intervals", head, rows)
+    return style.NumberTable("Numbers: value intervals", head, rows)
 
 
 def _caption(run: ResultDocument) -> str:
@@ -148,7 +134,7 @@ def _caption(run: ResultDocument) -> str:
     )
 
 
-INTERVALS = Picture(
+INTERVALS = style.Picture(
     "intervals",
     "Value intervals, all sets",
     draw_intervals,
@@ -175,15 +161,17 @@ def draw_timings(run: ResultDocument, axes: Axes) -> None:
     done = [0.0] * len(rows)
     for i, phase in enumerate(phases_of(run)):
         seconds = [outcome.seconds.get(phase, 0.0) for _, outcome in run.shown]
-        bars = axes.barh(rows, seconds, 0.6, left=done, color=PHASES[i % len(PHASES)], label=phase)
+        bars = axes.barh(
+            rows, seconds, 0.6, left=done, color=style.PHASES[i % len(style.PHASES)], label=phase
+        )
         for bar, lines in zip(bars, tips, strict=True):
-            tell(bar, *lines)
+            style.tell(bar, *lines)
         done = [a + b for a, b in zip(done, seconds, strict=True)]
     axes.set_yticks(rows, [label for label, _ in run.shown])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
-    name_axes(axes, "time (seconds)", "")
-    legend_below(axes)
+    style.name_axes(axes, "time (seconds)", "")
+    style.legend_below(axes)
 
 
 def _timings_words(run: ResultDocument) -> str:
@@ -191,16 +179,16 @@ def _timings_words(run: ResultDocument) -> str:
     return f"Seconds by phase. In total: {totals}"
 
 
-def _timings_table(run: ResultDocument) -> NumberTable:
+def _timings_table(run: ResultDocument) -> style.NumberTable:
     phases = phases_of(run)
     rows = [
         (label, *(f"{o.seconds.get(p, 0.0):.3g}" for p in phases), f"{sum(o.seconds.values()):.3g}")
         for label, o in run.shown
     ]
-    return NumberTable("Numbers: seconds", ("sets", *phases, "total"), rows)
+    return style.NumberTable("Numbers: seconds", ("sets", *phases, "total"), rows)
 
 
-TIMINGS = Picture(
+TIMINGS = style.Picture(
     "timings",
     "Timings",
     draw_timings,

@@ -16,24 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 
 from tightrope.io.results import ResultDocument
-from tightrope.report.style import (
-    GREY,
-    PAPER,
-    PAPER_WHITE,
-    REGIONS,
-    TRUTH,
-    Medium,
-    NumberTable,
-    Picture,
-    columns_within,
-    interval_text,
-    legend_below,
-    name_axes,
-    number,
-    plain,
-    span_of,
-    tell,
-)
+from tightrope.report import style
 
 Pair = tuple[str, str]
 
@@ -67,7 +50,7 @@ def _area(corners: Sequence[tuple[float, float]]) -> float:
 def draw_pair(run: ResultDocument, axes: Axes, pair: Pair) -> None:
     """The shadows of all regions on two parameters, without a legend."""
     for region in run.regions:
-        colour = REGIONS.get(region.kind, GREY)
+        colour = style.REGIONS.get(region.kind, style.GREY)
         corners = region.polygons.get(pair)
         if corners is not None:
             axes.add_patch(Polygon(corners, facecolor=colour, alpha=0.18, lw=0))
@@ -80,11 +63,11 @@ def draw_pair(run: ResultDocument, axes: Axes, pair: Pair) -> None:
             axes.add_patch(frame)
     if all(name in run.true_point for name in pair):
         at = run.true_point[pair[0]], run.true_point[pair[1]]
-        (dot,) = axes.plot(*at, "o", color=TRUTH, mec=PAPER_WHITE, mew=0.8, ms=6)
+        (dot,) = axes.plot(*at, "o", color=style.TRUTH, mec=style.PAPER_WHITE, mew=0.8, ms=6)
         dot.set_gid("truth")
     axes.set_xlim(*_range(run, pair, 0))
     axes.set_ylim(*_range(run, pair, 1))
-    name_axes(axes, f"{pair[0]} (no unit)", f"{pair[1]} (no unit)")
+    style.name_axes(axes, f"{pair[0]} (no unit)", f"{pair[1]} (no unit)")
 
 
 def region_keys(run: ResultDocument) -> list[Patch | Line2D]:
@@ -93,11 +76,11 @@ def region_keys(run: ResultDocument) -> list[Patch | Line2D]:
     for region in run.regions:
         if region.polygons:
             how = "exact" if region.relaxation == "exact" else "outer enclosure"
-            colour = REGIONS.get(region.kind, GREY)
+            colour = style.REGIONS.get(region.kind, style.GREY)
             keys.append(Patch(facecolor=colour, alpha=0.4, label=f"{region.kind} ({how})"))
-    keys.append(Line2D([], [], color=GREY, ls="--", label="its box"))
+    keys.append(Line2D([], [], color=style.GREY, ls="--", label="its box"))
     if run.true_point:
-        keys.append(Line2D([], [], ls="", marker="o", color=TRUTH, label="true point"))
+        keys.append(Line2D([], [], ls="", marker="o", color=style.TRUTH, label="true point"))
     return keys
 
 
@@ -116,7 +99,7 @@ def draw_regions(run: ResultDocument, figure: Figure) -> None:
     figure.legend(
         handles=keys,
         loc="outside lower center",
-        ncols=columns_within([str(key.get_label()) for key in keys], room),
+        ncols=style.columns_within([str(key.get_label()) for key in keys], room),
         frameon=False,
     )
 
@@ -132,13 +115,13 @@ def regions_figure(run: ResultDocument) -> Figure | None:
     """The grid as a new figure; None where no region has a shadow."""
     if not pairs_of(run):
         return None
-    with PAPER.style():
+    with style.PAPER.style():
         figure = Figure(figsize=regions_size(run), layout="constrained")
         draw_regions(run, figure)
     return figure
 
 
-def panel_figures(run: ResultDocument, medium: Medium) -> Iterator[tuple[Pair, Figure]]:
+def panel_figures(run: ResultDocument, medium: style.Medium) -> Iterator[tuple[Pair, Figure]]:
     """Every pair alone, without a legend, one after the other in the same figure: a page has many panels."""
     with medium.style():
         figure = Figure(figsize=(3.6, 3.1))
@@ -165,29 +148,34 @@ def draw_boxes(run: ResultDocument, axes: Axes) -> None:
     for at, name in enumerate(names):
         domain = run.parameters[name]
         scale = domain.width or 1.0
-        lines = [f"{name}: domain {interval_text(domain.lower, domain.upper)}"]
-        lines += [f"{r.kind} {interval_text(*r.box[name])}" for r in regions if name in r.box]
+        lines = [f"{name}: domain {style.interval_text(domain.lower, domain.upper)}"]
+        lines += [f"{r.kind} {style.interval_text(*r.box[name])}" for r in regions if name in r.box]
         if name in run.true_point:
-            lines.append(f"true value {number(run.true_point[name])}")
+            lines.append(f"true value {style.number(run.true_point[name])}")
             line = axes.vlines(
-                (run.true_point[name] - domain.lower) / scale, at - 0.45, at + 0.45, TRUTH, lw=1.6
+                (run.true_point[name] - domain.lower) / scale, at - 0.45, at + 0.45, style.TRUTH, lw=1.6
             )
             line.set_zorder(3)
         for i, region in enumerate(regions):
             if name in region.box:
                 low, high = ((end - domain.lower) / scale for end in region.box[name])
-                colour, y = REGIONS.get(region.kind, GREY), at + height * (i - (len(regions) - 1) / 2)
+                colour, y = (
+                    style.REGIONS.get(region.kind, style.GREY),
+                    at + height * (i - (len(regions) - 1) / 2),
+                )
                 (bar,) = axes.barh(y, high - low, height * 0.85, left=low, color=colour, ec=colour, lw=0.6)
-                tell(bar, *lines)
+                style.tell(bar, *lines)
     axes.set_xlim(-0.02, 1.02)
-    axes.set_yticks(range(len(names)), [plain(name) for name in names])
+    axes.set_yticks(range(len(names)), [style.plain(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False, axis="y")
-    name_axes(axes, "place in the domain (0 lowest, 1 highest)", "")
-    keys: list[Patch | Line2D] = [Patch(color=REGIONS.get(r.kind, GREY), label=r.kind) for r in regions]
+    style.name_axes(axes, "place in the domain (0 lowest, 1 highest)", "")
+    keys: list[Patch | Line2D] = [
+        Patch(color=style.REGIONS.get(r.kind, style.GREY), label=r.kind) for r in regions
+    ]
     if run.true_point:
-        keys.append(Line2D([], [], color=TRUTH, lw=1.6, label="true value"))
-    legend_below(axes, keys)
+        keys.append(Line2D([], [], color=style.TRUTH, lw=1.6, label="true value"))
+    style.legend_below(axes, keys)
 
 
 def _list_boxed(run: ResultDocument) -> list[str]:
@@ -201,7 +189,7 @@ def _range(run: ResultDocument, pair: Pair, which: int) -> tuple[float, float]:
     ends += [end for region in run.regions for end in region.box.get(name, ())]
     if name in run.true_point:
         ends.append(run.true_point[name])
-    return span_of(ends)
+    return style.span_of(ends)
 
 
 def _rows(run: ResultDocument) -> list[tuple[str, ...]]:
@@ -209,20 +197,20 @@ def _rows(run: ResultDocument) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            interval_text(run.parameters[name].lower, run.parameters[name].upper),
-            *(interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
-            number(run.true_point[name]) if name in run.true_point else "–",
+            style.interval_text(run.parameters[name].lower, run.parameters[name].upper),
+            *(style.interval_text(*region.box[name]) if name in region.box else "–" for region in regions),
+            style.number(run.true_point[name]) if name in run.true_point else "–",
         )
         for name in _list_boxed(run)
     ]
 
 
-def _table(run: ResultDocument) -> NumberTable:
+def _table(run: ResultDocument) -> style.NumberTable:
     kinds = [region.kind for region in run.regions if region.box]
-    return NumberTable("Numbers: parameters", ("parameter", "domain", *kinds, "true"), _rows(run))
+    return style.NumberTable("Numbers: parameters", ("parameter", "domain", *kinds, "true"), _rows(run))
 
 
-BOXES = Picture(
+BOXES = style.Picture(
     "parameters",
     "What is known about each parameter",
     draw_boxes,

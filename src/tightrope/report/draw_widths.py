@@ -23,23 +23,7 @@ from tightrope.late import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box
-from tightrope.report.style import (
-    FAINT,
-    GREY,
-    INK,
-    SETS,
-    TRUTH,
-    NumberTable,
-    Picture,
-    interval_text,
-    legend_below,
-    name_axes,
-    number,
-    plain,
-    shorten,
-    span_of,
-    tell,
-)
+from tightrope.report import style
 
 
 def ranges_before_data(run: ResultDocument, shown: Sequence[int]) -> list[Interval]:
@@ -94,23 +78,23 @@ def draw_widths(run: ResultDocument, axes: Axes) -> None:
     place = range(1, len(shown) + 1)
     last = run.main.spans
     drops = axes.vlines(
-        place, [last[i].width for i in shown], [span.width for span in before], color=GREY, lw=0.5
+        place, [last[i].width for i in shown], [span.width for span in before], color=style.GREY, lw=0.5
     )
     drops.set_alpha(0.35)
-    axes.plot(place, [span.width for span in before], "_", color=GREY, ms=4.5, label="before the data")
+    axes.plot(place, [span.width for span in before], "_", color=style.GREY, ms=4.5, label="before the data")
     for label, outcome in run.shown:
-        colour = SETS.get(outcome.sets, GREY)
+        colour = style.SETS.get(outcome.sets, style.GREY)
         axes.plot(place, [after[label][i].width for i in shown], ".", color=colour, ms=4, label=label)
     axes.set_ylim(bottom=0.0)
     axes.set_xlim(0, len(shown) + 1)
     for at, i, start in zip(place, shown, before, strict=True):
-        lines = [shorten(run.expressions.text[i], 90)]
-        lines.append(f"before the data {interval_text(start.lower, start.upper)}")
-        lines += [f"{label} {interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
+        lines = [style.shorten(run.expressions.text[i], 90)]
+        lines.append(f"before the data {style.interval_text(start.lower, start.upper)}")
+        lines += [f"{label} {style.interval_text(s[i].lower, s[i].upper)}" for label, s in after.items()]
         column = Rectangle((at - 0.5, 0), 1, 1, fill=False, lw=0, transform=axes.get_xaxis_transform())
-        tell(axes.add_artist(column), *lines)
-    name_axes(axes, "expression (rank by final width)", "width (probability)")
-    legend_below(axes)
+        style.tell(axes.add_artist(column), *lines)
+    style.name_axes(axes, "expression (rank by final width)", "width (probability)")
+    style.legend_below(axes)
 
 
 def _after(run: ResultDocument, shown: list[int]) -> list[tuple[str, list[float]]]:
@@ -130,27 +114,29 @@ def _count(run: ResultDocument) -> str:
 def _words(run: ResultDocument) -> str:
     shown = ranking(run)
     before = before_data(run)
-    start = number(sum(span.width for span in before) / len(shown), 3)
-    ends = [f"{label} {number(sum(widths) / len(shown), 3)}" for label, widths in _after(run, shown)]
+    start = style.number(sum(span.width for span in before) / len(shown), 3)
+    ends = [f"{label} {style.number(sum(widths) / len(shown), 3)}" for label, widths in _after(run, shown)]
     return f"Widths of {_count(run)} expressions. Mean before the data {start}, after {', '.join(ends)}"
 
 
-def _table(run: ResultDocument) -> NumberTable:
+def _table(run: ResultDocument) -> style.NumberTable:
     shown = ranking(run)
     columns = [widths for _, widths in _after(run, shown)]
     before = before_data(run)
     rows = [
         (
             run.expressions.text[i],
-            number(before[at].width, 4),
-            *(number(column[at], 4) for column in columns),
+            style.number(before[at].width, 4),
+            *(style.number(column[at], 4) for column in columns),
         )
         for at, i in enumerate(shown)
     ]
-    return NumberTable("Numbers: widths", ("expression", "before", *(label for label, _ in run.shown)), rows)
+    return style.NumberTable(
+        "Numbers: widths", ("expression", "before", *(label for label, _ in run.shown)), rows
+    )
 
 
-WIDTHS = Picture(
+WIDTHS = style.Picture(
     "widths",
     "Widths per expression, before and after",
     draw_widths,
@@ -194,25 +180,30 @@ def draw_events(run: ResultDocument, axes: Axes) -> None:
     """The events as rows."""
     rows = event_rows(run)
     tips = [_event_tip(row) for row in rows]
-    colours = [TRUTH if row.side else FAINT for row in rows]
+    colours = [style.TRUTH if row.side else style.FAINT for row in rows]
     _bars(axes, [row.event.interval for row in rows], 0.7, colours, tips)
-    _bars(axes, [row.final for row in rows], 0.28, [SETS["rectangular"]] * len(rows), tips)
+    _bars(axes, [row.final for row in rows], 0.28, [style.SETS["rectangular"]] * len(rows), tips)
     for at, row in enumerate(rows):
         if row.event.trials:
-            dot = Line2D([row.event.successes / row.event.trials], [at], ls="", marker=".", color=INK, ms=5)
-            tell(axes.add_line(dot), *tips[at])
+            dot = Line2D(
+                [row.event.successes / row.event.trials], [at], ls="", marker=".", color=style.INK, ms=5
+            )
+            style.tell(axes.add_line(dot), *tips[at])
     ends = [end for row in rows for end in (row.event.interval.lower, row.event.interval.upper)]
-    axes.set_xlim(*span_of(ends))
-    axes.set_yticks(range(len(rows)), [plain(shorten(row.event.text, LONGEST)) for row in rows])
+    axes.set_xlim(*style.span_of(ends))
+    axes.set_yticks(range(len(rows)), [style.plain(style.shorten(row.event.text, LONGEST)) for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(False, axis="y")
-    name_axes(axes, "probability of the event", "")
-    keys: list[Patch | Line2D] = [Patch(color=FAINT, label="event")]
+    style.name_axes(axes, "probability of the event", "")
+    keys: list[Patch | Line2D] = [Patch(color=style.FAINT, label="event")]
     if any(row.side for row in rows):
-        keys = [Patch(color=TRUTH, label="binding event"), Patch(color=FAINT, label="other event")]
-    keys.append(Patch(color=SETS["rectangular"], label="bounds in the end"))
-    keys.append(Line2D([], [], ls="", marker=".", color=INK, label="frequency seen"))
-    legend_below(axes, keys)
+        keys = [
+            Patch(color=style.TRUTH, label="binding event"),
+            Patch(color=style.FAINT, label="other event"),
+        ]
+    keys.append(Patch(color=style.SETS["rectangular"], label="bounds in the end"))
+    keys.append(Line2D([], [], ls="", marker=".", color=style.INK, label="frequency seen"))
+    style.legend_below(axes, keys)
 
 
 def _bars(
@@ -236,7 +227,7 @@ def _bars(
         lw=0.4,
     )
     for i, bar in zip(at, bars, strict=True):
-        tell(bar, *tips[i])
+        style.tell(bar, *tips[i])
 
 
 def binding_remark(run: ResultDocument) -> str:
@@ -255,21 +246,21 @@ def binding_remark(run: ResultDocument) -> str:
     )
 
 
-def binding_table(run: ResultDocument) -> NumberTable | None:
+def binding_table(run: ResultDocument) -> style.NumberTable | None:
     """The binding events in the words of the learner."""
     binding = run.main.binding
     if not binding.events:
         return None
     rows = [(bound.text, bound.side) for bound in binding.events]
-    return NumberTable(f"The {binding.total} events that bind", ("event", "binds with"), rows)
+    return style.NumberTable(f"The {binding.total} events that bind", ("event", "binds with"), rows)
 
 
 def _event_tip(row: EventRow) -> list[str]:
     event = row.event
     lines = [event.text, f"seen {event.successes:,} of {event.trials:,}"]
-    lines.append(f"interval {interval_text(event.interval.lower, event.interval.upper)}")
+    lines.append(f"interval {style.interval_text(event.interval.lower, event.interval.upper)}")
     if row.final is not None:
-        lines.append(f"final bounds {interval_text(row.final.lower, row.final.upper)}")
+        lines.append(f"final bounds {style.interval_text(row.final.lower, row.final.upper)}")
     if row.side:
         lines.append(f"binds with its {row.side} end")
     return lines
@@ -280,24 +271,24 @@ def _event_count(run: ResultDocument) -> str:
     return f"{shown} of {total} events" if total > shown else f"{shown} events"
 
 
-def _event_table(run: ResultDocument) -> NumberTable:
+def _event_table(run: ResultDocument) -> style.NumberTable:
     rows = [
         (
             row.event.text,
             f"{row.event.successes:,}",
             f"{row.event.trials:,}",
-            interval_text(row.event.interval.lower, row.event.interval.upper),
-            interval_text(row.final.lower, row.final.upper) if row.final else "–",
+            style.interval_text(row.event.interval.lower, row.event.interval.upper),
+            style.interval_text(row.final.lower, row.final.upper) if row.final else "–",
             row.side or "–",
         )
         for row in event_rows(run)
     ]
-    return NumberTable(
+    return style.NumberTable(
         f"Numbers: {_event_count(run)}", ("event", "seen", "of", "interval", "final bounds", "binds"), rows
     )
 
 
-EVENTS = Picture(
+EVENTS = style.Picture(
     "binding",
     "Which data bind",
     draw_events,

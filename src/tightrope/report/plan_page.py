@@ -17,21 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from msgspec import UnsetType
 
+from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
-from tightrope.io.plans import (
-    AS_SO_FAR,
-    DESIGNED,
-    EVEN,
-    GIVEN,
-    OPTIMISTIC,
-    ROBUST,
-    UNIFORM,
-    Aim,
-    PlanDocument,
-    StrategyFacts,
-    Target,
-    round_forecast,
-)
 from tightrope.io.results import in_words, read_verdict
 from tightrope.late import dataclass
 from tightrope.numerics.text import text_above
@@ -42,17 +29,17 @@ from tightrope.report.style import GREY, INK, PAGE, PAPER, TRUTH, Medium, column
 
 HEIGHT = 3.3
 COLOURS = {
-    DESIGNED: "#0b63b0",
-    ROBUST: "#0a7d55",
-    GIVEN: "#0a7d55",
-    OPTIMISTIC: "#a65a00",
-    UNIFORM: GREY,
-    EVEN: GREY,
+    plans.DESIGNED: "#0b63b0",
+    plans.ROBUST: "#0a7d55",
+    plans.GIVEN: "#0a7d55",
+    plans.OPTIMISTIC: "#a65a00",
+    plans.UNIFORM: GREY,
+    plans.EVEN: GREY,
 }
 STEM = "forecast"
 
 
-def draw_forecast(plan: PlanDocument, axes: Axes) -> None:
+def draw_forecast(plan: plans.PlanDocument, axes: Axes) -> None:
     """All of it but the legend, in any axes."""
     begin = max(plan.episodes_so_far, 1)
     for place, strategy in enumerate(plan.strategies):
@@ -66,7 +53,7 @@ def draw_forecast(plan: PlanDocument, axes: Axes) -> None:
                 axes.plot(
                     at, plan.gap_asked, "|", color=COLOURS.get(strategy.name, GREY), markersize=9, mew=1.4
                 )
-    elif plan.aim == Aim.BUDGET.value:
+    elif plan.aim == plans.Aim.BUDGET.value:
         axes.axvline(begin + plan.asked, color=TRUTH, lw=0.9, ls="--", label="with the budget")
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -74,16 +61,16 @@ def draw_forecast(plan: PlanDocument, axes: Axes) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(f"{plan.unit}, those so far included")
-    axes.set_ylabel("optimistic − guarantee" if plan.aim == Aim.OPTIMALITY.value else "gap")
+    axes.set_ylabel("optimistic − guarantee" if plan.aim == plans.Aim.OPTIMALITY.value else "gap")
     axes.set_title(plain(f"forecast, not a guarantee: {aim_of(plan)}"), loc="left", fontsize=9)
 
 
-def aim_of(plan: PlanDocument) -> str:
+def aim_of(plan: plans.PlanDocument) -> str:
     """What is asked for, in words."""
-    return Target(Aim(plan.aim), plan.asked, plan.relative).text
+    return plans.Target(plans.Aim(plan.aim), plan.asked, plan.relative).text
 
 
-def forecast_figure(plan: PlanDocument, medium: Medium = PAPER) -> Figure:
+def forecast_figure(plan: plans.PlanDocument, medium: Medium = PAPER) -> Figure:
     """A new figure."""
     with medium.style():
         size = (medium.width, HEIGHT * medium.type_size / PAPER.type_size)
@@ -98,25 +85,25 @@ def forecast_figure(plan: PlanDocument, medium: Medium = PAPER) -> Figure:
     return figure
 
 
-def write_forecast(plan: PlanDocument, folder: Path) -> list[Path]:
+def write_forecast(plan: plans.PlanDocument, folder: Path) -> list[Path]:
     """`forecast.pdf`, `.svg` and `.png`."""
     return save(forecast_figure(plan), folder / STEM)
 
 
-def _line(strategy: StrategyFacts, begin: int, axes: Axes, layer: float) -> None:
+def _line(strategy: plans.StrategyFacts, begin: int, axes: Axes, layer: float) -> None:
     colour = COLOURS.get(strategy.name, GREY)
     more, gap, low, high = np.array(strategy.curve, dtype=np.float64).T
     later = more > 0
     at = begin + more[later]
-    needs = f": {round_forecast(strategy.episodes)} more" if math.isfinite(strategy.episodes) else ""
+    needs = f": {plans.round_forecast(strategy.episodes)} more" if math.isfinite(strategy.episodes) else ""
     axes.fill_between(at, low[later], high[later], color=colour, alpha=0.12, linewidth=0)
-    width = 1.6 if strategy.name == DESIGNED else 1.0
+    width = 1.6 if strategy.name == plans.DESIGNED else 1.0
     axes.plot(
         at, np.asarray(gap[later]), color=colour, lw=width, label=f"{strategy.name}{needs}", zorder=layer
     )
 
 
-def plan_page(plan: PlanDocument) -> str:
+def plan_page(plan: plans.PlanDocument) -> str:
     """The whole document."""
     style = asset("page.css")
     return template("plan.html").render(
@@ -165,15 +152,15 @@ class _Statement:
     next: str | None
 
 
-def _statement(plan: PlanDocument) -> _Statement:
+def _statement(plan: plans.PlanDocument) -> _Statement:
     unit = plan.unit
-    best = next((one for one in plan.strategies if one.name in (DESIGNED, AS_SO_FAR)), None)
+    best = next((one for one in plan.strategies if one.name in (plans.DESIGNED, plans.AS_SO_FAR)), None)
     if best is None or not math.isfinite(best.episodes):
         headline = f"{plan.status[0].upper()}{plan.status[1:]}"
-    elif plan.aim == Aim.BUDGET.value:
-        headline = f"Gap {best.gap:.3g} to expect from {round_forecast(best.episodes)} more {unit}"
+    elif plan.aim == plans.Aim.BUDGET.value:
+        headline = f"Gap {best.gap:.3g} to expect from {plans.round_forecast(best.episodes)} more {unit}"
     else:
-        headline = f"About {round_forecast(best.episodes)} more {unit}"
+        headline = f"About {plans.round_forecast(best.episodes)} more {unit}"
     verdict = read_verdict(plan.verdict, plan.assumptions, plan.why)
     claim = verdict.headline(
         f"gap {text_above(plan.gap_now, 4)} now", f"with confidence {confidence(plan.delta)}"
@@ -189,20 +176,20 @@ def _statement(plan: PlanDocument) -> _Statement:
     return _Statement(headline, now, request, following)
 
 
-def _head(plan: PlanDocument) -> list[str]:
-    what = "gap to expect" if plan.aim == Aim.BUDGET.value else plan.unit
+def _head(plan: plans.PlanDocument) -> list[str]:
+    what = "gap to expect" if plan.aim == plans.Aim.BUDGET.value else plan.unit
     head = ["collect with", what, "likely"]
     if plan.unit == "draws":
         return head
     return [*head, "steps", "cost"] if _has_prices(plan) else [*head, "steps"]
 
 
-def _has_prices(plan: PlanDocument) -> bool:
+def _has_prices(plan: plans.PlanDocument) -> bool:
     return any(one.cost != one.episodes for one in plan.strategies)
 
 
-def _row(plan: PlanDocument, one: StrategyFacts) -> list[str]:
-    if plan.aim == Aim.BUDGET.value:
+def _row(plan: plans.PlanDocument, one: plans.StrategyFacts) -> list[str]:
+    if plan.aim == plans.Aim.BUDGET.value:
         _, gap, low, high = min(one.curve, key=lambda point: abs(point[0] - plan.asked))
         row = [one.name, f"{gap:.4g}", f"{low:.3g} – {high:.3g}"]
     else:
@@ -213,10 +200,10 @@ def _row(plan: PlanDocument, one: StrategyFacts) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return round_forecast(value) if math.isfinite(value) else "beyond 10⁹"
+    return plans.round_forecast(value) if math.isfinite(value) else "beyond 10⁹"
 
 
-def _svg(plan: PlanDocument) -> Any:
+def _svg(plan: plans.PlanDocument) -> Any:
     if not plan.strategies:
         return None
     words = "; ".join(f"{one.name}: {_number(one.episodes)} more {plan.unit}" for one in plan.strategies)
@@ -224,7 +211,7 @@ def _svg(plan: PlanDocument) -> Any:
     return inline_svg(figure, "forecast", f"Forecast of the gap against {plan.unit}. {words}")
 
 
-def _design(plan: PlanDocument) -> list[tuple[str, str]]:
+def _design(plan: plans.PlanDocument) -> list[tuple[str, str]]:
     made = plan.design
     if made is None:
         return []
@@ -242,7 +229,7 @@ def _design(plan: PlanDocument) -> list[tuple[str, str]]:
     return facts
 
 
-def _provenance(plan: PlanDocument) -> dict[str, str]:
+def _provenance(plan: plans.PlanDocument) -> dict[str, str]:
     data = {} if isinstance(plan.data, UnsetType) else in_words(plan.data)
     return {
         "property": plan.question,

@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from tightrope.errors import InputError, describe
 from tightrope.io.plans import PlanDocument
 from tightrope.io.results import Interval, ResultDocument
+from tightrope.report import style
 from tightrope.report.curves import Panel, RunCurve, Series, draw_curves
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS, interval_keys
@@ -32,23 +33,6 @@ from tightrope.report.draw_widths import EVENTS, WIDTHS
 from tightrope.report.plan_page import HEIGHT, draw_forecast
 from tightrope.report.policy_map import PolicyMap, draw_policy
 from tightrope.report.statement import statement
-from tightrope.report.style import (
-    GREY,
-    OPTIMISTIC,
-    PAPER,
-    PAPER_WHITE,
-    SETS,
-    WIDTH,
-    Medium,
-    Picture,
-    at_least,
-    at_most,
-    legend_below,
-    number,
-    plain,
-    root_figure,
-    span_of,
-)
 
 
 def plot_intervals(run: ResultDocument, ax: Axes | None, reference: float | None = None) -> Axes:
@@ -56,15 +40,15 @@ def plot_intervals(run: ResultDocument, ax: Axes | None, reference: float | None
     if reference is not None and (isinstance(reference, bool) or not isinstance(reference, int | float)):
         raise InputError(f"`reference` is {describe(reference)}, not a number")
     axes = _draw(INTERVALS, run, ax)
-    axes.set_title(plain(statement(run).headline), fontsize=PAPER.type_size + 1, loc="left")
+    axes.set_title(style.plain(statement(run).headline), fontsize=style.PAPER.type_size + 1, loc="left")
     if reference is not None:
-        with PAPER.style():
-            axes.axvline(reference, color=GREY, lw=1.2, ls="--")
+        with style.PAPER.style():
+            axes.axvline(reference, color=style.GREY, lw=1.2, ls="--")
             low, high = axes.get_xlim()
             room = 0.04 * (max(high, reference) - min(low, reference))
             axes.set_xlim(min(low, reference - room), max(high, reference + room))
-            key = Line2D([], [], color=GREY, ls="--", label=f"reference {number(reference)}")
-            legend_below(axes, [*interval_keys(run), key])
+            key = Line2D([], [], color=style.GREY, ls="--", label=f"reference {style.number(reference)}")
+            style.legend_below(axes, [*interval_keys(run), key])
     return axes
 
 
@@ -101,17 +85,17 @@ def plot_regions(run: ResultDocument, x: str | None, y: str | None, ax: Axes | N
         pairs = chosen
     if not pairs:
         missing = "the sets of this result have no region of parameters"
-        return root_figure(_draw(BOXES, run, ax, missing))
+        return style.root_figure(_draw(BOXES, run, ax, missing))
     if ax is None and len(pairs) > 1:
         figure = _new_figure(regions_size(run))
-        with PAPER.style():
+        with style.PAPER.style():
             draw_regions(run, figure)
         return figure
     axes = _axes(ax, (3.6, 3.6))
-    with PAPER.style():
+    with style.PAPER.style():
         draw_pair(run, axes, pairs[0])
-        legend_below(axes, region_keys(run))
-    return root_figure(axes)
+        style.legend_below(axes, region_keys(run))
+    return style.root_figure(axes)
 
 
 def plot_policy(
@@ -119,8 +103,8 @@ def plot_policy(
 ) -> Axes:
     if policies is None:
         raise InputError("there is no policy to draw: no state has more than one choice")
-    axes = _axes(ax, (WIDTH * 0.75, WIDTH * 0.62))
-    with PAPER.style():
+    axes = _axes(ax, (style.WIDTH * 0.75, style.WIDTH * 0.62))
+    with style.PAPER.style():
         draw_policy(policies, axes, x, y, which)
     return axes
 
@@ -138,8 +122,8 @@ def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", 
     its `records.jsonl`) that `tightrope online -o` wrote. Performance is drawn where the truth is known.
     """
     curve = RunCurve.of(_records(records))
-    figure = _new_figure((WIDTH, 4.0))
-    with PAPER.style():
+    figure = _new_figure((style.WIDTH, 4.0))
+    with style.PAPER.style():
         draw_curves([Panel(title, value, [Series(sets or "guarantee", [curve])])], figure)
     return figure
 
@@ -148,18 +132,18 @@ def plot_forecast(plan: PlanDocument, ax: Axes | None) -> Axes:
     """Gap against episodes, one line per way to collect them."""
     if not plan.strategies:
         raise InputError(f"there is nothing to draw: {plan.status}")
-    axes = _axes(ax, (WIDTH, HEIGHT))
-    with PAPER.style():
+    axes = _axes(ax, (style.WIDTH, HEIGHT))
+    with style.PAPER.style():
         draw_forecast(plan, axes)
-        legend_below(axes)
+        style.legend_below(axes)
     return axes
 
 
-def _draw(picture: Picture, run: ResultDocument, ax: Axes | None, missing: str = "") -> Axes:
+def _draw(picture: style.Picture, run: ResultDocument, ax: Axes | None, missing: str = "") -> Axes:
     if not picture.applies(run):
         raise InputError(f"there is nothing to draw: {missing}")
-    axes = _axes(ax, (WIDTH, picture.height(run)))
-    with PAPER.style():
+    axes = _axes(ax, (style.WIDTH, picture.height(run)))
+    with style.PAPER.style():
         picture.draw(run, axes)
     return axes
 
@@ -172,14 +156,14 @@ def _new_figure(size: tuple[float, float]) -> Figure:
     """
     from matplotlib import pyplot
 
-    return pyplot.figure(figsize=size, layout="constrained", facecolor=PAPER.background)
+    return pyplot.figure(figsize=size, layout="constrained", facecolor=style.PAPER.background)
 
 
 def _axes(given: Axes | None, size: tuple[float, float]) -> Axes:
     """The user's own axes, or new ones."""
     if given is None:
         figure = _new_figure(size)
-        with PAPER.style():
+        with style.PAPER.style():
             given = figure.subplots()
     if not isinstance(given, Axes):
         raise InputError(f"`ax` is {describe(given)}, not matplotlib's Axes")
@@ -214,7 +198,7 @@ def _records(given: Any) -> list[Mapping[str, Any]]:
 
 
 SIZE = (3.1, 0.85)
-SMALL = Medium(SIZE[0], 8.0, "none")
+SMALL = style.Medium(SIZE[0], 8.0, "none")
 SOFT = "#888888"
 
 
@@ -235,23 +219,25 @@ def small_figure(result: Summarised) -> str:
     """The picture as SVG, to be put into HTML as it is."""
     interval = result.interval
     known = [v for v in (interval.lower, interval.upper, result.optimistic_value) if math.isfinite(v)]
-    low, high = span_of(known, margin=0.12)
+    low, high = style.span_of(known, margin=0.12)
     with SMALL.style(), matplotlib.rc_context({"svg.fonttype": "none", "text.color": SOFT}):
         figure = Figure(figsize=SIZE, layout="constrained")
         axes = figure.subplots()
-        colour = SETS["rectangular"]
+        colour = style.SETS["rectangular"]
         left, right = max(interval.lower, low), min(interval.upper, high)
         axes.barh(0, right - left, 0.5, left=left, color=colour, edgecolor=colour)
         if low <= result.guarantee <= high:
             axes.plot([result.guarantee] * 2, [-0.45, 0.45], color=SOFT, lw=1.6)
         if low <= result.optimistic_value <= high:
-            axes.plot(result.optimistic_value, 0, "o", mfc=PAPER_WHITE, mec=OPTIMISTIC, ms=5, mew=1.4)
+            axes.plot(
+                result.optimistic_value, 0, "o", mfc=style.PAPER_WHITE, mec=style.OPTIMISTIC, ms=5, mew=1.4
+            )
         axes.set_xlim(low, high)
         axes.set_ylim(-0.6, 0.6)
         axes.set_yticks([])
         axes.grid(False)
         axes.spines["left"].set_visible(False)
-        axes.spines["bottom"].set_color(GREY)
+        axes.spines["bottom"].set_color(style.GREY)
         axes.tick_params(colors=SOFT)
         axes.locator_params(axis="x", nbins=5)
         stream = io.StringIO()
@@ -261,6 +247,6 @@ def small_figure(result: Summarised) -> str:
     drawn = text[text.index("<svg") :]
     head, _, rest = drawn.partition("<metadata>")
     drawn = head + rest.partition("</metadata>")[2]
-    words = f"interval from {at_least(interval.lower)} to {at_most(interval.upper)}"
-    words += f", at best {number(result.optimistic_value)}"
+    words = f"interval from {style.at_least(interval.lower)} to {style.at_most(interval.upper)}"
+    words += f", at best {style.number(result.optimistic_value)}"
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1).strip()

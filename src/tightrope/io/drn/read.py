@@ -28,22 +28,7 @@ from typing import NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.io.drn.parse import (
-    AUTOMATON_TYPES,
-    Amount,
-    Body,
-    ExactValues,
-    Header,
-    Model,
-    PlainValues,
-    Progress,
-    Values,
-    check_coefficients,
-    is_choice_line,
-    is_state_line,
-    is_transition_line,
-    read_header,
-)
+from tightrope.io.drn import parse
 from tightrope.io.rate_rewards import with_earnings
 from tightrope.io.text import NumberValues, RowCheck, fail_at_nth, nearest_double, shorten
 from tightrope.model import numbers as door
@@ -60,7 +45,7 @@ from tightrope.numerics.text import reading
 
 
 class _Assembly:
-    def __init__(self, body: Body):
+    def __init__(self, body: parse.Body):
         self.body = body
         self.states = len(body.state_entry)
         self.choice_start = _offsets(body.choice_start, len(body.choice_entry))
@@ -70,7 +55,7 @@ class _Assembly:
         self.state_entry: IndexArray = np.frombuffer(body.state_entry, dtype=np.int32)
         self.choice_entry: IndexArray = np.frombuffer(body.choice_entry, dtype=np.int32)
 
-    def model(self) -> Model | ParametricCTMC:
+    def model(self) -> parse.Model | ParametricCTMC:
         self.check_counts()
         self.check_rows()
         labels = self.labels()
@@ -160,7 +145,11 @@ class _Assembly:
         return structures
 
     def check_totals(
-        self, state: FloatArray, choice: FloatArray, states: Sequence[Amount], choices: Sequence[Amount]
+        self,
+        state: FloatArray,
+        choice: FloatArray,
+        states: Sequence[parse.Amount],
+        choices: Sequence[parse.Amount],
     ) -> None:
         """What a state and its choice earn together, by the rule of the model's door."""
         try:
@@ -175,11 +164,11 @@ class _Assembly:
             self.fail_at_choice(error.index, error.message)
 
     def parametric(
-        self, name: str, of_states: Sequence[Amount], of_choices: Sequence[Amount]
+        self, name: str, of_states: Sequence[parse.Amount], of_choices: Sequence[parse.Amount]
     ) -> ParametricReward:
         """Polynomials of choices, those of their states included."""
         values = self.body.values
-        assert isinstance(values, ExactValues)
+        assert isinstance(values, parse.ExactValues)
         table = ExpressionTable(values.parameters.names)
         owner = np.repeat(self.state_entry, np.diff(self.choice_start)).astype(np.int64)
         pairs, which = np.unique(owner * len(of_choices) + self.choice_entry, return_inverse=True)
@@ -198,7 +187,7 @@ class _Assembly:
         values = self.body.values
         if isinstance(error, door.NotHeldError) and isinstance(values, NumberValues):
             self.fail_at_transition(error.index, error.message)
-        if isinstance(values, ExactValues) and values.sum_to_one and not error.location:
+        if isinstance(values, parse.ExactValues) and values.sum_to_one and not error.location:
             one, total = Polynomial.constant(1), values.table.sum
             for choice, (start, end) in enumerate(pairwise(self.transition_start.tolist())):
                 if values.table.function(total(self.code[start:end].tolist())) != one:
@@ -210,35 +199,35 @@ class _Assembly:
         body = self.body
         if body.has_unwritten_choices:
             state = int(np.searchsorted(self.choice_start, choice, side="right")) - 1
-            fail_at_nth(body.path, state, is_state_line, message, body.header.model_line)
-        fail_at_nth(body.path, choice, is_choice_line, message, body.header.model_line)
+            fail_at_nth(body.path, state, parse.is_state_line, message, body.header.model_line)
+        fail_at_nth(body.path, choice, parse.is_choice_line, message, body.header.model_line)
 
     def fail_at_transition(self, transition: int, message: str) -> NoReturn:
         body = self.body
-        fail_at_nth(body.path, transition, is_transition_line, message, body.header.model_line)
+        fail_at_nth(body.path, transition, parse.is_transition_line, message, body.header.model_line)
 
 
 def _offsets(starts: array[int], total: int) -> OffsetArray:
     return np.append(np.frombuffer(starts, dtype=np.int64), total) if starts else np.zeros(1, np.int64)
 
 
-def _reward_table(rows: list[tuple[Amount, ...]], width: int) -> FloatArray:
+def _reward_table(rows: list[tuple[parse.Amount, ...]], width: int) -> FloatArray:
     """One row per entry, in doubles; polynomials with parameters are left to `parametric`."""
     numbers = [[_number(amount) for amount in row] for row in rows]
     return np.array(numbers, dtype=np.float64).reshape(len(rows), width)
 
 
-def _has_parameters(amount: Amount) -> bool:
+def _has_parameters(amount: parse.Amount) -> bool:
     return isinstance(amount, Polynomial) and not amount.is_constant
 
 
-def _number(amount: Amount) -> float:
+def _number(amount: parse.Amount) -> float:
     if not isinstance(amount, Polynomial):
         return amount
     return door.double(amount.constant_term) if amount.is_constant else 0.0
 
 
-def _polynomial(amount: Amount) -> Polynomial:
+def _polynomial(amount: parse.Amount) -> Polynomial:
     return amount if isinstance(amount, Polynomial) else Polynomial.constant(Fraction(amount))
 
 
@@ -247,8 +236,8 @@ def read_drn(
     *,
     box: str | None = None,
     domain: str | None = None,
-    progress: Progress | None = None,
-) -> Model | POMDP:
+    progress: parse.Progress | None = None,
+) -> parse.Model | POMDP:
     """The model in a DRN file; `values` says which kind comes out.
 
     `box` and `domain` (texts as on the command line) replace the domain of the parameters, which
@@ -260,14 +249,14 @@ def read_drn(
     return _observed(body, model) if body.header.is_observed else model
 
 
-def _observed(body: Body, model: Model) -> POMDP:
+def _observed(body: parse.Body, model: parse.Model) -> POMDP:
     """The model with its observations."""
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.observations]
     if missing:
         message = (
             f"state {missing[0]} has no observation: in a partially observable model all states have one"
         )
-        fail_at_nth(body.path, missing[0], is_state_line, message, body.header.model_line)
+        fail_at_nth(body.path, missing[0], parse.is_state_line, message, body.header.model_line)
     number = np.array([body.observations[entry] for entry in body.state_entry])
     noted = () if body.header.notes is None else body.header.notes.observations
     used, look = np.unique(number, return_inverse=True)
@@ -280,20 +269,20 @@ def _observed(body: Body, model: Model) -> POMDP:
 
 def _read(
     path: Path,
-    values_of: Callable[[Header], Values],
+    values_of: Callable[[parse.Header], parse.Values],
     continuous: bool = False,
-    progress: Progress | None = None,
-) -> tuple[Body, Model | ParametricCTMC]:
+    progress: parse.Progress | None = None,
+) -> tuple[parse.Body, parse.Model | ParametricCTMC]:
     """What stands in a file, and its model; errors point at the line where something is wrong."""
     with reading(path) as file:
         lines = enumerate(file, 1)
-        header = read_header(path, lines, continuous)
-        body = Body(path, header, values_of(header))
+        header = parse.read_header(path, lines, continuous)
+        body = parse.Body(path, header, values_of(header))
         body.read(lines, progress)
     return body, _Assembly(body).model()
 
 
-def _values(path: Path, header: Header, box: str | None, domain: str | None) -> Values:
+def _values(path: Path, header: parse.Header, box: str | None, domain: str | None) -> parse.Values:
     names = header.parameters
     parameters = narrow_domain(Parameters.unit_box(names), box, domain)
     if box is None and domain is None and header.notes is not None and header.notes.domain:
@@ -302,8 +291,8 @@ def _values(path: Path, header: Header, box: str | None, domain: str | None) -> 
         except InputError as error:
             raise InputError(f"the noted domain is damaged: {error.message}", Location(str(path))) from None
     if header.value_type in ("parametric", "rational"):
-        return ExactValues(parameters)
-    return PlainValues(header.value_type)
+        return parse.ExactValues(parameters)
+    return parse.PlainValues(header.value_type)
 
 
 _HEADER_LINES = 40
@@ -323,7 +312,7 @@ def declared_type(path: Path) -> str:
 
 def is_automaton(path: Path) -> bool:
     """Whether a DRN file says that it holds a Markov automaton."""
-    return declared_type(path) in AUTOMATON_TYPES
+    return declared_type(path) in parse.AUTOMATON_TYPES
 
 
 def is_ctmc(path: Path) -> bool:
@@ -335,13 +324,13 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
     """The automaton in a DRN file."""
     path = Path(path)
 
-    def values_of(header: Header) -> PlainValues:
+    def values_of(header: parse.Header) -> parse.PlainValues:
         if header.value_type not in (None, "double", "rational"):
             raise InputError(
                 f"a Markov automaton of value type {header.value_type} is not read: only plain ones are",
                 Location(str(path)),
             )
-        return PlainValues(None)
+        return parse.PlainValues(None)
 
     body, mdp = _read(path, values_of, continuous=True)
     if not isinstance(mdp, MDP):
@@ -369,7 +358,7 @@ def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None 
     """The chain in a DRN file; parameters lie in [0, 1000] unless `box`, `domain` or
     a note in the file says otherwise."""
 
-    def values_of(header: Header) -> RateValues:
+    def values_of(header: parse.Header) -> RateValues:
         noted = header.notes.domain or None if header.notes is not None else None
         constraints = noted if box is None and domain is None else domain
         return RateValues(narrow_domain(rate_box(header.parameters), box, constraints))
@@ -380,7 +369,7 @@ def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None 
     return chain
 
 
-class RateValues(ExactValues):
+class RateValues(parse.ExactValues):
     """Rates: numbers, or polynomials in the parameters."""
 
     sum_to_one = False
@@ -389,7 +378,7 @@ class RateValues(ExactValues):
         if text.lstrip().startswith("["):
             raise ValueError("an interval: intervals of rates are not read")
         rate = self.rate(text)
-        check_coefficients(rate)
+        parse.check_coefficients(rate)
         return self.table.add(rate)
 
     def rate(self, text: str) -> Polynomial:
@@ -407,7 +396,7 @@ class RateValues(ExactValues):
         return with_earnings(alone, dict(structure.rewards))
 
 
-def _check_exits(chain: ParametricCTMC, body: Body) -> None:
+def _check_exits(chain: ParametricCTMC, body: parse.Body) -> None:
     """Refuse files whose exit rates are not the sums of their rates."""
     values, start = body.values, chain.transition_start
     assert isinstance(values, RateValues)

@@ -46,21 +46,12 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
-from tightrope.learning import products
+from tightrope.learning import pipeline, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online.baseline import Floor
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
 from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
 from tightrope.learning.options import LearnOptions, decide, progress_of, silent
-from tightrope.learning.pipeline import (
-    OPTIMISTIC,
-    ROBUST,
-    Pipeline,
-    PolicySolver,
-    Progress,
-    Settled,
-    parametric,
-)
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.structure import Structure
@@ -115,7 +106,7 @@ class OnlineLearner:
         problem: Problem,
         *,
         delta: float = 0.001,
-        progress: Progress | bool | None = None,
+        progress: pipeline.Progress | bool | None = None,
         states: StateForm | str | None = None,
         planned_episodes: int | None = None,
         explore: Explorer | Exploration = Exploration.OPTIMISTIC,
@@ -130,14 +121,14 @@ class OnlineLearner:
         LogReadOptions(planned_episodes=planned_episodes)  # refuses what is no number of episodes
         self.exploration = explore if isinstance(explore, Exploration) else explore.kind
         self.target = None if until_gap is None else GapTarget.of(until_gap)
-        model = parametric(problem)
+        model = pipeline.parametric(problem)
         if not model.parameters.names:
             raise InputError("the model has no parameters: there is nothing to learn about it")
         self.problem, self.model, self.delta = problem, model, delta
         self.objective = problem.objective
         self.options = options or LearnOptions(iterations=ITERATIONS)
         products.require_support_of_domain(problem, self.options)
-        self.progress: Progress = progress_of(progress) or silent
+        self.progress: pipeline.Progress = progress_of(progress) or silent
         self.guard = None if on_drift is None else DriftGuard(model, on_drift)
         self.is_stopped = False
         self._collect_into(GrowingCounts(model, planned_episodes, *self.looks))
@@ -298,13 +289,13 @@ class OnlineLearner:
     def result(self) -> LearningResult:
         """Everything `learn` says about the data so far: the robust policy, its interval, the ledger."""
         is_base = self.problem.lift is None
-        chain = Pipeline.start(
+        chain = pipeline.Pipeline.start(
             self.problem,
             self.problem.to_base(self.data.counts()),
             self.delta,
             options=self.options.without_outcomes,
             progress=self.progress,
-            settled=Settled(self._predictions if is_base else None, bets=self._betted),
+            settled=pipeline.Settled(self._predictions if is_base else None, bets=self._betted),
         )
         return chain.result(self.options)
 
@@ -372,7 +363,7 @@ class OnlineLearner:
         robust = certify_robust(
             solver, self._values.get("robust"), coupled, self.target is not None, self._betted
         )
-        optimistic = solver.find(OPTIMISTIC, start=self._values.get("optimistic"))
+        optimistic = solver.find(pipeline.OPTIMISTIC, start=self._values.get("optimistic"))
         initial = self.model.initial
         best = self.objective.maximises
         stopped = [] if optimistic.is_certified else [optimistic.status.value]
@@ -423,17 +414,17 @@ class OnlineLearner:
         policy, above = self.floor.guarded(chain, prepared, update.sampling_policy, others, before)
         return replace(update, sampling_policy=policy, above=above)
 
-    def _chain(self) -> Pipeline:
+    def _chain(self) -> pipeline.Pipeline:
         """The chain for the data as they are, with what earlier updates have settled."""
         if self.decisions.bets:
             self._betted = self._betted or PolicyBets(self.model, self.objective)
-        return Pipeline(
+        return pipeline.Pipeline(
             self.problem,
             self.data.counts(),
             self.delta,
             options=self.options,
             progress=self.progress,
-            settled=Settled(self._predictions, self._intervals, self._near, self._betted),
+            settled=pipeline.Settled(self._predictions, self._intervals, self._near, self._betted),
         )
 
     def _present_sets(self) -> Sets:
@@ -592,7 +583,7 @@ class Computed:
 
 
 def certify_robust(
-    solver: PolicySolver,
+    solver: pipeline.PolicySolver,
     start: FloatArray | None,
     coupled: bool,
     with_interval: bool,
@@ -605,7 +596,7 @@ def certify_robust(
     best = solver.objective.maximises
     initial = solver.kernel.structure.initial
     if not coupled and not with_interval:
-        solution = solver.find(ROBUST, start=start)
+        solution = solver.find(pipeline.ROBUST, start=start)
         end = float((solution.lower if best else solution.upper)[initial])
         stopped = () if solution.is_certified else (solution.status.value,)
         return Robust(solution.policy.at(0), end, middle(solution), stopped)

@@ -23,15 +23,7 @@ import numpy as np
 from tightrope.model.structure import Durations, Structure
 from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.syntax import (
-    Complaint,
-    Expression,
-    Label,
-    Position,
-    SourceText,
-    Unary,
-    position_of,
-)
+from tightrope.prism.parse import syntax
 from tightrope.prism.properties.capabilities import QueryKind
 
 STATE_OPERATORS = (
@@ -44,7 +36,7 @@ STATE_OPERATORS = (
 """Operators whose value belongs to a state: what they hold is evaluated on its own."""
 
 
-def nodes(expression: Expression) -> Iterator[Expression]:
+def nodes(expression: syntax.Expression) -> Iterator[syntax.Expression]:
     """The expression and its parts, down to operators, which are not entered."""
     stack = [expression]
     while stack:
@@ -56,25 +48,25 @@ def nodes(expression: Expression) -> Iterator[Expression]:
             stack.extend(reversed(children(node)))
 
 
-def is_path(expression: Expression) -> bool:
+def is_path(expression: syntax.Expression) -> bool:
     """Whether it speaks of paths: a temporal operator stands outside of all P, A and E."""
     return any(isinstance(node, formulas.PathFormula) for node in nodes(expression))
 
 
-def has_operators(expression: Expression) -> bool:
+def has_operators(expression: syntax.Expression) -> bool:
     """Whether P, R, A, E or filter is part of it."""
     return any(isinstance(node, STATE_OPERATORS) for node in nodes(expression))
 
 
-def without_negation(path: Expression) -> tuple[Expression, bool]:
+def without_negation(path: syntax.Expression) -> tuple[syntax.Expression, bool]:
     """What stands behind negations, and whether their number is odd."""
     negated = False
-    while isinstance(path, Unary) and path.operator == "!" and is_path(path):
+    while isinstance(path, syntax.Unary) and path.operator == "!" and is_path(path):
         path, negated = path.operand, not negated
     return path, negated
 
 
-def is_simple_path(expression: Expression) -> bool:
+def is_simple_path(expression: syntax.Expression) -> bool:
     """Whether a path formula is an until problem."""
     path, _ = without_negation(expression)
     if not isinstance(path, formulas.PathFormula) or (
@@ -84,7 +76,7 @@ def is_simple_path(expression: Expression) -> bool:
     return not is_path(path.right) and not (path.left is not None and is_path(path.left))
 
 
-def kind_of(formula: Expression, file: formulas.PropertyFile) -> QueryKind:
+def kind_of(formula: syntax.Expression, file: formulas.PropertyFile) -> QueryKind:
     """The kind of a property of a file, from its syntax alone."""
     if isinstance(formula, formulas.Multi):
         return QueryKind.MULTI_OBJECTIVE
@@ -95,7 +87,7 @@ def kind_of(formula: Expression, file: formulas.PropertyFile) -> QueryKind:
     if not isinstance(formula, formulas.ValueOperator):
         return QueryKind.COMPOSED
     inside = [
-        formula.path if isinstance(formula.path, Expression) else formula.path.target,
+        formula.path if isinstance(formula.path, syntax.Expression) else formula.path.target,
         formula.condition,
     ]
     inside += [label.expression for label in file.labels]
@@ -111,7 +103,7 @@ def operator_kind(operator: formulas.ValueOperator) -> QueryKind:
         return QueryKind.CVAR
     if operator.condition is not None:
         return QueryKind.CONDITIONAL
-    if isinstance(path, Expression):
+    if isinstance(path, syntax.Expression):
         inner, _ = without_negation(path)
         if (
             isinstance(inner, formulas.PathFormula)
@@ -132,7 +124,7 @@ _REWARDS = {
 }
 
 
-def co_safe_path(path: formulas.RewardFormula) -> Expression | None:
+def co_safe_path(path: formulas.RewardFormula) -> syntax.Expression | None:
     """The path until which a reward is added up, where it is more than reaching a state."""
     if path.operator is formulas.RewardOperator.CO_SAFE:
         return path.target
@@ -141,17 +133,17 @@ def co_safe_path(path: formulas.RewardFormula) -> Expression | None:
     return formulas.PathFormula(formulas.PathOperator.EVENTUALLY, None, path.target, None, path.position)
 
 
-def check_is_path(path: Expression, where: str = "the brackets") -> None:
+def check_is_path(path: syntax.Expression, where: str = "the brackets") -> None:
     """Complain about a state formula where a path formula is wanted."""
     if not is_path(path):
-        raise Complaint(
+        raise syntax.Complaint(
             f"a path formula is wanted between {where}, not a state formula alone",
-            position_of(path),
+            syntax.position_of(path),
             "to reach such a state, write  F …; to stay in such states,  G …",
         )
 
 
-def first_temporal(expression: Expression) -> Position | None:
+def first_temporal(expression: syntax.Expression) -> syntax.Position | None:
     """Where the first temporal operator inside stands."""
     return next((node.position for node in nodes(expression) if isinstance(node, formulas.PathFormula)), None)
 
@@ -178,7 +170,7 @@ def refuse_time(file: formulas.PropertyFile, subject: str, but: formulas.StepBou
             if (what := _time_in(node)) is not None and (
                 but is None or getattr(node, "bound", None) is not but
             ):
-                raise SourceText(file.source, file.file).error(
+                raise syntax.SourceText(file.source, file.file).error(
                     f"{what}: of {subject} only what does not speak of time is answered",
                     getattr(node, "position", None),
                     'ask for P [ F a ], P [ a U b ] or R [ F a ]; the rewards "time" are expected times',
@@ -198,13 +190,13 @@ def _time_in(node: Any) -> str | None:
 
 
 def with_time_bounds(
-    operator: Expression, structure: Structure, file: formulas.PropertyFile, has_clocks: bool
-) -> Expression:
+    operator: syntax.Expression, structure: Structure, file: formulas.PropertyFile, has_clocks: bool
+) -> syntax.Expression:
     """The same with what bounds time said as the model has it, at the one temporal operator of P: of a timed
     automaton `F<=k` bounds its rewards "time" (a clock that is never reset, so closed bounds alone are those
     of digital clocks); of a chain in continuous time `F^{rew{"time"}<=k}`, where every state earns 1 per unit
     of time and no jump does, is `F<=k`."""
-    if not isinstance(operator, formulas.ValueOperator) or not isinstance(operator.path, Expression):
+    if not isinstance(operator, formulas.ValueOperator) or not isinstance(operator.path, syntax.Expression):
         return operator
     path, negated = without_negation(operator.path)
     if (
@@ -228,10 +220,12 @@ def with_time_bounds(
             else None
         )
         if wrong is not None:
-            raise SourceText(file.source, file.file).error(wrong, path.position, "write F<=k, with a whole k")
+            raise syntax.SourceText(file.source, file.file).error(
+                wrong, path.position, "write F<=k, with a whole k"
+            )
     bound = replace(path.bound, reward=TIME if has_clocks else None)
-    changed: Expression = replace(path, bound=bound)
-    return replace(operator, path=Unary("!", changed, path.position) if negated else changed)
+    changed: syntax.Expression = replace(path, bound=bound)
+    return replace(operator, path=syntax.Unary("!", changed, path.position) if negated else changed)
 
 
 def _earns_time(structure: Structure) -> bool:
@@ -258,11 +252,11 @@ def with_references(
 
     def written_out(formula: Any, inside: tuple[str, ...]) -> Any:
         def change(node: Any) -> Any:
-            if not isinstance(node, Label) or node.name not in others:
+            if not isinstance(node, syntax.Label) or node.name not in others:
                 return None
             if node.name in inside:
                 circle = " → ".join([*inside, node.name])
-                raise SourceText(file.source, file.file).error(
+                raise syntax.SourceText(file.source, file.file).error(
                     f"properties refer to each other in a circle: {circle}", node.position
                 )
             return written_out(others[node.name].formula, (*inside, node.name))

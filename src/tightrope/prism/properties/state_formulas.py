@@ -17,32 +17,12 @@ import numpy as np
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
+from tightrope.prism.expand import expressions
 from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.expressions import (
-    Inliner,
-    check_type,
-    children,
-    fold,
-    literal,
-    names,
-    type_of,
-    value_of,
-    with_children,
-)
 from tightrope.prism.expand.model import BUILT_IN_LABELS, check_labels
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse import property_syntax as formulas
-from tightrope.prism.parse.syntax import (
-    Complaint,
-    Expression,
-    Label,
-    Literal,
-    Name,
-    Position,
-    Type,
-    position_of,
-    suggestion,
-)
+from tightrope.prism.parse import syntax
 from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path, parts_of
 
 
@@ -55,20 +35,20 @@ class StateFormulas:
         structure: Structure,
         definitions: Definitions,
         given: Mapping[str, str],
-        nested: Callable[[Expression], BoolArray] | None = None,
+        nested: Callable[[syntax.Expression], BoolArray] | None = None,
     ):
         self._nested = nested
         self._clocks = definitions.clocks
         self._structure = structure
         self._variables = {
-            name: Type.BOOL if column.dtype == np.bool_ else Type.INT
+            name: syntax.Type.BOOL if column.dtype == np.bool_ else syntax.Type.INT
             for name, column in structure.valuations.items()
         }
         self._check_declarations(file, definitions)
         self._labels = {label.name: label for label in file.labels}
         self._open_labels: list[str] = []
-        self._formulas = Inliner(definitions.formulas, "formulas")
-        outer = {name: literal(value, None) for name, value in definitions.constants.items()}
+        self._formulas = expressions.Inliner(definitions.formulas, "formulas")
+        outer = {name: expressions.literal(value, None) for name, value in definitions.constants.items()}
         declared = {constant.name for constant in file.constants}
         self.constants = resolve_constants(
             file.constants,
@@ -77,69 +57,71 @@ class StateFormulas:
             self._variables,
             outer,
             parameters_allowed=False,
-            used={part.name for part in parts_of(file) if isinstance(part, Name)},
+            used={part.name for part in parts_of(file) if isinstance(part, syntax.Name)},
         )
 
-    def inlined(self, expression: Expression) -> Expression:
+    def inlined(self, expression: syntax.Expression) -> syntax.Expression:
         """The expression with the model's formulas written out; no formula may speak of a clock."""
         written_out = self._formulas.inline(expression)
         for part in parts_of(written_out):
-            if isinstance(part, Name) and part.name in self._clocks:
-                raise Complaint(
+            if isinstance(part, syntax.Name) and part.name in self._clocks:
+                raise syntax.Complaint(
                     f"'{part.name}' is a clock, which counts no further than the model looks",
                     part.position,
                     "compare it in a guard of its module that sets a variable, and ask for that variable",
                 )
         return written_out
 
-    def states(self, expression: Expression) -> BoolArray:
+    def states(self, expression: syntax.Expression) -> BoolArray:
         """The states in which a formula holds."""
         written_out = self.inlined(expression)
-        if isinstance(written_out, Label):
+        if isinstance(written_out, syntax.Label):
             return self.label(written_out.name, written_out.position)
         columns: dict[str, BoolArray] = {}
         without_labels = self._labels_as_columns(written_out, columns)
         scope = self._scope(without_labels, columns)
-        check_type(without_labels, scope, Type.BOOL, "a state formula")
-        folded = fold(without_labels, self.constants.values)
-        if isinstance(folded, Literal):
+        expressions.check_type(without_labels, scope, syntax.Type.BOOL, "a state formula")
+        folded = expressions.fold(without_labels, self.constants.values)
+        if isinstance(folded, syntax.Literal):
             return np.full(self._structure.states, bool(folded.value), dtype=np.bool_)
         members: BoolArray = self._evaluate(folded, columns)
         return members
 
-    def is_number(self, expression: Expression) -> bool:
+    def is_number(self, expression: syntax.Expression) -> bool:
         """Whether an expression without operators is a number in every state, and not true or false."""
         columns: dict[str, BoolArray] = {}
         written_out = self._labels_as_columns(self.inlined(expression), columns)
-        return type_of(written_out, self._scope(written_out, columns)) is not Type.BOOL
+        return expressions.type_of(written_out, self._scope(written_out, columns)) is not syntax.Type.BOOL
 
-    def numbers(self, expression: Expression) -> tuple[FloatArray, FloatArray]:
+    def numbers(self, expression: syntax.Expression) -> tuple[FloatArray, FloatArray]:
         """The doubles around the exact value in every state; both are the value where it is a double."""
         columns: dict[str, BoolArray] = {}
         written_out = self._labels_as_columns(self.inlined(expression), columns)
-        check_type(written_out, self._scope(written_out, columns), Type.DOUBLE, "an expression")
-        folded = fold(written_out, self.constants.values)
-        if isinstance(folded, Literal):
+        expressions.check_type(
+            written_out, self._scope(written_out, columns), syntax.Type.DOUBLE, "an expression"
+        )
+        folded = expressions.fold(written_out, self.constants.values)
+        if isinstance(folded, syntax.Literal):
             exact = RationalArray.constant(Fraction(folded.value), self._structure.states)
         else:
             values = self._evaluate(folded, columns)
             exact = values if isinstance(values, RationalArray) else RationalArray.from_integers(values)
         return exact.to_float_down() + 0.0, exact.to_float_up() + 0.0  # no zero has a sign
 
-    def number(self, expression: Expression, type_: Type, what: str) -> Fraction:
+    def number(self, expression: syntax.Expression, type_: syntax.Type, what: str) -> Fraction:
         """The value of a threshold or a step bound."""
         if has_operators(expression) or is_path(expression):
-            raise Complaint(f"{what} must be constant", position_of(expression))
+            raise syntax.Complaint(f"{what} must be constant", syntax.position_of(expression))
         written_out = self._formulas.inline(expression)
-        for name in names(written_out):
+        for name in expressions.names(written_out):
             if name.name in self._variables:
-                raise Complaint(
+                raise syntax.Complaint(
                     f"{what} must be constant, but depends on variable '{name.name}'", name.position
                 )
-        check_type(written_out, self.constants.types, type_, what)
-        return Fraction(value_of(fold(written_out, self.constants.values)))
+        expressions.check_type(written_out, self.constants.types, type_, what)
+        return Fraction(expressions.value_of(expressions.fold(written_out, self.constants.values)))
 
-    def label(self, name: str, position: Position | None) -> BoolArray:
+    def label(self, name: str, position: syntax.Position | None) -> BoolArray:
         """The states with a label."""
         if name in self._labels:
             return self._find_label(name, position)
@@ -151,53 +133,60 @@ class StateFormulas:
             built_in[self._structure.initial] = name == "init"
             return built_in
         known = {*self._labels, *self._structure.labels, *BUILT_IN_LABELS}
-        raise Complaint(f'there is no label "{name}"', position, suggestion(name, known, "labels"))
+        raise syntax.Complaint(
+            f'there is no label "{name}"', position, syntax.suggestion(name, known, "labels")
+        )
 
-    def _find_label(self, name: str, position: Position | None) -> BoolArray:
+    def _find_label(self, name: str, position: syntax.Position | None) -> BoolArray:
         if name in self._open_labels:
             circle = " → ".join([*self._open_labels, name])
-            raise Complaint(f"labels refer to each other in a circle: {circle}", position)
+            raise syntax.Complaint(f"labels refer to each other in a circle: {circle}", position)
         self._open_labels.append(name)
         members = self.states(self._labels[name].expression)
         self._open_labels.pop()
         return members
 
-    def _labels_as_columns(self, expression: Expression, columns: dict[str, BoolArray]) -> Expression:
+    def _labels_as_columns(
+        self, expression: syntax.Expression, columns: dict[str, BoolArray]
+    ) -> syntax.Expression:
         """The formula with every label replaced by the (otherwise impossible) name of a column."""
-        if isinstance(expression, Label):
+        if isinstance(expression, syntax.Label):
             column = f'"{expression.name}"'
             columns[column] = self.label(expression.name, expression.position)
-            return Name(column, expression.position)
+            return syntax.Name(column, expression.position)
         if isinstance(expression, formulas.PathFormula):
-            raise Complaint(
+            raise syntax.Complaint(
                 f"{expression.operator.value} cannot stand here: a formula about states is wanted",
                 expression.position,
                 "it is about paths, and stands inside P=? [ … ], A [ … ] or E [ … ]",
             )
         if isinstance(expression, STATE_OPERATORS):
             if self._nested is None:
-                raise Complaint(
+                raise syntax.Complaint(
                     f"{_operator_name(expression)} inside another formula is not supported here",
-                    position_of(expression),
+                    syntax.position_of(expression),
                     "`check` and tr.solve take it, of models whose states are seen",
                 )
             column = f'"operator {len(columns)}"'
             columns[column] = self._nested(expression)
-            return Name(column, position_of(expression))
-        return with_children(
-            expression, tuple(self._labels_as_columns(child, columns) for child in children(expression))
+            return syntax.Name(column, syntax.position_of(expression))
+        return expressions.with_children(
+            expression,
+            tuple(self._labels_as_columns(child, columns) for child in expressions.children(expression)),
         )
 
-    def _scope(self, expression: Expression, columns: Mapping[str, BoolArray]) -> dict[str, Type]:
-        scope = {**self.constants.types, **self._variables, **dict.fromkeys(columns, Type.BOOL)}
+    def _scope(
+        self, expression: syntax.Expression, columns: Mapping[str, BoolArray]
+    ) -> dict[str, syntax.Type]:
+        scope = {**self.constants.types, **self._variables, **dict.fromkeys(columns, syntax.Type.BOOL)}
         self._suggest_quotes(expression, scope)
         return scope
 
-    def _evaluate(self, expression: Expression, columns: Mapping[str, BoolArray]) -> Any:
+    def _evaluate(self, expression: syntax.Expression, columns: Mapping[str, BoolArray]) -> Any:
         from tightrope.prism.explore.compile import evaluate
 
         states = self._structure.states
-        used = {name.name for name in names(expression)}
+        used = {name.name for name in expressions.names(expression)}
         valuations = {
             name: column if column.dtype == np.bool_ else column.astype(np.int64)
             for name, column in self._structure.valuations.items()
@@ -205,10 +194,10 @@ class StateFormulas:
         }
         return evaluate(expression, {**valuations, **columns}, states)
 
-    def _suggest_quotes(self, expression: Expression, scope: Mapping[str, Type]) -> None:
-        for name in names(expression):
+    def _suggest_quotes(self, expression: syntax.Expression, scope: Mapping[str, syntax.Type]) -> None:
+        for name in expressions.names(expression):
             if name.name not in scope and (name.name in self._labels or name.name in self._structure.labels):
-                raise Complaint(
+                raise syntax.Complaint(
                     f"'{name.name}' is not declared", name.position, f'a label is quoted: "{name.name}"'
                 )
 
@@ -216,15 +205,15 @@ class StateFormulas:
         selected = {*self._variables, *definitions.constants, *definitions.formulas}
         for constant in file.constants:
             if constant.name in selected:
-                raise Complaint(f"'{constant.name}' is declared twice", constant.position)
+                raise syntax.Complaint(f"'{constant.name}' is declared twice", constant.position)
             selected.add(constant.name)
         check_labels(file.labels)
         for label in file.labels:
             if label.name in self._structure.labels:
-                raise Complaint(f'the model has a label "{label.name}" already', label.position)
+                raise syntax.Complaint(f'the model has a label "{label.name}" already', label.position)
 
 
-def _operator_name(expression: Expression) -> str:
+def _operator_name(expression: syntax.Expression) -> str:
     if isinstance(expression, formulas.ValueOperator):
         return "R" if expression.is_reward else "P"
     if isinstance(expression, formulas.Branching):

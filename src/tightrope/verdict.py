@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Any
 
 from tightrope.late import dataclass
 
@@ -128,6 +129,11 @@ class Worth:
         return tuple(
             f"{one.name} {_DOUBTS[one.kept]}: {one.why}" for one in self.assumptions if not one.holds
         )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The three keys of it that every record has."""
+        return {"verdict": self.word, "why": self.why, "assumptions": list(self.assumptions)}
 
     @property
     def is_proved(self) -> bool:

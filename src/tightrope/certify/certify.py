@@ -241,8 +241,7 @@ def certificate_of_difference(comparison: Comparison) -> Certificate:
 
 def _save(file: CertificateFile, claimed: OutputFile) -> dict[str, Interval]:
     """Write the file; the interval of every claim."""
-    claimed.check()
-    file.save(claimed.path)
+    file.save(claimed.checked())
     return {name: Interval(low, high) for name, (low, high) in file.values.items()}
 
 

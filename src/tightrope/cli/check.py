@@ -303,8 +303,7 @@ class CheckFiles:
                 over="the interval model" if isinstance(loaded.model, IntervalMDP) else "the model",
                 status=status,
             )
-            self.policy.check()
-            controller.save(self.policy.path, loaded.model.hash(), to_plain(certified))
+            controller.save(self.policy.checked(), loaded.model.hash(), to_plain(certified))
 
 
 def about_model(
@@ -358,8 +357,7 @@ def _certify(
 
         proof = rate_certificate(rate_problem(loaded.model, answer.query, point), about, how.precision)
         file = answered_file(proof, shown_value(result.bounds, result.truth, query), verify)
-        target.check()
-        file.save(target.path)
+        file.save(target.checked())
         return
     model = require_discrete(loaded.model)
     theta = point if isinstance(model, ParametricMDP) else None
@@ -379,8 +377,7 @@ def _certify(
         assert query.directions is not None
         shown = shown.beyond(query.directions[1])
     file = answered_file(proof, shown, verify)
-    target.check()
-    file.save(target.path)
+    file.save(target.checked())
 
 
 def _answer(
@@ -547,9 +544,7 @@ def check_domain(
     answer = DomainAnswer(
         model=loaded.source,
         question=problem.text,
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
+        **verdict.facts,
         sets=kind.value,
         policy=whose,
         lower=result.robust.interval.lower,
@@ -568,8 +563,7 @@ def check_domain(
     check_answers.report_domain(answer, list_coupled_facts(result), request.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and files.certificate is not None:
-        files.certificate.check()
-        proof.save(files.certificate.path)
+        proof.save(files.certificate.checked())
     if files.policy is not None:
         exported = robust_policy(result)
         files.policy.check()
@@ -605,9 +599,7 @@ def _check_other_domain(
     answer = DomainAnswer(
         model=loaded.source,
         question=problem.text,
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
+        **verdict.facts,
         sets=f"the hull of {result.sets.kind.value}",
         policy="the given policy" if policy is not None else "the most robust policy found",
         lower=None if interval is None else interval.lower,
@@ -623,8 +615,7 @@ def _check_other_domain(
     check_answers.report_domain(answer, (), request.json)
     sys.stdout.flush()
     if proof is not None and files.certificate is not None:
-        files.certificate.check()
-        proof.save(files.certificate.path)
+        proof.save(files.certificate.checked())
     leave(verdict, about=problem.text)
 
 
@@ -726,6 +717,5 @@ def check_rate_domain(
     check_answers.report_domain(answer, (), request.json)
     sys.stdout.flush()
     if proof is not None and files.certificate is not None:
-        files.certificate.check()
-        proof.save(files.certificate.path)
+        proof.save(files.certificate.checked())
     leave(verdict)

@@ -224,9 +224,7 @@ def _record(
         status = verdict.word.value
     several = value is not None and value.states > 1
     return PropertyAnswer(
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
+        **verdict.facts,
         question=query.text,
         name=query.name or UNSET,
         lower=UNSET if value is None else value.lower,

@@ -186,8 +186,7 @@ def _certify(
     else:
         proof = certificate_of_controller(solved.graph, solved.controller, about)
         file = answered_file(proof, shown_value(solved.bounds))
-    target.check()
-    file.save(target.path)
+    file.save(target.checked())
 
 
 def _point(at: str | None, pomdp: POMDP) -> Sequence[Any]:

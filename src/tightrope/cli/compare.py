@@ -218,9 +218,7 @@ def to_answer(
         return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))
 
     return comparisons.ComparisonAnswer(
-        verdict=result.verdict.word,
-        why=result.verdict.why,
-        assumptions=list(result.verdict.assumptions),
+        **result.verdict.facts,
         difference=result.interval,
         improvement=result.improvement,
         policy=result.best.name,

@@ -123,8 +123,7 @@ def data(request: DataRequest) -> None:
         from tightrope.report.log_figure import write_log_figure
 
         sys.stdout.flush()  # the answer comes before files, which may fail
-        figure.check()
-        write_log_figure(figure.path, _title(request), description)
+        write_log_figure(figure.checked(), _title(request), description)
 
 
 def _answer(description: LogDescription, plot: Path | None, seconds: float) -> DataAnswer:

@@ -223,8 +223,7 @@ def doctor(request: DoctorRequest) -> None:
             with atomic_write(model_file.path) as file:
                 file.write(made.prism())
         if log_file is not None:
-            log_file.check()
-            write_log(log_file.path, made.log, made.model.structure, found.amended.counts.design)
+            write_log(log_file.checked(), made.log, made.model.structure, found.amended.counts.design)
     leave(found.verdict, request.accept_nominal, "the model as it is")
 
 
@@ -249,9 +248,7 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
 def _answer(found: Diagnosis | RateDiagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
     verdict, outcomes, breakdown = found.verdict, found.outcomes, found.breakdown
     return DoctorAnswer(
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
+        **verdict.facts,
         alarm=found.examination.alarm,
         e_value=found.e_value,
         alpha=request.alpha,

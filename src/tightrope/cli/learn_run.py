@@ -485,9 +485,7 @@ def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
     return EmptyAnswer(
         empty=True,
         fallback=False,
-        verdict=error.verdict.word,
-        why=error.verdict.why,
-        assumptions=list(error.verdict.assumptions),
+        **error.verdict.facts,
         contradiction=error.contradiction,
         conflict=list(error.conflict.texts) if error.conflict is not None else None,
         value=None,
@@ -620,8 +618,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
             _print_answer(result, answer)
     sys.stdout.flush()
     if proof is not None and beside is not None:
-        beside.check()
-        proof.save(beside.path)
+        proof.save(beside.checked())
     if directory is not None and isinstance(answer, answers.AnswerDocument):
         inside = None if beside is not None or request.certificate is None else request.certificate.name
         write_answer(directory, result, answer, problem.model.hash(), inside, proof)
@@ -634,8 +631,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     elif claimed is not None and result.chain is not None:
         from tightrope.io.drn.write import write_drn
 
-        claimed.check()
-        write_drn(result.chain, claimed.path)
+        write_drn(result.chain, claimed.checked())
     screen.leave(result.verdict, request.accept_nominal, problem.text)
 
 
@@ -706,9 +702,7 @@ def answer_document(
         model=loaded.source,
         model_hash=loaded.model.hash(),
         question=learned.text,
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
+        **verdict.facts,
         headline=learned.headline(),
         value=None if other is None else other.interval,
         truth=None if other is None else other.truth,
@@ -774,9 +768,7 @@ def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> answers
     return answers.RateAnswer(
         model=loaded.source,
         question=result.question,
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
+        **verdict.facts,
         empty=result.value is None,
         fallback=False,
         value=value,

@@ -500,9 +500,7 @@ class _Watching:
             returns = ReturnsFacts(**self.returns.facts(), nominal=self.promised.nominal)
         result = self.verdict
         return WatchRecord(
-            verdict=result.word,
-            why=result.why,
-            assumptions=list(result.assumptions),
+            **result.facts,
             alarm=self.alarm,
             e_value=math.inf if self.log_evidence > 700.0 else math.exp(self.log_evidence),
             log_e_value=self.log_evidence,

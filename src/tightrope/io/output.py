@@ -552,6 +552,11 @@ class OutputFile:
             ) from error
         raise foreign(self.path, f"no {self.kind.name} that tightrope wrote")
 
+    def checked(self) -> Path:
+        """Its path, refused as above: right before it is written."""
+        self.check()
+        return self.path
+
 
 def claim_file(path: str | Path, kind: FileKind, overwrite: bool = False) -> OutputFile:
     """Refuse a file that must not be written, before anything is computed."""

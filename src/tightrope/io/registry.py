@@ -89,8 +89,7 @@ class SingleFile:
     file: OutputFile
 
     def write(self, model: Any) -> list[Path]:
-        self.file.check()
-        return self.form.write(model, self.file.path)
+        return self.form.write(model, self.file.checked())
 
 
 class ModelFormat(ABC):

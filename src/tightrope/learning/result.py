@@ -415,9 +415,7 @@ class LearningResult(Result):
         kindest = self._clip(float((best.upper if self._maximises else best.lower)[self.problem.free_state]))
         hides = self.problem.is_of_controller
         return Outcome(
-            verdict=verdict.word,
-            why=verdict.why,
-            assumptions=list(verdict.assumptions),
+            **verdict.facts,
             empty=self.contradiction is not None,
             fallback=self.fallback,
             contradiction=self.contradiction,

@@ -284,8 +284,7 @@ def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:
     with PAPER.style():
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         draw_curve(achieved, figure.subplots())
-    target.check()
-    return save_figure(figure, target.path)
+    return save_figure(figure, target.checked())
 
 
 def _front(points: FloatArray) -> list[int]:

@@ -273,5 +273,4 @@ def write_picture(
     claimed = check_picture(target, overwrite)
     run = load_run(result, beside)
     figure = overview(run, load_policies(run))
-    claimed.check()
-    return save_figure(figure, claimed.path)
+    return save_figure(figure, claimed.checked())

@@ -247,9 +247,7 @@ class OnlineRun:
             line["drift"] = from_plain(to_plain(drift), DriftFacts)
         kind = OnlineRecord(
             **line,
-            verdict=verdict.word,
-            why=verdict.why,
-            assumptions=list(verdict.assumptions),
+            **verdict.facts,
             best_guarantee=best([*so_far, update.guarantee]) if together else None,
             performance=None if known is None else 0.5 * (known.lower + known.upper),
             holds=holds,

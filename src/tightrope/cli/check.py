@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
@@ -46,7 +46,7 @@ from tightrope.solver.solve import Workspace, attained, solve, solve_query
 from tightrope.verdict import Worth
 
 if TYPE_CHECKING:
-    from tightrope.learning.options import LearnOptions
+    from tightrope.certify.certificate_file import CertificateFile
     from tightrope.logic.model_checking import Answer
     from tightrope.model.continuous import CTMC, MarkovAutomaton
 
@@ -215,8 +215,7 @@ def check(request: CheckRequest) -> None:
         if len(queries) != 1:
             raise InputError(f"--sets goes with one property, not {len(queries)}")
         stop_interpreting()
-        over_domain = check_rate_domain if timed else check_domain
-        over_domain(request, loaded, queries[0], files)
+        check_domain(request, loaded, queries[0], files)
         return
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
     subject, point = _subject(loaded, at, queries[0].options.is_timed)
@@ -488,14 +487,71 @@ def _subject(
     return model, None
 
 
+NOTHING = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
+"""What is there for one objective over parameters alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class OverDomain:
+    """What was found over a domain, whatever the model and the property: the interval where there is one, more
+    fields of the record, what makes the certificate, and the policy that may be written."""
+
+    query: Query
+    verdict: Worth
+    interval: Interval | None
+    facts: Mapping[str, Any]
+    seconds: Mapping[str, float]
+    certify: Callable[[Mapping[str, object]], CertificateFile]
+    about: str = ""
+    details: Sequence[tuple[str, str]] = ()
+    controller: Callable[[], tuple[Policy, CertifiedFacts]] | None = None
+
+
 def check_domain(
     request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> None:
-    """Bounds on a policy's value at every instantiation in the domain: compute, print, write."""
+    """Bounds that hold at every instantiation in the domain: compute, print, write."""
+    from tightrope.model.continuous import ParametricCTMC
+
+    find = _over_rates if isinstance(loaded.model, ParametricCTMC) else _over_parameters
+    found, proof = find(request, loaded, query, files), None
+    if files.certificate is not None:
+        with phase_progress() as progress:
+            progress("the certificate")
+            proof = found.certify(about_model(loaded, found.query, options.parse_constants(request.const)))
+        for note in proof.notes:
+            warn(note)
+    status = "certified" if found.verdict.is_proved else "limit"
+    answer = DomainAnswer(
+        model=loaded.source,
+        question=found.query.text,
+        **found.verdict.facts,
+        lower=None if found.interval is None else found.interval.lower,
+        upper=None if found.interval is None else found.interval.upper,
+        certificate=None if proof is None else Interval(*next(iter(proof.values.values()))),
+        **{"status": status, **NOTHING, **found.facts},
+        peak_memory=peak_memory(),
+        seconds=check_answers.round_seconds({"build": loaded.seconds, **found.seconds}),
+    )
+    check_answers.report_domain(answer, found.details, request.json)
+    sys.stdout.flush()  # the answer comes before files, which may fail
+    if proof is not None and files.certificate is not None:
+        proof.save(files.certificate.checked())
+    if files.policy is not None and found.controller is not None:
+        policy, certified = found.controller()
+        policy.save(files.policy.checked(), loaded.model.hash(), to_plain(certified))
+    leave(found.verdict, about=found.about)
+
+
+def _over_parameters(
+    request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
+) -> OverDomain:
+    """Of a policy; a property that is no single objective is answered over the hull of the sets."""
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.certify.certify import learned_file
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.result_display import list_coupled_facts
+    from tightrope.learning.averages import LearnedAverage
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import describe_coupled_value
     from tightrope.learning.result_files import robust_policy
@@ -504,135 +560,56 @@ def check_domain(
     assert request.sets is not None
     policy = None if request.policy is None else Policy(loaded.model, request.policy)
     model, kind = loaded.model, SetsKind(request.sets.value)
-    is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
-    problem = Problem(model, query) if is_other else _domain_problem(loaded, query)
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
-        raise _no_domain(loaded)
+        raise InputError(
+            f"--sets speaks of a domain of parameters, and {loaded.source} has none",
+            hint="leave --sets out: plain and interval models have one value",
+        )
+    is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
+    problem = Problem(model, query) if is_other else _domain_problem(model, query)
     if files.certificate is not None:
         refuse_uncertified(model)
-    words = {
-        "sets": kind,
-        "precision": request.precision,
-        "assume_support": request.assume_support,
-        "misfit": request.misfit,
-        "seconds": request.time_limit,
-        "device": request.device.value,
-        "threads": request.threads,
-        "coupled_gap": request.coupled_gap,
-    }
-    chosen = LearnOptions.of("solve", {name: value for name, value in words.items() if value is not None})
     if is_other:
-        _check_other_domain(request, loaded, problem, chosen, policy, files)
-        return
-    proof = proved = None
-    with phase_progress() as progress:
-        evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
-        result = solve_over_domain(problem, chosen, evaluated, progress)
-        if files.certificate is not None:
-            progress("the certificate")
-            about = {
-                **about_model(loaded, problem.query, options.parse_constants(request.const)),
-                "policy": whose,
-            }
-            proof = learned_file(result, about=about, verify=files.verify)
-            for note in proof.notes:
-                warn(note)
-            proved = Interval(*next(iter(proof.values.values())))
-    verdict, synthesis = result.verdict, result.synthesis
-    coupled = describe_coupled_value(result.robust.coupled, model.parameters.names)
-    status = "certified" if verdict.is_proved else "limit"
-    answer = DomainAnswer(
-        model=loaded.source,
-        question=problem.text,
-        **verdict.facts,
-        sets=kind.value,
-        policy=whose,
-        lower=result.robust.interval.lower,
-        upper=result.robust.interval.upper,
-        status=status if coupled is None else coupled.status,
-        witness=None if coupled is None else coupled.witness,
-        gap=None if coupled is None else coupled.gap,
-        coupled=coupled,
-        limit=None if synthesis is None else synthesis.limit,
-        optimality_gap=None if synthesis is None else synthesis.optimality_gap,
-        certificate=proved,
-        notes=list(result.notes),
-        peak_memory=peak_memory(),
-        seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
-    )
-    check_answers.report_domain(answer, list_coupled_facts(result), request.json)
-    sys.stdout.flush()  # the answer comes before files, which may fail
-    if proof is not None and files.certificate is not None:
-        proof.save(files.certificate.checked())
-    if files.policy is not None:
-        exported = robust_policy(result)
-        files.policy.check()
-        chosen_policy = policy or problem.controller(exported.policy)
-        certified = to_plain(exported.certified(result, problem.text))
-        chosen_policy.save(files.policy.path, model.hash(), certified)
-    leave(verdict, about=problem.text)
-
-
-def _check_other_domain(
-    request: CheckRequest,
-    loaded: LoadedModel | TimedModel,
-    problem: Problem,
-    chosen: LearnOptions,
-    policy: Policy | None,
-    files: CheckFiles,
-) -> None:
-    """The same of a property that is no single objective: over the hull of the sets."""
-    from tightrope.certify.certify import learned_file
-    from tightrope.learning.averages import LearnedAverage
-    from tightrope.learning.solve import solve_over_domain
-
-    options.refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
+        options.refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
+    same = "precision assume_support misfit threads coupled_gap"
+    words = {name: getattr(request, name) for name in same.split()}
+    words |= {"sets": kind, "seconds": request.time_limit, "device": request.device.value}
+    chosen = LearnOptions.of("solve", {name: value for name, value in words.items() if value is not None})
     with phase_progress() as progress:
         progress("solve")
-        result, proof = solve_over_domain(problem, chosen, policy, progress), None
-        if files.certificate is not None:
-            progress("the certificate")
-            about = about_model(loaded, problem.query, options.parse_constants(request.const))
-            proof = learned_file(result, about=about, verify=files.verify)
-    interval, verdict, is_average = result.interval, result.verdict, isinstance(result, LearnedAverage)
-    nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
-    answer = DomainAnswer(
-        model=loaded.source,
-        question=problem.text,
-        **verdict.facts,
-        sets=f"the hull of {result.sets.kind.value}",
-        policy="the given policy" if policy is not None else "the most robust policy found",
-        lower=None if interval is None else interval.lower,
-        upper=None if interval is None else interval.upper,
-        truth=None if is_average else result.truth,
-        status="certified" if verdict.is_proved else "limit",
-        **nothing,
-        certificate=None if proof is None else Interval(*next(iter(proof.values.values()))),
-        notes=[] if is_average else list(result.answer.readings),
-        peak_memory=peak_memory(),
-        seconds=check_answers.round_seconds({"build": loaded.seconds, "solve": result.seconds}),
-    )
-    check_answers.report_domain(answer, (), request.json)
-    sys.stdout.flush()
-    if proof is not None and files.certificate is not None:
-        proof.save(files.certificate.checked())
-    leave(verdict, about=problem.text)
+        evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
+        result = solve_over_domain(problem, chosen, evaluated, progress)
+    if is_other:
+        facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
+        if not isinstance(result, LearnedAverage):
+            facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
+        interval, seconds, about, details = result.interval, {"solve": result.seconds}, {}, []
+    else:
+        facts = {"sets": kind.value, "notes": list(result.notes)}
+        coupled = describe_coupled_value(result.robust.coupled, model.parameters.names)
+        if coupled is not None:
+            shown = {"status": coupled.status, "witness": coupled.witness, "gap": coupled.gap}
+            facts |= {**shown, "coupled": coupled}
+        if result.synthesis is not None:
+            facts |= {name: getattr(result.synthesis, name) for name in ("limit", "optimality_gap")}
+        interval, seconds, about = result.robust.interval, result.seconds, {"policy": whose}
+        details = list_coupled_facts(result)
+
+    def certify(source: Mapping[str, object]) -> CertificateFile:
+        return learned_file(result, about={**source, **about}, verify=files.verify)
+
+    def controller() -> tuple[Policy, CertifiedFacts]:
+        exported = robust_policy(result)
+        return policy or problem.controller(exported.policy), exported.certified(result, problem.text)
+
+    made = (problem.query, result.verdict, interval, {**facts, "policy": whose}, seconds, certify)
+    return OverDomain(*made, problem.text, details, None if is_other else controller)
 
 
-def _no_domain(loaded: LoadedModel | TimedModel) -> InputError:
-    return InputError(
-        f"--sets speaks of a domain of parameters, and {loaded.source} has none",
-        hint="leave --sets out: plain and interval models have one value",
-    )
-
-
-def _domain_problem(loaded: LoadedModel | TimedModel, query: Query) -> Problem:
+def _domain_problem(model: ParametricMDP, query: Query) -> Problem:
     """What is asked over a domain: of a temporal formula, about a product."""
     from tightrope.logic.product_problem import product_problem
 
-    model = loaded.model
-    if not isinstance(model, ParametricMDP) or not model.parameters.names:
-        raise _no_domain(loaded)
     problem = Problem(model, query)
     if not query.is_plain:
         problem, reading = product_problem(model, query)
@@ -658,15 +635,17 @@ def _domain_policy(
     return solve(problem.at(loaded.point(at))).policy, f"the optimal policy at {at}"
 
 
-def check_rate_domain(
+def _over_rates(
     request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
-) -> None:
-    """Bounds that hold for every point of the domain: rates in intervals, picked anew at every moment."""
+) -> OverDomain:
+    """Of a chain in continuous time: rates in intervals, picked anew at every moment."""
+    from tightrope.certify.agreement import answered_file, shown_value
+    from tightrope.certify.rates import rate_certificate, rate_problem
     from tightrope.logic.timed import bound_over_rates
     from tightrope.model.continuous import ParametricCTMC, over_box
 
     assert isinstance(loaded.model, ParametricCTMC)
-    parameters = loaded.model.parameters
+    model, parameters = loaded.model, loaded.model.parameters
     if request.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
             f"--sets {request.sets.value} is not there for continuous time", hint="write --sets expression"
@@ -677,45 +656,18 @@ def check_rate_domain(
             "constraints between parameters",
             hint="give ranges only: --param lam=0.1:0.3",
         )
+    if files.certificate is not None:
+        _refuse_uncertified(loaded, query, None)
     begin = time.perf_counter()
-    chain = over_box(loaded.model, parameters.lower, parameters.upper)
     with phase_progress() as progress:
         progress("solve")
+        chain = over_box(model, parameters.lower, parameters.upper)
         result = bound_over_rates(chain, query, request.solve_options())
-        proof = None
-        if files.certificate is not None:
-            from tightrope.certify.agreement import answered_file, shown_value
-            from tightrope.certify.rates import rate_certificate, rate_problem
 
-            progress("the certificate")
-            _refuse_uncertified(loaded, query, None)
-            about = about_model(loaded, query, options.parse_constants(request.const))
-            proof = answered_file(
-                rate_certificate(rate_problem(loaded.model, query, None), about, request.precision),
-                shown_value((result.lower, result.upper)),
-                files.verify,
-            )
-    verdict = Worth.of(limit="; ".join(result.missed) or None)
-    nothing: dict[str, Any] = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap"))
-    answer = DomainAnswer(
-        model=loaded.source,
-        question=query.text,
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=[],
-        sets="expression",
-        policy="none: a chain has no choices",
-        lower=result.lower,
-        upper=result.upper,
-        status="certified" if verdict.is_proved else "limit",
-        **nothing,
-        certificate=None if proof is None else Interval(*proof.values["value"]),
-        notes=list(result.notes),
-        peak_memory=peak_memory(),
-        seconds=check_answers.round_seconds({"build": loaded.seconds, "solve": time.perf_counter() - begin}),
-    )
-    check_answers.report_domain(answer, (), request.json)
-    sys.stdout.flush()
-    if proof is not None and files.certificate is not None:
-        proof.save(files.certificate.checked())
-    leave(verdict)
+    def certify(about: Mapping[str, object]) -> CertificateFile:
+        proof = rate_certificate(rate_problem(model, query, None), about, request.precision)
+        return answered_file(proof, shown_value((result.lower, result.upper)), files.verify)
+
+    whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
+    verdict, spent = Worth.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin
+    return OverDomain(query, verdict, Interval(result.lower, result.upper), whose, {"solve": spent}, certify)

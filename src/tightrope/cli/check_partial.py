@@ -100,9 +100,7 @@ def check_partial(
         answered = _ended(solved) is None if truth is None else truth != OPEN
         verdict = Worth.of(limit=None if answered else f"{query.text}: {_ended(solved) or 'left open'}")
         record = PropertyAnswer(
-            verdict=verdict.word,
-            why=verdict.why,
-            assumptions=[],
+            **verdict.facts,
             question=query.text,
             name=query.name or UNSET,
             lower=lower,

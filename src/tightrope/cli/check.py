@@ -493,8 +493,8 @@ NOTHING = dict.fromkeys(("witness", "gap", "coupled", "limit", "optimality_gap")
 
 @dataclass(frozen=True, eq=False)
 class OverDomain:
-    """What was found over a domain, whatever the model and the property: the interval where there is one, more
-    fields of the record, what makes the certificate, and the policy that may be written."""
+    """What was found over a domain, whatever the model and the property: the interval where there is one,
+    more fields of the record, what makes the certificate, and the policy that may be written."""
 
     query: Query
     verdict: Worth

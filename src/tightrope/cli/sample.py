@@ -168,7 +168,8 @@ def sample(request: SampleRequest) -> None:
         raise InputError(
             "--time is about chains in continuous time", hint="--cap bounds the steps of an episode"
         )
-    from tightrope.data.collection import MixedEpisodes
+    from tightrope.data.collection import MixedEpisodes, append_episodes
+    from tightrope.data.reading import read_data
     from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts, write_trajectories
     from tightrope.io.output import DATA, claim_file
@@ -219,18 +220,15 @@ def sample(request: SampleRequest) -> None:
     }
     if setting.policy is not None:
         extra["policy_sha256"] = setting.policy.digest
-    _refuse_memory(setting, request.append, request.env)
+        if setting.policy.has_memory and (request.append is not None or request.env is not None):
+            beside = "--env" if request.append is None else "--append"
+            raise InputError(f"a finite-memory policy goes with simulated episodes, not with {beside}")
     begin = time.perf_counter()
     written = request.states or StateForm.INDEX
     if request.env is not None:
-        shown = ObservedEnvironment(request.env, request.convert_obs, request.actions, request.states)
-        counts = _plan_bets(
-            _step_environment(loaded, setting, shown, request.episodes, request.seed), loaded, request.bet_on
-        )
-        claimed.check()
-        write_counts(
-            output, counts, loaded.model.structure, states=written, extra={**extra, "env": request.env}
-        )
+        counts = _plan_bets(_step_environment(request, loaded, setting), loaded, request.bet_on)
+        structure, extra["env"] = loaded.model.structure, request.env
+        write_counts(claimed.checked(), counts, structure, states=written, extra=extra)
     else:
         at = None if pomdp is None or readings is None else _counted_point(pomdp, readings, request.at)
         simulator, point = simulator_at(loaded, setting, at or request.at)
@@ -246,7 +244,9 @@ def sample(request: SampleRequest) -> None:
         elif request.episodes is None:
             counts = simulator.generative(request.generative or 0, request.seed)
         elif request.append is not None:
-            counts = _append(request.append, loaded, walker, request.episodes, request.seed)
+            assert isinstance(walker, Simulator | MixedEpisodes)
+            before = read_data(str(request.append), loaded.model).counts
+            counts = append_episodes(before, walker, request.episodes, request.seed)
             extra["appended_to"] = str(request.append)
         else:
             counts = walker.episodes(request.episodes, request.seed)
@@ -258,17 +258,14 @@ def sample(request: SampleRequest) -> None:
         structure = loaded.model.structure
         if request.raw and request.episodes is not None:
             blocks = simulator.trajectories(request.episodes, request.seed)
-            drawn = (
-                None
-                if request.costs is None
-                else cost_source(request.costs, loaded, properties, constants, request.at, request.seed)
-            )
+            drawn = None
             if request.costs is not None:
+                drawn = cost_source(request.costs, loaded, properties, constants, request.at, request.seed)
                 extra["costs"] = request.costs
             write_trajectories(output, blocks, counts, structure, states=written, extra=extra, costs=drawn)
         else:
             write_counts(output, counts, structure, states=written, extra=extra)
-    _report(request.model, output, counts, time.perf_counter() - begin, setting, request.json)
+    _report_walk(request, output, counts, time.perf_counter() - begin, setting)
 
 
 def _counted_point(pomdp: POMDP, readings: Reading, at: str | None) -> str:
@@ -278,16 +275,6 @@ def _counted_point(pomdp: POMDP, readings: Reading, at: str | None) -> str:
     return ",".join(
         [*([at] if at else []), *(f"{n}={share}" for n, share in counted(pomdp, readings).items())]
     )
-
-
-def _refuse_memory(setting: WalkSetting, append: Path | None, env: str | None) -> None:
-    """What a finite-memory policy does not go with, in words."""
-
-    if setting.policy is not None and setting.policy.has_memory and (append is not None or env is not None):
-        raise InputError(
-            "a finite-memory policy goes with simulated episodes, not with "
-            f"{'--env' if append is None else '--append'}"
-        )
 
 
 def _plan_bets(counts: Counts, loaded: LoadedModel, bet_on: Sequence[Path] | None) -> Counts:
@@ -317,16 +304,6 @@ def _read_mixture(policy: str, loaded: LoadedModel) -> tuple[list[float], list[P
     return design.shares, [Policy(loaded.model, name) for name in names]
 
 
-def _append(path: Path, loaded: LoadedModel, simulator: object, episodes: int, seed: int) -> Counts:
-    """The counts of a file with so many episodes after them."""
-    from tightrope.data.collection import MixedEpisodes, append_episodes
-    from tightrope.data.reading import read_data
-    from tightrope.data.simulator import Simulator
-
-    assert isinstance(simulator, Simulator | MixedEpisodes)
-    return append_episodes(read_data(str(path), loaded.model).counts, simulator, episodes, seed)
-
-
 def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
     from tightrope.data.collection import read_draws
     from tightrope.model.parametric_mdp import ParametricMDP
@@ -336,72 +313,58 @@ def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
     return read_draws(path, loaded.model)
 
 
-@dataclass(frozen=True)
-class ObservedEnvironment:
-    """An environment by its name, and how its observations and actions are read."""
-
-    env: str
-    convert: str | None
-    actions: str | None
-    states: StateForm | None
-
-
-def _step_environment(
-    loaded: LoadedModel,
-    setting: WalkSetting,
-    shown: ObservedEnvironment,
-    episodes: int | None,
-    seed: int,
-) -> Counts:
+def _step_environment(request: SampleRequest, loaded: LoadedModel, setting: WalkSetting) -> Counts:
     from tightrope.data.steps import count_environment, load_named, make_environment
 
-    assert episodes is not None
+    assert request.env is not None and request.episodes is not None
+    convert = request.convert_obs
     return count_environment(
-        make_environment(shown.env),
+        make_environment(request.env),
         loaded.model,
-        episodes,
-        seed,
+        request.episodes,
+        request.seed,
         policy=setting.policy,
         stop=setting.stop,
         cap=setting.cap,
-        convert_obs=None if shown.convert is None else load_named(shown.convert, "--convert-obs"),
-        actions=None if shown.actions is None else shown.actions.split(","),
-        states=shown.states,
+        convert_obs=None if convert is None else load_named(convert, "--convert-obs"),
+        actions=None if request.actions is None else request.actions.split(","),
+        states=request.states,
     )
 
 
-def _report(
-    model: str, output: Path, counts: Counts, seconds: float, setting: WalkSetting, as_json: bool
+def _report_walk(
+    request: SampleRequest, output: Path, counts: Counts, seconds: float, setting: WalkSetting
 ) -> None:
     design = counts.design
     seen = int((counts.transition > 0).sum())
     if counts.steps == 0:
         warn("no step was taken: the property is decided in the initial state, or it is absorbing")
-    if as_json:
-        answer = SampleAnswer(
-            episodes=design.episodes,
-            steps=counts.steps,
-            seconds=round(seconds, 6),
-            design=design.kind.value,
-            cap=setting.cap if design.episodes is not None else None,
-            batches=len(counts.batches) if counts.batches is not None else 0,
-            transitions_seen=seen,
-            file=str(output),
-        )
-        print_json(answer)
-        return
+    answer = SampleAnswer(
+        episodes=design.episodes,
+        steps=counts.steps,
+        seconds=round(seconds, 6),
+        design=design.kind.value,
+        cap=setting.cap if design.episodes is not None else None,
+        batches=len(counts.batches) if counts.batches is not None else 0,
+        transitions_seen=seen,
+        file=str(output),
+    )
     facts = [
         ("steps", group(counts.steps)),
         ("transitions seen", f"{group(seen)} of {group(len(counts.transition))}"),
     ]
     if design.episodes is not None:
-        facts.insert(0, ("episodes", group(design.episodes)))
-        facts += [
-            ("cap", f"{group(setting.cap)} steps"),
-            ("ends early", setting.text or "in absorbing states only"),
-        ]
-    facts += [("file", str(output)), ("seconds", f"{seconds:.3g}")]
-    print_facts(model, facts)
+        cap, ends = f"{group(setting.cap)} steps", setting.text or "in absorbing states only"
+        facts = [("episodes", group(design.episodes)), *facts, ("cap", cap), ("ends early", ends)]
+    _report(request, answer, facts)
+
+
+def _report(request: SampleRequest, answer: SampleAnswer, facts: Sequence[tuple[str, str]]) -> None:
+    if request.json:
+        print_json(answer)
+    else:
+        written = [("file", answer.file), ("seconds", f"{answer.seconds:.3g}")]
+        print_facts(request.model, [*facts, *written])
 
 
 @dataclass(frozen=True)
@@ -527,28 +490,18 @@ def sample_timed(request: SampleRequest, output: Path, episodes: int, duration: 
     }
     claimed.check()
     write_table(output, {"episode": int, "time": float, **types}, [table], metadata)
-    seconds = time.perf_counter() - begin
-    if request.json:
-        print_json(
-            SampleAnswer(
-                episodes=episodes,
-                steps=rows.jumps,
-                seconds=round(seconds, 6),
-                design="trajectories",
-                cap=cap,
-                batches=0,
-                transitions_seen=rows.jumps,
-                file=str(output),
-            )
-        )
-        return
-    facts = [
-        ("episodes", f"{group(episodes)}, each watched for {duration:g}"),
-        ("jumps", group(rows.jumps)),
-        ("file", str(output)),
-        ("seconds", f"{seconds:.3g}"),
-    ]
-    print_facts(request.model, facts)
+    answer = SampleAnswer(
+        episodes=episodes,
+        steps=rows.jumps,
+        seconds=round(time.perf_counter() - begin, 6),
+        design="trajectories",
+        cap=cap,
+        batches=0,
+        transitions_seen=rows.jumps,
+        file=str(output),
+    )
+    watched = f"{group(episodes)}, each watched for {duration:g}"
+    _report(request, answer, [("episodes", watched), ("jumps", group(rows.jumps))])
 
 
 def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, Any]]:

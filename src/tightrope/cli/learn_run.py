@@ -61,9 +61,7 @@ if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
     from tightrope.cli.learn import LearnRequest
     from tightrope.data.reading import Reading
-    from tightrope.learning.options import LearnOptions
     from tightrope.learning.rates import RateResult
-    from tightrope.learning.result import LearningResult
 
 
 class LearnAnswer(io_results.Outcome, kw_only=True):
@@ -195,13 +193,8 @@ def run_one(request: LearnRequest) -> None:
     constants = cli_options.parse_constants(request.const)
     if request.observations is not None:
         cli_options.refuse_log_options(request.reading)
-    subject = sources.load_subject(
-        request,
-        temporal=True,
-        untied=request.ignores_numbers,
-        observed=True,
-        labelled=request.observations,
-    )
+    untied, labelled = request.ignores_numbers, request.observations
+    subject = sources.load_subject(request, True, untied, observed=True, labelled=labelled)
     if request.certificate is not None:
         _refuse_uncertified(subject, options)
         for words in _not_covered(subject, request.policy):
@@ -217,27 +210,23 @@ def run_one(request: LearnRequest) -> None:
         cli_options.refuse_options(request, "export breakdown breakdown_of", why)
     loaded, question = subject.loaded, subject.query
     with screen.phase_progress() as progress:
-        hides = subject.pomdp is not None
-        given = None if hides else _read_given_policy(subject, request.policy, request.at, progress)
-        steering = None if given is None else given.policy
-        if steering is not None and steering.has_memory and request.certificate is not None:
-            raise InputError(
-                "--certificate is about policies without memory, and --policy is one with a memory",
-                hint="leave --certificate or --policy out",
-            )
-        if steering is not None and request.certificate is not None:
+        given, true_value = _read_given_policy(request, subject, progress)
+        if given is not None and request.certificate is not None:
             from tightrope.certify.solved import refuse_steps
 
-            refuse_steps(steering, question.objective)
-        true_value = given.true_value if given is not None else None
+            if given.has_memory:
+                raise InputError(
+                    "--certificate is about policies without memory, and --policy is one with a memory",
+                    hint="leave --certificate or --policy out",
+                )
+            refuse_steps(given, question.objective)
     reading = subject.labelled or request.log.read(subject.model, files)
-    if request.certificate is not None and reading.counts.design.censored:
-        raise InputError(
-            "--certificate has nothing to prove, because outcomes are missing from the data: "
-            f"{'; '.join(reading.counts.design.censored)}",
-            hint="leave --certificate out, or complete the data",
-        )
     if request.certificate is not None:
+        if missing := "; ".join(reading.counts.design.censored):
+            raise InputError(
+                f"--certificate has nothing to prove, because outcomes are missing from the data: {missing}",
+                hint="leave --certificate out, or complete the data",
+            )
         _refuse_uncertified(subject, options, reading.counts)
     with screen.phase_progress() as progress:
         if subject.pomdp is not None:
@@ -245,24 +234,23 @@ def run_one(request: LearnRequest) -> None:
 
             progress("a controller that sees observations only")
             asked = Problem(subject.pomdp, question)
-            subject = replace(
-                subject, product=observed_problem(asked, reading.counts, options, request.policy)
-            )
+            product = observed_problem(asked, reading.counts, options, request.policy)
+            subject = replace(subject, product=product)
+        alone = Serves.REFINED if subject.product is None else Serves.ONE
         learner = Pipeline.start(
             subject.problem,
             reading.counts,
             request.delta,
             options=options,
-            policy=given.policy if given is not None else None,
+            policy=given,
             progress=progress,
-            serves=Serves.SEVERAL
-            if request.compares
-            else Serves.ONE
-            if subject.product is not None
-            else Serves.REFINED,
+            serves=Serves.SEVERAL if request.compares else alone,
         )
         try:
-            results = _results(learner, options, request.compares)
+            if request.compares:
+                results = learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
+            else:
+                results = [learner.result(options)]
         except EmptyRegion as error:
             if request.json:
                 screen.print_json(_empty(error, loaded))
@@ -273,10 +261,8 @@ def run_one(request: LearnRequest) -> None:
             progress("breakdown")
             found = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
             results[-1] = replace(results[-1], breakdown=found)
-        proof = None
-        if request.certificate is not None:
-            about = subject.source, subject.model.hash(), subject.query.text
-            proof = _proof(results[0], reading.counts, progress, *about, not request.no_verify)
+        about = subject.model.hash(), subject.query.text
+        proof = _proof(request, results[0], reading.counts, about, progress)
     _warn_about(results, reading)
     _print(request, results, subject, true_value, proof, reading)
     content = None
@@ -310,39 +296,24 @@ def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
     screen.leave(answer.verdict, accept_nominal, f"{answer.kind.value} sets")
 
 
-@dataclass(frozen=True, eq=False)
-class _Given:
-    """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
-
-    policy: Policy
-    true_value: Interval | None
-
-
 def _read_given_policy(
-    subject: Subject, policy: str | None, at: str | None, progress: screen.PhaseProgress
-) -> _Given | None:
-    from tightrope.model.policy import Policy
+    request: LearnRequest, subject: Subject, progress: screen.PhaseProgress
+) -> tuple[Policy | None, Interval | None]:
+    """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
     from tightrope.solver.solve import solve
 
-    if policy is None:
-        return None
-    if policy != OPTIMAL_AT_TRUTH:
-        return _Given(Policy(subject.model, policy), None)
+    if request.policy is None or subject.pomdp is not None:
+        return None, None
+    if request.policy != OPTIMAL_AT_TRUTH:
+        return Policy(subject.model, request.policy), None
     progress("solve: at the true point")
     problem = subject.problem
     model = problem.model
     assert isinstance(model, ParametricMDP)
-    solution = solve(model.instantiate(subject.loaded.point(at)), problem.objective)
+    solution = solve(model.instantiate(subject.loaded.point(request.at)), problem.objective)
     value = Interval(float(solution.lower[model.initial]), float(solution.upper[model.initial]))
-    if subject.product is not None:
-        return _Given(subject.product.controller(solution.policy), value)
-    return _Given(solution.policy, value)
-
-
-def _results(learner: Pipeline, options: LearnOptions, several: bool) -> list[LearningResult]:
-    if not several:
-        return [learner.result(options)]
-    return learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
+    product = subject.product
+    return solution.policy if product is None else product.controller(solution.policy), value
 
 
 def _not_covered(subject: Subject, policy: str | None) -> list[str]:
@@ -370,22 +341,30 @@ def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts 
 
 
 def _proof(
+    request: LearnRequest,
     result: Any,
     counts: Counts | None,
+    asked: tuple[str, str],
     progress: screen.PhaseProgress,
-    source: str,
-    model_hash: str,
-    text: str,
-    verify: bool,
-) -> CertificateFile:
+) -> CertificateFile | None:
+    """The certificate where one is wanted; `asked`: the digest of the model, and the property."""
     from tightrope.certify.certify import learned_file
 
+    if request.certificate is None:
+        return None
     progress("the certificate")
-    about = {"model": source, "model_hash": model_hash, "property": text}
-    proof = learned_file(result, counts, about, verify)
+    about = {"model": request.model, "model_hash": asked[0], "property": asked[1]}
+    proof = learned_file(result, counts, about, not request.no_verify)
     for words in proof.notes:
         screen.warn(words)
     return proof
+
+
+def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence[str]) -> answers.ProvedFacts:
+    policies = {name: Interval(*ends) for name, ends in proof.values.items()}
+    return answers.ProvedFacts(
+        proof.digest, str(request.certificate), policies, [*notes, *proof.notes] or UNSET
+    )
 
 
 def _print(
@@ -403,13 +382,7 @@ def _print(
         answer = _answer(results, subject.loaded, request.compares, written, reading)
         answer.true_value = true_value
         if proof is not None:
-            policies = dict(proved)
-            answer.certificate = answers.ProvedFacts(
-                proof.digest,
-                str(request.certificate),
-                policies,
-                [*_not_covered(subject, request.policy), *proof.notes] or UNSET,
-            )
+            answer.certificate = _proved_facts(request, proof, _not_covered(subject, request.policy))
         screen.print_json(answer)
         sys.stdout.flush()
         return
@@ -510,12 +483,8 @@ class LearnFiles:
     @staticmethod
     def claim(directory: Path | None, certificate: Path | None, overwrite: bool) -> LearnFiles:
         """Refuse what must not or cannot be written; `overwrite` is about the certificate alone."""
-        claimed, alone = None if directory is None else io_output.claim(directory, result_files.KIND), None
-        if certificate is not None and (
-            claimed is None or Path(os.path.realpath(certificate.parent)) != claimed.path
-        ):
-            alone = io_output.claim_file(certificate, io_output.CERTIFICATE, overwrite)
-        return LearnFiles(claimed, certificate, alone)
+        claimed = None if directory is None else io_output.claim(directory, result_files.KIND)
+        return LearnFiles(claimed, certificate, _beside(certificate, claimed, overwrite))
 
     def write(
         self,
@@ -572,7 +541,7 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         )
     elif output is not None:
         directory = io_output.claim(output, "answer")
-    beside = _beside(request, directory)
+    beside = _beside(request.certificate, directory, request.overwrite)
     files, constants = () if timed else request.log.files(), cli_options.parse_constants(request.const)
     properties = sources.read_properties([] if request.prop is None else [request.prop])
     load: Any = sources.load_timed if timed else sources.load_model
@@ -592,21 +561,24 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
         data = request.log.read(require_discrete(loaded.model), files)
     with screen.phase_progress() as progress:
         progress("solve")
-        given = None if timed or request.policy is None else _one_policy(request, loaded, problem)
-        result, proof = learn_about(problem, data, delta=request.delta, policy=given, **words), None
-        if request.certificate is not None:
-            about = loaded.source, problem.model.hash(), problem.text
-            seen = None if timed else data.counts
-            proof = _proof(result, seen, progress, *about, not request.no_verify)
+        given = None
+        if request.policy == OPTIMAL_AT_TRUTH:
+            raise InputError(
+                f"--policy {OPTIMAL_AT_TRUTH} goes with one P or R over a simple path or a reward",
+                hint="name a file with a policy",
+            )
+        if request.policy is not None:  # not in continuous time: it was refused above
+            given = Policy(require_discrete(problem.model), request.policy)
+        result = learn_about(problem, data, delta=request.delta, policy=given, **words)
+        about = problem.model.hash(), problem.text
+        proof = _proof(request, result, None if timed else data.counts, about, progress)
     answer: answers.AnswerDocument | answers.RateAnswer = (
         rate_answer(loaded, result) if timed else answer_document(loaded, result)
     )
     if directory is not None and isinstance(answer, answers.AnswerDocument):
         answer.data = sources.about_log(request.log, files, data)
     if proof is not None:
-        policies = {name: Interval(*ends) for name, ends in proof.values.items()}
-        notes = [*proof.notes] or UNSET
-        answer.certificate = answers.ProvedFacts(proof.digest, str(request.certificate), policies, notes)
+        answer.certificate = _proved_facts(request, proof, ())
     if request.json:
         screen.print_json(answer)
     else:
@@ -635,21 +607,11 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
     screen.leave(result.verdict, request.accept_nominal, problem.text)
 
 
-def _one_policy(request: LearnRequest, loaded: LoadedModel | TimedModel, problem: Problem) -> Policy:
-    if request.policy is None or request.policy == OPTIMAL_AT_TRUTH:
-        raise InputError(
-            f"--policy {OPTIMAL_AT_TRUTH} goes with one P or R over a simple path or a reward",
-            hint="name a file with a policy",
-        )
-    return Policy(require_discrete(problem.model), request.policy)
-
-
-def _beside(request: LearnRequest, directory: OutputDirectory | None) -> OutputFile | None:
+def _beside(wanted: Path | None, directory: OutputDirectory | None, overwrite: bool) -> OutputFile | None:
     """The place of a certificate that does not lie in the output directory."""
-    wanted = request.certificate
     if wanted is None or (directory is not None and Path(os.path.realpath(wanted.parent)) == directory.path):
         return None
-    return io_output.claim_file(wanted, io_output.CERTIFICATE, request.overwrite)
+    return io_output.claim_file(wanted, io_output.CERTIFICATE, overwrite)
 
 
 def write_answer(

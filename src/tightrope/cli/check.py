@@ -20,7 +20,7 @@ import numpy as np
 from tightrope import __version__
 from tightrope.cli import check_answers, options, sources
 from tightrope.cli.check_answers import Answered, DomainAnswer
-from tightrope.cli.options import option, takes
+from tightrope.cli.options import declare, option, switch, takes
 from tightrope.cli.output import leave, phase_progress, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts, TimedModel
 from tightrope.errors import InputError
@@ -78,46 +78,39 @@ class CheckRequest(options.ModelOptions):
     observations: options.Joined = None
     discount: options.Discount = None
     terminal_reward: options.TerminalReward = None
-    policy: Annotated[Path | None, option("--policy", "Evaluate this policy.", "FILE")] = None
-    sets: Annotated[
-        DomainSets | None,
-        option(
-            "--sets",
+    policy: Path | None = declare("--policy", "Evaluate this policy.", "FILE")
+    sets: DomainSets | None = declare(
+        "--sets",
+        (
             "Bound a parametric model over its whole domain: nature picks parameters at every choice "
             "anew (expression, rectangular), or once for the whole run (coupled). The policy is that of "
-            "--policy, the optimal one at --at, or the most robust one found.",
+            "--policy, the optimal one at --at, or the most robust one found."
         ),
-    ] = None
+    )
     coupled_gap: options.CoupledGap = None
-    precision: Annotated[float, option("--precision", "How close the two bounds must come.", "EPS")] = 1e-6
-    absolute: Annotated[
-        bool, option("--absolute", "Read --precision as an absolute distance, not relative.")
-    ] = False
+    precision: float = declare("--precision", "How close the two bounds must come.", "EPS", default=1e-6)
+    absolute: bool = switch("--absolute", "Read --precision as an absolute distance, not relative.")
     assume_support: options.AssumeSupport = None
     misfit: options.Misfit = None
     ltl_translator: options.LtlTranslator = None
     time_limit: options.TimeLimit = None
     certificate: options.CertificateFile = None
     no_verify: options.NoVerify = False
-    policy_out: Annotated[Path | None, option("--policy-out", "Write the policy found, as JSON.", "FILE")] = (
-        None
+    policy_out: Path | None = declare("--policy-out", "Write the policy found, as JSON.", "FILE")
+    figure: Path | None = declare(
+        "--figure", "Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.", "FILE"
     )
-    figure: Annotated[
-        Path | None,
-        option("--figure", "Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.", "FILE"),
-    ] = None
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
-    all_states: Annotated[bool, option("--all-states", "Bounds for every state.")] = False
-    build_all: Annotated[
-        bool,
-        option(
-            "--build-all",
+    all_states: bool = switch("--all-states", "Bounds for every state.")
+    build_all: bool = switch(
+        "--build-all",
+        (
             "Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
             "state are left out: they do not change the value. A large model is built only until the "
-            "initial state's bounds are close enough whatever the rest is.",
+            "initial state's bounds are close enough whatever the rest is."
         ),
-    ] = False
+    )
     overwrite: options.Overwrite = False
     json: options.Json = False
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, option, takes
+from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, declare, option, takes
 from tightrope.io import comparisons
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
@@ -52,12 +52,10 @@ class ComparedOptions(SubjectOptions):
     time_limit: options.TimeLimit = None
     threads: options.Threads = None
     output: PolicyFile = None
-    report: Annotated[
-        Path | None, option("--report", "Write both policies side by side, as one HTML page.", "FILE")
-    ] = None
-    unit: Annotated[
-        str, option("--unit", "What values are counted in, for the sentence on the wall.", "EUR")
-    ] = ""
+    report: Path | None = declare("--report", "Write both policies side by side, as one HTML page.", "FILE")
+    unit: str = declare(
+        "--unit", "What values are counted in, for the sentence on the wall.", "EUR", default=""
+    )
     certificate: options.CertificateFile = None
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False

@@ -15,7 +15,7 @@ from msgspec import structs
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import as_flags
-from tightrope.cli.options import CountedLogOptions, option, takes
+from tightrope.cli.options import CountedLogOptions, declare, option, takes
 from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
 from tightrope.cli.sources import LogRequest, load_model, read_facts
 from tightrope.data.counts import Coverage
@@ -68,12 +68,11 @@ class DataRequest:
     const: options.Const = None
     param: options.Param = None
     domain: options.Domain = None
-    delta: Annotated[float, option("--delta", "All intervals hold together at level 1 − D.", "D")] = 0.05
-    plot: Annotated[Path | None, option("--plot", "Draw it, too: a .png, .svg or .pdf file.", "FILE")] = None
-    output: Annotated[
-        Path | None,
-        option("-o --output", "Save the reading, for --reading of every command: NAME.reading.toml.", "FILE"),
-    ] = None
+    delta: float = declare("--delta", "All intervals hold together at level 1 − D.", "D", default=0.05)
+    plot: Path | None = declare("--plot", "Draw it, too: a .png, .svg or .pdf file.", "FILE")
+    output: Path | None = declare(
+        "-o --output", "Save the reading, for --reading of every command: NAME.reading.toml.", "FILE"
+    )
     overwrite: options.Overwrite = False
     json: options.Json = False
     reading: CountedLogOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
@@ -13,7 +13,7 @@ import typer
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
-from tightrope.cli.options import option, takes
+from tightrope.cli.options import declare, takes
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
@@ -108,40 +108,31 @@ class DoctorRequest(options.SubjectOptions):
 
     data: options.Data
     delta: options.Delta = 0.001
-    alpha: Annotated[
-        float, option("--alpha", "The probability of a false alarm, of all tests together.", "A")
-    ] = 0.001
+    alpha: float = declare(
+        "--alpha", "The probability of a false alarm, of all tests together.", "A", default=0.001
+    )
     region: options.Region = None
-    sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
-    amend: Annotated[
-        str | None,
-        option(
-            "--amend",
+    sets: SetsKind | None = declare("--sets", "What nature may pick from.")
+    amend: str | None = declare(
+        "--amend",
+        (
             "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
             "since-entry:N|since-start:N, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, free, or auto; "
-            "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto.",
-            "WHAT",
+            "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto."
         ),
-    ] = None
+        "WHAT",
+    )
     cost_range: options.CostRange = None
-    select_on: Annotated[
-        float | None,
-        option("--select-on", "Look for findings in this share of the log; learn from the rest.", "SHARE"),
-    ] = None
-    select_by: Annotated[
-        str | None, option("--select-by", "'e-values': choose and learn on all data, at δ/K.", "HOW")
-    ] = None
-    cluster: Annotated[
-        str | None, option("--cluster", "The column whose values --select-on divides.", "COLUMN")
-    ] = None
-    seed: Annotated[int, option("--seed", "Of the division.", "S", min=0)] = 0
-    output: Annotated[
-        Path | None, option("-o --output", "Write the amended model, a PRISM file.", "FILE")
-    ] = None
-    log_out: Annotated[
-        Path | None,
-        option("--log-out", "Write the log for the amended model: the part to learn from.", "FILE"),
-    ] = None
+    select_on: float | None = declare(
+        "--select-on", "Look for findings in this share of the log; learn from the rest.", "SHARE"
+    )
+    select_by: str | None = declare("--select-by", "'e-values': choose and learn on all data, at δ/K.", "HOW")
+    cluster: str | None = declare("--cluster", "The column whose values --select-on divides.", "COLUMN")
+    seed: int = declare("--seed", "Of the division.", "S", default=0, min=0)
+    output: Path | None = declare("-o --output", "Write the amended model, a PRISM file.", "FILE")
+    log_out: Path | None = declare(
+        "--log-out", "Write the log for the amended model: the part to learn from.", "FILE"
+    )
     overwrite: options.Overwrite = False
     time_limit: options.TimeLimit = None
     threads: options.Threads = None

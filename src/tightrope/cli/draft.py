@@ -14,7 +14,7 @@ import typer
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import OPTIONS
-from tightrope.cli.options import LogOptions, flag_of, option, takes
+from tightrope.cli.options import LogOptions, declare, flag_of, option, takes
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.sources import LogRequest
 from tightrope.data.read_options import LogReadOptions
@@ -49,18 +49,16 @@ class DraftRequest:
         typer.Argument(metavar="LOG", help="Files, patterns or directories; read in the order given."),
     ]
     output: Annotated[Path, option("-o --output", "The model in the PRISM language.", "FILE")]
-    variables: Annotated[
-        str | None,
-        option("--variables", "The columns that make up a state, where none holds it whole.", "X,Y"),
-    ] = None
-    select_on: Annotated[
-        float | None,
-        option("--select-on", "Choose ties on this share of the episodes; needs --rest.", "SHARE"),
-    ] = None
-    rest: Annotated[
-        Path | None, option("--rest", "Write the other episodes here, to learn from: a .csv file.", "FILE")
-    ] = None
-    seed: Annotated[int, option("--seed", "Which episodes ties are chosen on.", "N")] = 0
+    variables: str | None = declare(
+        "--variables", "The columns that make up a state, where none holds it whole.", "X,Y"
+    )
+    select_on: float | None = declare(
+        "--select-on", "Choose ties on this share of the episodes; needs --rest.", "SHARE"
+    )
+    rest: Path | None = declare(
+        "--rest", "Write the other episodes here, to learn from: a .csv file.", "FILE"
+    )
+    seed: int = declare("--seed", "Which episodes ties are chosen on.", "N", default=0)
     overwrite: options.Overwrite = False
     json: options.Json = False
     reading: LogOptions

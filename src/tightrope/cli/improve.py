@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.compare import ComparedOptions, answer
-from tightrope.cli.options import READING, SOLVING, option, takes
+from tightrope.cli.options import READING, SOLVING, declare, takes
 from tightrope.late import dataclass
 
 if TYPE_CHECKING:
@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 class ImproveRequest(ComparedOptions):
     """The options of the command."""
 
-    keep: Annotated[
-        list[str] | None,
-        option(
-            "--keep",
-            "A property that must not get worse; the option may be repeated.",
-            "'P>=baseline [ F \"goal\" ]'",
-        ),
-    ] = None
-    candidate: Annotated[
-        list[str] | None,
-        option("--candidate", "A policy to try and start from; the option may be repeated.", "FILE"),
-    ] = None
+    keep: list[str] | None = declare(
+        "--keep",
+        "A property that must not get worse; the option may be repeated.",
+        "'P>=baseline [ F \"goal\" ]'",
+    )
+    candidate: list[str] | None = declare(
+        "--candidate", "A policy to try and start from; the option may be repeated.", "FILE"
+    )
 
 
 @takes(ImproveRequest, {"data": READING, "check": SOLVING})

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
-from tightrope.cli.options import option, takes
+from tightrope.cli.options import declare, switch, takes
 from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.regions.registry import region_kind
@@ -52,94 +52,76 @@ class LearnRequest(options.SubjectOptions):
     observations: options.Observations = None
     delta: options.Delta = 0.001
     region: options.Region = None
-    sets: Annotated[
-        SetsOption | None,
-        option(
-            "--sets",
+    sets: SetsOption | None = declare(
+        "--sets",
+        (
             "What nature may pick from: at every choice anew, or once for the whole run (coupled); "
-            "'all' compares.",
+            "'all' compares."
         ),
-    ] = None
-    interval: Annotated[IntervalMethod | None, option("--interval", "The intervals of events.")] = None
-    budget: Annotated[Budget, option("--budget", "How events share δ.")] = Budget.TIED
-    ellipsoid: Annotated[
-        EllipsoidVersion, option("--ellipsoid", "'paper' is the published one, which is unsound.")
-    ] = EllipsoidVersion.SOUND
-    intersect: Annotated[bool, option("--intersect", "Meet parameter sets with the tied intervals.")] = False
-    no_fallback: Annotated[
-        bool, option("--no-fallback", "Stop where the region is empty, instead of using tied sets.")
-    ] = False
-    policy: Annotated[
-        str | None, option("--policy", "Certify this policy's interval as well.", "FILE|optimal-at-truth")
-    ] = None
+    )
+    interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
+    budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
+    ellipsoid: EllipsoidVersion = declare(
+        "--ellipsoid", "'paper' is the published one, which is unsound.", default=EllipsoidVersion.SOUND
+    )
+    intersect: bool = switch("--intersect", "Meet parameter sets with the tied intervals.")
+    no_fallback: bool = switch("--no-fallback", "Stop where the region is empty, instead of using tied sets.")
+    policy: str | None = declare(
+        "--policy", "Certify this policy's interval as well.", "FILE|optimal-at-truth"
+    )
     at: options.At = None
     assume_support: options.AssumeSupport = None
     misfit: options.Misfit = None
-    breakdown: Annotated[
-        bool, option("--breakdown", "The largest misfit per step under which the guarantee holds.")
-    ] = False
-    breakdown_of: Annotated[
-        str | None, option("--breakdown-of", "The same where this parameter or action has a part.", "NAME")
-    ] = None
-    threshold: Annotated[
-        float | None, option("--threshold", "What it has to meet; without it, half of its margin.", "VALUE")
-    ] = None
-    effort: Annotated[
-        Effort,
-        option(
-            "--effort",
+    breakdown: bool = switch("--breakdown", "The largest misfit per step under which the guarantee holds.")
+    breakdown_of: str | None = declare(
+        "--breakdown-of", "The same where this parameter or action has a part.", "NAME"
+    )
+    threshold: float | None = declare(
+        "--threshold", "What it has to meet; without it, half of its margin.", "VALUE"
+    )
+    effort: Effort = declare(
+        "--effort",
+        (
             "Where neither region nor sets are chosen: rectangular sets alone (quick), coupled ones where a "
-            "forecast says that they pay, or in any case (high).",
+            "forecast says that they pay, or in any case (high)."
         ),
-    ] = Effort.NORMAL
+        default=Effort.NORMAL,
+    )
     coupled_gap: options.CoupledGap = None
     cost_range: options.CostRange = None
     cost_sd: options.CostSd = None
-    outcomes: Annotated[
-        OutcomesUse | None,
-        option(
-            "--outcomes",
-            "What episodes returned, where the log shows it: beside the model (auto), alone, or not at all.",
-        ),
-    ] = None
-    behaviour: Annotated[
-        str | None,
-        option(
-            "--behaviour",
-            "With --policy: the policy that the log was collected by, where the data do not say it.",
-            "FILE|uniform",
-        ),
-    ] = None
-    return_range: Annotated[
-        str | None,
-        option(
-            "--return-range",
-            "Expected range of what episodes return; refused if a path of the model leaves it.",
-            "LOW,HIGH",
-        ),
-    ] = None
-    prior: Annotated[
-        list[str] | None,
-        option(
-            "--prior",
+    outcomes: OutcomesUse | None = declare(
+        "--outcomes",
+        "What episodes returned, where the log shows it: beside the model (auto), alone, or not at all.",
+    )
+    behaviour: str | None = declare(
+        "--behaviour",
+        "With --policy: the policy that the log was collected by, where the data do not say it.",
+        "FILE|uniform",
+    )
+    return_range: str | None = declare(
+        "--return-range",
+        "Expected range of what episodes return; refused if a path of the model leaves it.",
+        "LOW,HIGH",
+    )
+    prior: list[str] | None = declare(
+        "--prior",
+        (
             "Believed before the data: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
-            "A wrong one costs width, never confidence.",
-            "PRIOR|DIR",
+            "A wrong one costs width, never confidence."
         ),
-    ] = None
+        "PRIOR|DIR",
+    )
     precision: options.Precision = 1e-6
     time_limit: options.TimeLimit = None
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     certificate: options.CertificateFile = None
     no_verify: options.NoVerify = False
-    output: Annotated[Path | None, option("-o --output", "Write results and policies.", "DIR")] = None
-    export: Annotated[
-        str | None,
-        option(
-            "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
-        ),
-    ] = None
+    output: Path | None = declare("-o --output", "Write results and policies.", "DIR")
+    export: str | None = declare(
+        "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
+    )
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False

@@ -12,12 +12,12 @@ from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.options import option, takes
+from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.result_display import fit_facts, options_that_hold
 from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
@@ -64,91 +64,67 @@ class DriftAnswer(Enum):
 class OnlineRequest(options.SubjectOptions):
     """The options of the command."""
 
-    episodes: Annotated[int | None, option("--episodes", "Episodes altogether.", "N", min=1)] = None
-    explore: Annotated[
-        Exploration | None,
-        option(
-            "--explore", "Who collects the episodes: designed with --until-gap, else optimistic, unless said."
-        ),
-    ] = None
-    until_gap: Annotated[
-        str | None,
-        option(
-            "--until-gap",
-            "Stop when the robust policy's certified interval is this narrow (5%: of the value).",
-            "E|E%",
-        ),
-    ] = None
-    max_episodes: Annotated[
-        int | None,
-        option("--max-episodes", f"With --until-gap: give up after so many ({MOST_EPISODES:,}).", "N", min=1),
-    ] = None
-    data: Annotated[
-        Path | None, option("--data", "Episodes to begin with, a file that 'tightrope sample' wrote.", "FILE")
-    ] = None
+    episodes: int | None = declare("--episodes", "Episodes altogether.", "N", min=1)
+    explore: Exploration | None = declare(
+        "--explore", "Who collects the episodes: designed with --until-gap, else optimistic, unless said."
+    )
+    until_gap: str | None = declare(
+        "--until-gap",
+        "Stop when the robust policy's certified interval is this narrow (5%: of the value).",
+        "E|E%",
+    )
+    max_episodes: int | None = declare(
+        "--max-episodes", f"With --until-gap: give up after so many ({MOST_EPISODES:,}).", "N", min=1
+    )
+    data: Path | None = declare(
+        "--data", "Episodes to begin with, a file that 'tightrope sample' wrote.", "FILE"
+    )
     cost: options.Cost = None
     avoid: options.Avoid = None
     at_most: options.AtMost = None
-    baseline: Annotated[
-        str | None,
-        option(
-            "--baseline",
-            "Collect with nothing that is not proved to be at least as good as this.",
-            "FILE|uniform|do-nothing",
-        ),
-    ] = None
-    allow_loss: Annotated[
-        float, option("--allow-loss", "With --baseline: so much worse is allowed.", "L", min=0)
-    ] = 0.0
+    baseline: str | None = declare(
+        "--baseline",
+        "Collect with nothing that is not proved to be at least as good as this.",
+        "FILE|uniform|do-nothing",
+    )
+    allow_loss: float = declare(
+        "--allow-loss", "With --baseline: so much worse is allowed.", "L", default=0.0, min=0
+    )
     at: options.At = None
-    seed: Annotated[int, option("--seed", "Same seed, same episodes.", "S", min=0)] = 0
-    delta: Annotated[
-        float, option("--delta", "All guarantees together may fail with this probability.", "D")
-    ] = 0.001
+    seed: int = declare("--seed", "Same seed, same episodes.", "S", default=0, min=0)
+    delta: float = declare(
+        "--delta", "All guarantees together may fail with this probability.", "D", default=0.001
+    )
     region: options.Region = None
-    sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
-    interval: Annotated[
-        IntervalMethod | None,
-        option("--interval", "The intervals of events; only beta-binomial holds for adaptive data."),
-    ] = None
-    budget: Annotated[Budget, option("--budget", "How events share δ.")] = Budget.TIED
-    output: Annotated[
-        Path | None,
-        option("-o --output", "Keep the run here; the same command goes on where it stopped.", "DIR"),
-    ] = None
+    sets: SetsKind | None = declare("--sets", "What nature may pick from.")
+    interval: IntervalMethod | None = declare(
+        "--interval", "The intervals of events; only beta-binomial holds for adaptive data."
+    )
+    budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
+    output: Path | None = declare(
+        "-o --output", "Keep the run here; the same command goes on where it stopped.", "DIR"
+    )
     assume_support: options.AssumeSupport = None
     precision: options.Precision = 1e-6
-    cap: Annotated[
-        int | None,
-        option(
-            "--cap", "Steps after which an episode is cut off (1000, or a benchmark's own).", "STEPS", min=1
-        ),
-    ] = None
+    cap: int | None = declare(
+        "--cap", "Steps after which an episode is cut off (1000, or a benchmark's own).", "STEPS", min=1
+    )
     env: options.Env = None
     convert_obs: options.ConvertObs = None
     actions: options.Actions = None
-    states: Annotated[
-        StateForm | None,
-        option(
-            "--states", "With --env: 'index' says that observed numbers are the model's indices of states."
-        ),
-    ] = None
-    on_drift: Annotated[
-        DriftAnswer | None,
-        option(
-            "--on-drift", "Let a monitor run along, and say what follows when the data contradict the model."
-        ),
-    ] = None
-    alpha: Annotated[
-        float | None,
-        option("--alpha", "With --on-drift: the probability that a false alarm is ever raised (0.001).", "A"),
-    ] = None
+    states: StateForm | None = declare(
+        "--states", "With --env: 'index' says that observed numbers are the model's indices of states."
+    )
+    on_drift: DriftAnswer | None = declare(
+        "--on-drift", "Let a monitor run along, and say what follows when the data contradict the model."
+    )
+    alpha: float | None = declare(
+        "--alpha", "With --on-drift: the probability that a false alarm is ever raised (0.001).", "A"
+    )
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     accept_nominal: options.AcceptNominal = False
-    json: Annotated[bool, option("--json", "Print one JSON object an update on stdout, nothing else.")] = (
-        False
-    )
+    json: bool = switch("--json", "Print one JSON object an update on stdout, nothing else.")
 
     @property
     def most_episodes(self) -> int:

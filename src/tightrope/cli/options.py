@@ -4,7 +4,7 @@ Options of a command are the fields of a record, and the command takes the recor
 
     @dataclass(frozen=True, kw_only=True)
     class PlanRequest(SubjectOptions):
-        gap: Annotated[str | None, option("--gap", "The width that is wanted.", "E")] = None
+        gap: str | None = declare("--gap", "The width that is wanted.", "E")
 
     @takes(PlanRequest)
     def plan(request: PlanRequest) -> None: ...
@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -62,6 +62,19 @@ class DesignOption(Enum):
 def option(names: str, help: str, metavar: str | None = None, **checks: Any) -> Any:
     """An option by its names, such as "-o --output"; `checks` are those of typer, such as `min=1`."""
     return typer.Option(*names.split(), help=as_written(help), metavar=metavar, **checks)
+
+
+def declare(names: str, help: str, metavar: str | None = None, *, default: Any = None, **checks: Any) -> Any:
+    """A field of a record that is an option which no other command has, with its default."""
+    return field(default=default, metadata={OPTION: option(names, help, metavar, **checks)})
+
+
+def switch(names: str, help: str) -> Any:
+    """The same of an option that takes no value and is off unless given."""
+    return declare(names, help, default=False)
+
+
+OPTION = "option"
 
 
 def as_written(text: str) -> str:
@@ -546,20 +559,20 @@ def flag_of(name: str) -> str:
 
 def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect.Parameter]:
     kinds = get_type_hints(record, include_extras=True)
-    for field in fields(record):
-        kind = kinds[field.name]
+    for each in fields(record):
+        kind = kinds[each.name]
         if is_dataclass(kind):
             assert isinstance(kind, type)
             yield from _list_parameters(kind, homes)
             continue
-        base, *notes = get_args(kind)
-        info = copy(notes[0])
+        base, note = (kind, each.metadata[OPTION]) if OPTION in each.metadata else get_args(kind)
+        info = copy(note)
         if not isinstance(info, ArgumentInfo):
-            info.rich_help_panel = _PANEL_OF.get(field.name)
-            info.hidden = field.name in homes
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
+            info.rich_help_panel = _PANEL_OF.get(each.name)
+            info.hidden = each.name in homes
+        default = inspect.Parameter.empty if each.default is MISSING else each.default
         yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, info]
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, info]
         )
 
 
@@ -567,8 +580,8 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
     kinds = _kinds(record)
     return record(
         **{
-            field.name: _build(kind, given) if is_dataclass(kind := kinds[field.name]) else given[field.name]
-            for field in fields(record)
+            each.name: _build(kind, given) if is_dataclass(kind := kinds[each.name]) else given[each.name]
+            for each in fields(record)
         }
     )
 
@@ -580,7 +593,7 @@ def _kinds(record: type) -> dict[str, Any]:
 
 def list_given(request: Any, names: str | None = None) -> list[str]:
     """The options of a record that are given, of those by these names of fields or of all."""
-    given, usual = [], {field.name: field.default for field in fields(request)}
+    given, usual = [], {each.name: each.default for each in fields(request)}
     for name in names.split() if names is not None else usual:
         value = getattr(request, name)
         if not (value is None or value is False or value == [] or value == usual[name]):

@@ -6,14 +6,14 @@ import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.options import option, takes
+from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
@@ -33,65 +33,46 @@ class PlanRequest(options.SubjectOptions):
 
     data: options.DataUnlessLabelled = None
     observations: options.Observations = None
-    gap: Annotated[
-        str | None,
-        option(
-            "--gap",
-            "The width of the robust policy's interval that is wanted, or a share of its value.",
-            "E|E%",
-        ),
-    ] = None
-    optimality: Annotated[
-        float | None, option("--optimality", "Guarantee and best possible value so close instead.", "E")
-    ] = None
-    above: Annotated[
-        float | None, option("--above", "A guarantee so good instead (below T, for costs).", "T")
-    ] = None
-    budget: Annotated[
-        int | None, option("--budget", "The gap to expect from N more episodes instead.", "N")
-    ] = None
-    improve: Annotated[
-        str | None,
-        option(
-            "--improve",
-            "Until a policy better than this one is proved instead, collecting as so far.",
-            "FILE|uniform|do-nothing",
-        ),
-    ] = None
+    gap: str | None = declare(
+        "--gap", "The width of the robust policy's interval that is wanted, or a share of its value.", "E|E%"
+    )
+    optimality: float | None = declare(
+        "--optimality", "Guarantee and best possible value so close instead.", "E"
+    )
+    above: float | None = declare("--above", "A guarantee so good instead (below T, for costs).", "T")
+    budget: int | None = declare("--budget", "The gap to expect from N more episodes instead.", "N")
+    improve: str | None = declare(
+        "--improve",
+        "Until a policy better than this one is proved instead, collecting as so far.",
+        "FILE|uniform|do-nothing",
+    )
     delta: options.Delta = 0.001
     region: options.Region = None
-    sets: Annotated[SetsKind | None, option("--sets", "What nature may pick from.")] = None
-    interval: Annotated[IntervalMethod | None, option("--interval", "The intervals of events.")] = None
-    policy: Annotated[
-        str | None,
-        option("--policy", "Plan for the interval of this policy instead of the robust one.", "FILE"),
-    ] = None
-    within_cap: Annotated[
-        int | None,
-        option(
-            "--within-cap",
-            "Steps of an episode at most (benchmarks have theirs); required where it need not end.",
-            "N",
-            min=1,
-        ),
-    ] = None
+    sets: SetsKind | None = declare("--sets", "What nature may pick from.")
+    interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
+    policy: str | None = declare(
+        "--policy", "Plan for the interval of this policy instead of the robust one.", "FILE"
+    )
+    within_cap: int | None = declare(
+        "--within-cap",
+        "Steps of an episode at most (benchmarks have theirs); required where it need not end.",
+        "N",
+        min=1,
+    )
     cost: options.Cost = None
     avoid: options.Avoid = None
     at_most: options.AtMost = None
-    generative: Annotated[
-        bool,
-        option("--generative", "How many draws of which choice, where every choice can be sampled at will."),
-    ] = False
-    refuted: Annotated[
-        bool, option("--refuted", "Plan although the data refute the model; the exit code stays 1.")
-    ] = False
+    generative: bool = switch(
+        "--generative", "How many draws of which choice, where every choice can be sampled at will."
+    )
+    refuted: bool = switch("--refuted", "Plan although the data refute the model; the exit code stays 1.")
     assume_support: options.AssumeSupport = None
     coupled_gap: options.CoupledGap = None
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
-    output: Annotated[
-        Path | None, option("-o --output", "Write the plan, policies to explore with, and the figure.", "DIR")
-    ] = None
+    output: Path | None = declare(
+        "-o --output", "Write the plan, policies to explore with, and the figure.", "DIR"
+    )
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: options.DesignedLogOptions

@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tightrope.cli import options, sources
-from tightrope.cli.options import ModelOptions, option, parse_constants, refuse_options, takes
+from tightrope.cli.options import ModelOptions, declare, parse_constants, refuse_options, switch, takes
 from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts
 from tightrope.data.columns import StateForm
@@ -61,81 +61,57 @@ class SampleAnswer(msgspec.Struct, kw_only=True, frozen=True):
 class SampleRequest(ModelOptions):
     """The options of the command."""
 
-    output: Annotated[Path | None, option("-o --output", "A .parquet or .csv file.", "FILE")] = None
-    episodes: Annotated[int | None, option("--episodes", "Number of trajectories.", "N", min=1)] = None
-    seed: Annotated[int, option("--seed", "Same seed, same data.", "S", min=0)] = 0
+    output: Path | None = declare("-o --output", "A .parquet or .csv file.", "FILE")
+    episodes: int | None = declare("--episodes", "Number of trajectories.", "N", min=1)
+    seed: int = declare("--seed", "Same seed, same data.", "S", default=0, min=0)
     at: options.At = None
     observations: options.Joined = None
     prop: options.Prop = None
-    policy: Annotated[
-        str,
-        option(
-            "--policy",
-            "Which choices to take; of a plan's directory, one of its policies per episode.",
-            "FILE|PLAN|uniform",
-        ),
-    ] = UNIFORM
-    bet_on: Annotated[
-        list[Path] | None,
-        option(
-            "--bet-on",
-            "A policy that 'learn --region slab' shall bet on, recorded before the data come.",
-            "FILE",
-        ),
-    ] = None
-    cap: Annotated[
-        int | None,
-        option(
-            "--cap",
-            f"Steps after which an episode is cut off ({DEFAULT_CAP}, or a benchmark's own).",
-            "STEPS",
-            min=1,
-        ),
-    ] = None
-    watched: Annotated[
-        float | None, option("--time", "In continuous time: for how long each episode is watched.", "T")
-    ] = None
-    raw: Annotated[bool, option("--raw", "One row per step instead of one row per counted transition.")] = (
-        False
+    policy: str = declare(
+        "--policy",
+        "Which choices to take; of a plan's directory, one of its policies per episode.",
+        "FILE|PLAN|uniform",
+        default=UNIFORM,
     )
-    costs: Annotated[
-        str | None,
-        option(
-            "--costs",
-            "With --raw: a column 'cost' with the reward of each step, and noise around it.",
-            "exact|two-point:A,B|uniform:W|normal:S",
-        ),
-    ] = None
-    generative: Annotated[
-        int | None, option("--generative", "N draws from every choice, no trajectories.", "N", min=1)
-    ] = None
-    draws: Annotated[
-        Path | None,
-        option(
-            "--draws",
-            "As many draws of each choice as this table says ('plan --generative' writes one).",
-            "FILE",
-        ),
-    ] = None
-    states: Annotated[
-        StateForm | None,
-        option(
-            "--states",
+    bet_on: list[Path] | None = declare(
+        "--bet-on", "A policy that 'learn --region slab' shall bet on, recorded before the data come.", "FILE"
+    )
+    cap: int | None = declare(
+        "--cap",
+        f"Steps after which an episode is cut off ({DEFAULT_CAP}, or a benchmark's own).",
+        "STEPS",
+        min=1,
+    )
+    watched: float | None = declare(
+        "--time", "In continuous time: for how long each episode is watched.", "T"
+    )
+    raw: bool = switch("--raw", "One row per step instead of one row per counted transition.")
+    costs: str | None = declare(
+        "--costs",
+        "With --raw: a column 'cost' with the reward of each step, and noise around it.",
+        "exact|two-point:A,B|uniform:W|normal:S",
+    )
+    generative: int | None = declare(
+        "--generative", "N draws from every choice, no trajectories.", "N", min=1
+    )
+    draws: Path | None = declare(
+        "--draws", "As many draws of each choice as this table says ('plan --generative' writes one).", "FILE"
+    )
+    states: StateForm | None = declare(
+        "--states",
+        (
             "Write states by index (the default) or by the model's variables; with --env, 'index' also "
-            "says that observed numbers are indices of states.",
+            "says that observed numbers are indices of states."
         ),
-    ] = None
+    )
     env: options.Env = None
     convert_obs: options.ConvertObs = None
     actions: options.Actions = None
-    append: Annotated[
-        Path | None,
-        option(
-            "--append",
-            "Put the episodes after those of this file; both together are written to -o, or back to it.",
-            "FILE",
-        ),
-    ] = None
+    append: Path | None = declare(
+        "--append",
+        "Put the episodes after those of this file; both together are written to -o, or back to it.",
+        "FILE",
+    )
     overwrite: options.Overwrite = False
     json: options.Json = False
 

@@ -32,7 +32,7 @@ from tightrope.certify.verification import (
     worth,
 )
 from tightrope.cli import options
-from tightrope.cli.options import option, takes
+from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
@@ -92,22 +92,17 @@ class VerifyRequest:
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="A file written by --certificate.")
     ]
-    model: Annotated[
-        str | None, option("--model", f"Is it about this model? {options.MODEL_HELP}", "MODEL")
-    ] = None
+    model: str | None = declare("--model", f"Is it about this model? {options.MODEL_HELP}", "MODEL")
     prop: options.Prop = None
-    data: Annotated[list[str] | None, option("--data", "Is it about these data?", "FILE")] = None
-    observations: Annotated[
-        str | None, option("--observations", "Is it about these labelled readings of a sensor?", "FILE")
-    ] = None
-    policy: Annotated[Path | None, option("--policy", "Is it about this policy?", "FILE")] = None
-    baseline: Annotated[
-        Path | None, option("--baseline", "Is the difference one to this policy?", "FILE")
-    ] = None
-    misfit: Annotated[
-        float | None,
-        option("--misfit", "Does it hold within so much of the model, as learn --misfit?", "EPS"),
-    ] = None
+    data: list[str] | None = declare("--data", "Is it about these data?", "FILE")
+    observations: str | None = declare(
+        "--observations", "Is it about these labelled readings of a sensor?", "FILE"
+    )
+    policy: Path | None = declare("--policy", "Is it about this policy?", "FILE")
+    baseline: Path | None = declare("--baseline", "Is the difference one to this policy?", "FILE")
+    misfit: float | None = declare(
+        "--misfit", "Does it hold within so much of the model, as learn --misfit?", "EPS"
+    )
     at: options.At = None
     const: options.Const = None
     param: options.Param = None
@@ -115,20 +110,18 @@ class VerifyRequest:
     discount: options.Discount = None
     terminal_reward: options.TerminalReward = None
     ltl_translator: options.LtlTranslator = None
-    budget: Annotated[
-        str | None,
-        option(
-            "--budget",
+    budget: str | None = declare(
+        "--budget",
+        (
             "Work that the check may take: 600s, 10min or 10x; without it 60s, with --exact 600s, and "
-            "10s more for every MiB of coupled proofs.",
-            "AMOUNT",
+            "10s more for every MiB of coupled proofs."
         ),
-    ] = None
-    exact: Annotated[bool, option("--exact", "Check in exact rationals; for small models.")] = False
-    proved: Annotated[
-        bool,
-        option("--proved", "Check also by the machine-checked program; see docs/proved.md on installing it."),
-    ] = False
+        "AMOUNT",
+    )
+    exact: bool = switch("--exact", "Check in exact rationals; for small models.")
+    proved: bool = switch(
+        "--proved", "Check also by the machine-checked program; see docs/proved.md on installing it."
+    )
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
     reading: options.DesignedLogOptions

@@ -14,7 +14,16 @@ import typer
 
 from tightrope.atomic import check_target
 from tightrope.cli import options
-from tightrope.cli.options import READING, LogOptions, ModelOptions, option, parse_constants, takes
+from tightrope.cli.options import (
+    READING,
+    LogOptions,
+    ModelOptions,
+    declare,
+    option,
+    parse_constants,
+    switch,
+    takes,
+)
 from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
@@ -103,50 +112,31 @@ class WatchRequest(ModelOptions):
             "LOG",
         ),
     ]
-    alpha: Annotated[float, option("--alpha", "The probability that a false alarm is ever raised.", "A")] = (
-        0.001
+    alpha: float = declare(
+        "--alpha", "The probability that a false alarm is ever raised.", "A", default=0.001
     )
-    follow: Annotated[
-        bool, option("--follow -f", "Go on while files grow or are added, until interrupted.")
-    ] = False
-    every: Annotated[
-        int,
-        option(
-            "--every",
-            "Report after so many events; 0: in the end, and while following what is new.",
-            "N",
-            min=0,
-        ),
-    ] = 0
-    stop: Annotated[bool, option("--stop", "Stop at the first alarm.")] = False
-    checkpoint: Annotated[
-        Path | None,
-        option(
-            "--checkpoint",
-            "Keep what is known here after every report, and go on from it where it exists.",
-            "FILE",
-        ),
-    ] = None
-    result: Annotated[
-        Path | None,
-        option(
-            "--result",
-            "Watch as well whether returns agree with what this result promises of its policy.",
-            "DIR",
-        ),
-    ] = None
-    policy: Annotated[
-        str | None,
-        option(
-            "--policy",
-            "The policy that the result was given ('learn --policy'), in place of its own.",
-            "FILE",
-        ),
-    ] = None
+    follow: bool = switch("--follow -f", "Go on while files grow or are added, until interrupted.")
+    every: int = declare(
+        "--every",
+        "Report after so many events; 0: in the end, and while following what is new.",
+        "N",
+        default=0,
+        min=0,
+    )
+    stop: bool = switch("--stop", "Stop at the first alarm.")
+    checkpoint: Path | None = declare(
+        "--checkpoint",
+        "Keep what is known here after every report, and go on from it where it exists.",
+        "FILE",
+    )
+    result: Path | None = declare(
+        "--result", "Watch as well whether returns agree with what this result promises of its policy.", "DIR"
+    )
+    policy: str | None = declare(
+        "--policy", "The policy that the result was given ('learn --policy'), in place of its own.", "FILE"
+    )
     observations: options.Joined = None
-    strict: Annotated[
-        bool, option("--strict", "A transition that the model excludes is an error, no alarm.")
-    ] = False
+    strict: bool = switch("--strict", "A transition that the model excludes is an error, no alarm.")
     terminal_reward: options.TerminalReward = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False

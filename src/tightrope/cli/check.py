@@ -81,11 +81,9 @@ class CheckRequest(options.ModelOptions):
     policy: Path | None = declare("--policy", "Evaluate this policy.", "FILE")
     sets: DomainSets | None = declare(
         "--sets",
-        (
-            "Bound a parametric model over its whole domain: nature picks parameters at every choice "
-            "anew (expression, rectangular), or once for the whole run (coupled). The policy is that of "
-            "--policy, the optimal one at --at, or the most robust one found."
-        ),
+        "Bound a parametric model over its whole domain: nature picks parameters at every choice "
+        "anew (expression, rectangular), or once for the whole run (coupled). The policy is that of "
+        "--policy, the optimal one at --at, or the most robust one found.",
     )
     coupled_gap: options.CoupledGap = None
     precision: float = declare("--precision", "How close the two bounds must come.", "EPS", default=1e-6)
@@ -105,11 +103,9 @@ class CheckRequest(options.ModelOptions):
     all_states: bool = switch("--all-states", "Bounds for every state.")
     build_all: bool = switch(
         "--build-all",
-        (
-            "Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
-            "state are left out: they do not change the value. A large model is built only until the "
-            "initial state's bounds are close enough whatever the rest is."
-        ),
+        "Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
+        "state are left out: they do not change the value. A large model is built only until the "
+        "initial state's bounds are close enough whatever the rest is.",
     )
     overwrite: options.Overwrite = False
     json: options.Json = False

@@ -115,11 +115,9 @@ class DoctorRequest(options.SubjectOptions):
     sets: SetsKind | None = declare("--sets", "What nature may pick from.")
     amend: str | None = declare(
         "--amend",
-        (
-            "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
-            "since-entry:N|since-start:N, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, free, or auto; "
-            "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto."
-        ),
+        "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
+        "since-entry:N|since-start:N, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, free, or auto; "
+        "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto.",
         "WHAT",
     )
     cost_range: options.CostRange = None

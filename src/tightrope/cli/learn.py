@@ -54,10 +54,8 @@ class LearnRequest(options.SubjectOptions):
     region: options.Region = None
     sets: SetsOption | None = declare(
         "--sets",
-        (
-            "What nature may pick from: at every choice anew, or once for the whole run (coupled); "
-            "'all' compares."
-        ),
+        "What nature may pick from: at every choice anew, or once for the whole run (coupled); "
+        "'all' compares.",
     )
     interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
     budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
@@ -81,10 +79,8 @@ class LearnRequest(options.SubjectOptions):
     )
     effort: Effort = declare(
         "--effort",
-        (
-            "Where neither region nor sets are chosen: rectangular sets alone (quick), coupled ones where a "
-            "forecast says that they pay, or in any case (high)."
-        ),
+        "Where neither region nor sets are chosen: rectangular sets alone (quick), coupled ones where a "
+        "forecast says that they pay, or in any case (high).",
         default=Effort.NORMAL,
     )
     coupled_gap: options.CoupledGap = None
@@ -106,10 +102,8 @@ class LearnRequest(options.SubjectOptions):
     )
     prior: list[str] | None = declare(
         "--prior",
-        (
-            "Believed before the data: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
-            "A wrong one costs width, never confidence."
-        ),
+        "Believed before the data: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
+        "A wrong one costs width, never confidence.",
         "PRIOR|DIR",
     )
     precision: options.Precision = 1e-6

@@ -99,10 +99,8 @@ class SampleRequest(ModelOptions):
     )
     states: StateForm | None = declare(
         "--states",
-        (
-            "Write states by index (the default) or by the model's variables; with --env, 'index' also "
-            "says that observed numbers are indices of states."
-        ),
+        "Write states by index (the default) or by the model's variables; with --env, 'index' also "
+        "says that observed numbers are indices of states.",
     )
     env: options.Env = None
     convert_obs: options.ConvertObs = None

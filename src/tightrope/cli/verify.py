@@ -112,10 +112,8 @@ class VerifyRequest:
     ltl_translator: options.LtlTranslator = None
     budget: str | None = declare(
         "--budget",
-        (
-            "Work that the check may take: 600s, 10min or 10x; without it 60s, with --exact 600s, and "
-            "10s more for every MiB of coupled proofs."
-        ),
+        "Work that the check may take: 600s, 10min or 10x; without it 60s, with --exact 600s, and "
+        "10s more for every MiB of coupled proofs.",
         "AMOUNT",
     )
     exact: bool = switch("--exact", "Check in exact rationals; for small models.")

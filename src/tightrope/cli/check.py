@@ -182,22 +182,23 @@ def check(request: CheckRequest) -> None:
 
         loaded = replace(cast(Any, loaded), model=seen_through(cast(Any, loaded), request.observations)[1])
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
-    if isinstance(loaded.model, POMDP):
-        from tightrope.cli.check_partial import check_partial
-
-        check_partial(request, loaded, queries, files.policy, files.certificate)
-        return
-    if not timed:
+    partial = isinstance(loaded.model, POMDP)
+    if not timed and not partial:
         for query in queries:
             for given in options.list_given(request, "certificate policy_out policy sets"):
                 query.require(Task(f"check {given}"))
-    if request.figure is not None:
+    if request.figure is not None and not partial:
         _require_curve(queries)
     for query in queries:
         if query.is_plain and query.reading is not None:
             warn(query.reading.warning)
     if len(queries) > 1 and (request.certificate or request.policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
+    if isinstance(loaded.model, POMDP):
+        from tightrope.cli.check_partial import check_partial
+
+        check_partial(request, loaded, queries, files.policy, files.certificate)
+        return
     if request.sets is not None:
         if request.absolute or request.all_states:
             raise InputError("--absolute and --all-states do not go with --sets: leave them out")

@@ -14,7 +14,7 @@ from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import LATE, PartialSolution, closeness, solve_partial, value_of
 from tightrope.cli.check_answers import Answered, PropertyAnswer, report_answers
 from tightrope.cli.options import refuse_options
-from tightrope.cli.output import leave, phase_progress, warn
+from tightrope.cli.output import leave, phase_progress
 from tightrope.errors import InputError
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import IntervalMDP
@@ -50,8 +50,6 @@ def check_partial(
 
     pomdp: POMDP = loaded.model
     refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
-    if len(queries) > 1 and (target is not None or certificate is not None):
-        raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
     point: Sequence[Any] = ()
     robust = isinstance(pomdp.model, IntervalMDP)
     if isinstance(pomdp.model, ParametricMDP):
@@ -74,8 +72,6 @@ def check_partial(
     close = closeness(request.precision)
     answers = []
     for query in queries:
-        if query.is_plain and query.reading is not None:
-            warn(query.reading.warning)
         if pomdp.pace > 1:
             query = query.with_objective(pomdp.paced(query.objective), pomdp.structure)
         begin = time.perf_counter()

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option, parse_constants
 from tightrope.cli.output import group, print_facts, print_json, warn
-from tightrope.cli.sources import LoadedModel, load_model
+from tightrope.cli.sources import LoadedModel, TimedModel, load_model, load_timed
 from tightrope.errors import InputError
 from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
@@ -25,6 +25,7 @@ from tightrope.io.output import claim_file
 from tightrope.io.registry import format_of, writing_format
 from tightrope.late import dataclass
 from tightrope.loading import BENCHMARK, is_continuous
+from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.prism.expand.program import Program
 from tightrope.problem import Model as AnyModel
@@ -74,72 +75,30 @@ def export(
     if form.name == "JANI":
         export_jani(JaniRequest(model, const, at, param or domain), output, overwrite, json)
         return
-    if is_continuous(model):
-        _export_rates(model, output, (const, param, domain, at), overwrite, json)
-        return
-    claimed = form.claim(output, overwrite)
-    loaded = load_model(_find_learned(model), const, param, domain)
-    begin = time.perf_counter()
-    written = claimed.write(_at_point(loaded, at, not form.holds.parameters))
-    structure = loaded.model.structure
-    if json:
-        answer = ExportAnswer(
-            files=[str(file) for file in written],
-            states=structure.states,
-            choices=structure.choices,
-            transitions=structure.transitions,
-            seconds={"build": loaded.seconds, "write": time.perf_counter() - begin},
-        )
-        print_json(answer)
-    else:
-        sizes = (structure.states, structure.choices, structure.transitions)
-        print_facts(
-            model,
-            [
-                ("states, choices, transitions", ", ".join(group(size) for size in sizes)),
-                *(("written", str(file)) for file in written),
-            ],
-        )
-
-
-def _export_rates(
-    source: str,
-    output: Path,
-    options: tuple[list[str] | None, str | None, str | None, str | None],
-    overwrite: bool,
-    json: bool,
-) -> None:
-    """A chain in continuous time, as DRN or explicit files."""
-    from tightrope.cli.sources import load_timed
-
-    form = writing_format(output)
-    if not form.holds.rates:
+    timed = is_continuous(model)
+    if timed and not form.holds.rates:
         raise InputError(
             f"a chain in continuous time is not written as {form.name}",
             hint="write -o model.drn, .tra or .jani",
         )
-    const, param, domain, at = options
     claimed = form.claim(output, overwrite)
-    loaded = load_timed(source, const, param, domain, quiet=True)
-    model = loaded.model
+    loaded: LoadedModel | TimedModel
+    if timed:
+        loaded = load_timed(model, const, param, domain, quiet=True)
+    else:
+        loaded = load_model(_find_learned(model), const, param, domain)
     begin = time.perf_counter()
-    plain = at is not None or not model.parameters.names or not form.holds.parameters
-    written = claimed.write(model.instantiate(loaded.point(at)) if plain else model)
+    written = claimed.write(_at_point(loaded, at, not form.holds.parameters))
+    structure = loaded.model.structure
+    sizes = {name: getattr(structure, name) for name in ("states", "choices", "transitions")}
     if json:
         seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
-        sizes = (model.states, model.choices, model.transitions)
-        print_json(
-            ExportAnswer(
-                files=[str(file) for file in written],
-                states=sizes[0],
-                choices=sizes[1],
-                transitions=sizes[2],
-                seconds=seconds,
-            )
-        )
+        print_json(ExportAnswer(files=[str(file) for file in written], **sizes, seconds=seconds))
         return
-    message = f"{group(model.states)}, {group(model.transitions)}"
-    print_facts(source, [("states, transitions", message), *(("written", str(file)) for file in written)])
+    if timed:
+        del sizes["choices"]
+    size = (", ".join(sizes), ", ".join(group(number) for number in sizes.values()))
+    print_facts(model, [size, *(("written", str(file)) for file in written)])
 
 
 def _find_learned(model: str) -> str:
@@ -178,14 +137,20 @@ def _is_only_coupled(result: Path) -> bool:
         return False
 
 
-def _at_point(loaded: LoadedModel, at: str | None, numbers_only: bool) -> AnyModel:
-    """The model itself, or the one at a point where that is asked for or the format needs it."""
+def _at_point(
+    loaded: LoadedModel | TimedModel, at: str | None, numbers_only: bool
+) -> AnyModel | ParametricCTMC | CTMC:
+    """The model itself, or the one at a point where that is asked for or the format needs it; a chain in
+    continuous time without parameters is one at its only point."""
     model = loaded.model
-    parameters = model.parameters.names if isinstance(model, ParametricMDP) else ()
-    if at is None and (not parameters or not numbers_only):
+    if isinstance(model, ParametricCTMC):
+        has_point = not model.parameters.names or numbers_only
+    else:
+        has_point = isinstance(model, ParametricMDP) and bool(model.parameters.names) and numbers_only
+    if at is None and not has_point:
         return model
     point = loaded.point(at)
-    return model.instantiate(point) if isinstance(model, ParametricMDP) else model
+    return model.instantiate(point) if isinstance(model, ParametricMDP | ParametricCTMC) else model
 
 
 @dataclass(frozen=True)
@@ -211,19 +176,16 @@ def export_jani(request: JaniRequest, output: Path, overwrite: bool, json: bool)
     begin = time.perf_counter()
     program, domain = _program(request)
     built = time.perf_counter() - begin
-    claimed.check()
-    write_jani(program, output)
+    write_jani(program, claimed.checked())
     if program.parameters and domain is not None:
         warn(f"JANI has no place for the domain of the parameters; give it when reading: --domain '{domain}'")
     if json:
         seconds = {"build": built, "write": time.perf_counter() - begin - built}
         print_json(ExportAnswer(files=[str(output)], seconds=seconds))
     else:
-        facts = [
-            ("modules", str(len(program.modules))),
-            ("parameters", ", ".join(program.parameters) or "none"),
-        ]
-        print_facts(request.source, [*facts, ("written", str(output))])
+        parameters = ("parameters", ", ".join(program.parameters) or "none")
+        modules = ("modules", str(len(program.modules)))
+        print_facts(request.source, [modules, parameters, ("written", str(output))])
 
 
 def _program(request: JaniRequest) -> tuple[Program, str | None]:
@@ -250,12 +212,9 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         from tightrope.io.jani.read import read_program as read_jani_program
 
         return read_jani_program(path, constants), None
-    from tightrope.cli.sources import load_model
     from tightrope.io.jani.write import as_program
 
     if is_continuous(request.source):
-        from tightrope.cli.sources import load_timed
-
         timed = load_timed(request.source, quiet=True)
         if request.const:
             raise InputError("--const does not go with this file: only PRISM and JANI models have constants")

@@ -473,7 +473,7 @@ def agent_lines(asked: Sequence[str] = ASKED, runs: int = 237, seed: int = 1) ->
         "question                truth   model            outcomes         answer           verdict",
     ]
     for question in asked:
-        result = tr.learn(tr.Problem(model, f"P=? [ {question} ]"), reading, delta=DELTA, sets="untied")
+        result = tr.learn(tr.Problem(model, f"P=? [ {question} ]"), reading, delta=DELTA)
         seen = result.outcomes
         parts = [
             f"[{part.lower:.3f}, {part.upper:.3f}]" for part in (seen.model, seen.interval, result.interval)

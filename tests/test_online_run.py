@@ -104,7 +104,7 @@ def test_another_question_is_refused_and_nothing_is_touched(tmp_path: Path) -> N
 
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match=r"its own: thesis.tex; it is left alone"):
+    with pytest.raises(InputError, match=r"did not write: thesis.tex; it is left alone"):
         records_of(tmp_path, 5)
     with pytest.raises(InputError, match="it is a file"):
         records_of(tmp_path / "thesis.tex", 5)
@@ -124,7 +124,7 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
 
 def test_the_records_of_a_campaign_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / RECORDS).write_text('{"format": 1, "instance": "betting(50)"}\n')
-    with pytest.raises(InputError, match=r"its own: records.jsonl; it is left alone"):
+    with pytest.raises(InputError, match=r"did not write: records.jsonl; it is left alone"):
         records_of(tmp_path, 5)
     Manifest("online", {RECORDS: None}).save(tmp_path)
     with pytest.raises(InputError, match="other records than a run's"):

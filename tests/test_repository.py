@@ -117,6 +117,7 @@ def test_the_layers_are_the_packages() -> None:
         "errors",
         "late",
         "problem",
+        "provenance",
         "loading",
         "saved",
         "verdict",

@@ -167,7 +167,7 @@ def verify(
     loaded = load(certificate, allowed).certificate
     own, bound = None, None
     if model is not None:
-        own = own_of(loaded, model, property, at, data, policy, baseline, misfit, ltl_translator)
+        own = own_of(loaded, model, property, at, data, (policy, baseline), misfit, ltl_translator)
         bound, trouble = compare(loaded, own)
         if trouble is not None:
             raise CannotCertify(trouble)
@@ -181,15 +181,15 @@ def own_of(
     property: Objective | Query | str | None,
     at: Any = None,
     data: Any = None,
-    policy: Any = None,
-    baseline: Any = None,
+    policies: tuple[Any, Any] = (None, None),
     misfit: float = 0.0,
     translator: str | None = None,
 ) -> Own | OwnChain:
-    """All that is compared with a certificate, as its maker takes it."""
+    """All that is compared with a certificate, as its maker takes it; `policies`: policy, baseline."""
     from tightrope.model.pomdp import POMDP
 
     problem, observed = certificate.problem, isinstance(model, POMDP)
+    policy, baseline = policies
     if at is not None and problem.law not in (("point", "plain") if observed else ("point",)):
         raise InputError("`at` goes with certificates about a point, this one is about none")
     if problem.time is not None:

@@ -319,7 +319,7 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
         data = exposure_of(request.data, model.structure, log.options)
     elif log is not None:
         data = log.read(cast(Any, model.model if isinstance(model, POMDP) else model), files).counts
-    given = (request.policy, request.baseline, request.misfit or 0.0, request.ltl_translator)
+    given = ((request.policy, request.baseline), request.misfit or 0.0, request.ltl_translator)
     return own_of(certificate, model, query, at, data, *given)
 
 

@@ -333,6 +333,33 @@ def test_other_peoples_files_are_adaptive_unless_the_caller_knows_better(
     assert told == replace(better, order=told.order, ends=told.ends) and told.by_episodes
 
 
+def test_a_stated_design_assumes_no_more_than_the_file_records(
+    tmp_path: Path, model: ParametricMDP, simulator: Simulator, counts: Counts
+) -> None:
+    path, recorded = tmp_path / "c.csv", counts.design
+    write_counts(path, counts, model.structure)
+    assert (recorded.kind, recorded.planned) == (SamplingKind.TRAJECTORIES, EPISODES)
+    assert read_data(path, model, design="fixed").counts.design == recorded
+    for stated in ("generative", SamplingDesign(SamplingKind.GENERATIVE_FIXED)):
+        with pytest.raises(InputError, match=r"says generative-fixed, and the file records .* trajectories"):
+            read_data(path, model, design=stated)
+    weaker = read_data(path, model, design="adaptive").counts.design
+    assert (weaker.kind, weaker.planned) == (SamplingKind.ADAPTIVE, None)
+    late = read_data(path, model, design="adaptive", planned_episodes=EPISODES + 1).counts.design
+    assert late.late_plan and late.censored
+    adaptive = replace(counts, design=replace(recorded, kind=SamplingKind.ADAPTIVE))
+    write_counts(tmp_path / "a.csv", adaptive, model.structure)
+    with pytest.raises(InputError, match=r"says trajectories, and the file records .* adaptive") as error:
+        read_data(tmp_path / "a.csv", model, design="fixed")
+    assert error.value.location is not None and error.value.location.file.endswith("a.csv")
+    drawn = simulator.generative(30, SEED)
+    planned = replace(drawn, design=replace(drawn.design, planned_from="abc"))
+    write_counts(tmp_path / "p.csv", planned, model.structure)
+    assert read_data(tmp_path / "p.csv", model, design="generative").counts.design.planned_from == "abc"
+    with pytest.raises(InputError, match=r"says trajectories, and the file records .* adaptive"):
+        read_data([path, tmp_path / "p.csv"], model, design="fixed")
+
+
 def test_rows_of_other_peoples_files_are_batched_by_their_number(
     tmp_path: Path, model: ParametricMDP
 ) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.provenance import Overlap, Provenance, union
+from tightrope.provenance import Artefact, Overlap, Provenance, chosen_without, union
 
 
 def walk() -> tr.ParametricMDP:
@@ -101,7 +101,7 @@ def test_independent_logs_share_nothing() -> None:
     assert {one.overlap(two) for k, one in enumerate(logs) for two in logs[:k]} == {Overlap.NONE}
 
 
-def test_tosses_of_independent_logs_share_nothing() -> None:
+def test_tosses_of_independent_logs_are_not_called_shared() -> None:
     parameters = tr.Parameters.box(p=(0, 1))
     (p,) = parameters.symbols()
     model = tr.build_from_rows([(0, "t", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})], parameters)
@@ -113,7 +113,7 @@ def test_tosses_of_independent_logs_share_nothing() -> None:
         return tr.read_data(data, model).counts.provenance
 
     logs = [of(tosses(seed)) for seed in range(12)]
-    assert {one.overlap(two) for k, one in enumerate(logs) for two in logs[:k]} == {Overlap.NONE}
+    assert {one.overlap(two) for k, one in enumerate(logs) for two in logs[:k]} == {Overlap.UNCLEAR}
     assert of(tosses(1)).overlap(of(tosses(1))) is Overlap.SAME
 
 
@@ -121,7 +121,27 @@ def test_table_of_counts_is_recognised_in_its_log() -> None:
     frame = episodes(9, 50)
     table = frame.groupby(["state", "action", "next_state"]).size().rename("count").reset_index()
     assert seen(table).overlap(seen(frame)) is Overlap.SAME
-    assert seen(table).overlap(seen(episodes(10, 50))) is Overlap.NONE
+    assert seen(table).overlap(seen(episodes(10, 50))) is Overlap.UNCLEAR
+    assert seen(episodes(10, 50)).overlap(seen(table)) is Overlap.UNCLEAR
+
+
+@pytest.mark.parametrize("number", [4, 10, 20])
+def test_small_log_that_is_shared_in_half_is_never_other_data(number: int) -> None:
+    whole, half = episodes(1, number), number // 2
+    mixed = pd.concat([whole[whole.episode < half], episodes(5, number - half, first=half)])
+    kept = {
+        name: chosen_without(Artefact.MODEL, [seen(whole)], lambda data=data: seen(data)).kept.value
+        for name, data in (("same", whole), ("half", mixed), ("other", episodes(42, number)))
+    }
+    assert kept == {"same": "no", "half": "no" if number == 20 else "stated", "other": "yes"}
+
+
+def test_few_rows_of_a_long_log_are_not_called_other_data() -> None:
+    """The sketch of a long log has next to no piece of a short part of it."""
+    long = episodes(1, 3000)
+    part, other = seen(long[long.episode < 30]), seen(episodes(2, 30))
+    assert seen(long).overlap(part) is Overlap.UNCLEAR and seen(long).overlap(other) is Overlap.UNCLEAR
+    assert other.overlap(seen(long)) is Overlap.NONE  # at most a hundredth of the long log
 
 
 def test_text_and_comment_come_back() -> None:

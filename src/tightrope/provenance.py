@@ -14,7 +14,8 @@ episode's name (of the row's number in its file, where episodes have no names): 
 and the number of the piece) and its content (the sum of its marks). The `MOST` pieces with the smallest keys
 are kept, so that two data sets keep the same pieces of what they have in common. In small models pieces of
 independent logs are often equal by chance. The rate of that is estimated from different pieces of one log;
-only a number of equal pieces that chance reaches with probability `CHANCE` counts as a common part.
+only a number of equal pieces that chance reaches with probability `CHANCE` counts as a common part. Data sets
+are different where less than `FEW` of the pieces at hand are equal; between the two nothing can be told.
 
 *Limits.* Tables of counts have no episodes: only the whole table, or the whole log with these counts, is
 recognised. A log read with other names of states or episodes is another log.
@@ -45,6 +46,10 @@ SHIFT = 3
 PIECE = 1 << SHIFT
 MOST = 128
 CHANCE = 1e-5
+FEW = 1 / 8
+ENOUGH = 32
+"""Pieces of which none is equal where less than `FEW` of all are, but for one time in seventy."""
+
 MOST_PARTS = 16
 """Data sets that were put together and are still known one by one."""
 
@@ -210,6 +215,7 @@ class Overlap(Enum):
     NONE = "nothing"
     PART = "a part"
     SAME = "all rows"
+    UNCLEAR = "a part or nothing"
 
 
 @dataclass(frozen=True)
@@ -232,7 +238,7 @@ class Provenance:
     limit: int = _ALL
 
     def overlap(self, other: Provenance) -> Overlap:
-        """What the two have in common, as far as it can be told."""
+        """What part of the other data set this one has."""
         if not self.rows or not other.rows:
             return Overlap.NONE
         if sorted(self.parts) == sorted(other.parts):
@@ -243,9 +249,10 @@ class Provenance:
         mine, theirs = (_by_key(one.pieces, limit) for one in (self, other))
         both = mine.keys() & theirs.keys()
         equal = sum(bool(mine[key] & theirs[key]) for key in both)
-        if _tail(len(both), equal, max(_by_chance(self.pieces), _by_chance(other.pieces))) > CHANCE:
-            return Overlap.NONE
-        return Overlap.PART
+        if _tail(len(both), equal, max(_by_chance(self.pieces), _by_chance(other.pieces))) <= CHANCE:
+            return Overlap.PART
+        is_known = self.pieces and len(theirs) >= (ENOUGH if limit < other.limit else 1)
+        return Overlap.NONE if is_known and equal < FEW * len(theirs) else Overlap.UNCLEAR
 
     def __or__(self, other: Provenance) -> Provenance:
         """Both data sets together; rows of one that the other has, too, count once where all are the same."""
@@ -415,10 +422,13 @@ def chosen_without(
 ) -> Assumed:
     """Whether artefacts were chosen without these data, as an assumption of what is proved about them."""
     name = f"{what} {CHOSEN}"
-    for known in made_from:
-        if known is not None and (common := known.overlap(data())) is not Overlap.NONE:
-            which = "these very rows" if common is Overlap.SAME else "some of these rows"
+    common = {None if known is None else known.overlap(data()) for known in made_from}
+    for seen, which in ((Overlap.SAME, "these very rows"), (Overlap.PART, "some of these rows")):
+        if seen in common:
             return Assumed(name, Kept.NO, f"the {what} was made from {which}")
-    if None in made_from:
+    if Overlap.UNCLEAR in common:
+        why = f"the rows do not tell whether the {what} was made from some of them"
+        return Assumed(name, Kept.STATED, why)
+    if None in common:
         return Assumed(name, Kept.STATED, f"the {what} does not say from which data it was made")
     return Assumed(name, Kept.YES, f"the {what} was made from other data")

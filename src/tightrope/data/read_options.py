@@ -208,6 +208,17 @@ class LogReadOptions:
             )
         return DESIGNS[self.design]
 
+    @property
+    def stated_kind(self) -> SamplingKind | None:
+        """The kind of `design`."""
+        stated = self.stated_design
+        return stated.kind if isinstance(stated, SamplingDesign) else stated
+
+    @property
+    def counts_episodes(self) -> bool:
+        """Whether batches end after numbers of episodes."""
+        return self.planned_episodes is not None or self.stated_kind is SamplingKind.TRAJECTORIES
+
 
 VERSION = 1
 MOST_BYTES = 1 << 20

@@ -345,6 +345,7 @@ def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions, progress: P
     segments = _segments(plan, options)
     held: dict[Provenance, DataTable] = {}
     for segment in segments:
+        _refuse_design(segment.tables[0], options, len(segments) == 1)
         counts, log = _segment(segment, model_hash, options, watch)
         for table, rows_held in zip(segment.tables, log.seen, strict=True):
             refuse_copy(held, table, rows_held)
@@ -427,9 +428,7 @@ def _by_episodes(table: DataTable, columns: RowColumns, options: LogReadOptions)
         return False
     if (table.metadata or {}).get("batching") == "episodes" and _stated_design(table) is not None:
         return True
-    fixed = options.stated_design
-    kind = fixed.kind if isinstance(fixed, SamplingDesign) else fixed
-    return options.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
+    return options.counts_episodes
 
 
 def _segment(
@@ -467,6 +466,20 @@ def _segment(
     return counts, log
 
 
+def _refuse_design(table: DataTable, options: LogReadOptions, is_alone: bool) -> None:
+    """Refuse a stated design that assumes more than what a file records of itself."""
+    recorded, stated = _stated_design(table), options.stated_kind
+    if recorded is None or stated is None:
+        return
+    held = replace(recorded, planned_from=None) if is_alone else recorded
+    if (weaker := held.merged(SamplingDesign(stated)).kind) is not stated:
+        raise InputError(
+            f"`design` says {stated.value}, and the file records that its data are {weaker.value}",
+            Location(table.path),
+            "leave `design` out: the file says how it was sampled",
+        )
+
+
 def _with_design(counts: Counts, options: LogReadOptions) -> Counts:
     """The counts under the design that the user states, with what is missing from them."""
     held, stated = counts.design, options.stated_design
@@ -481,7 +494,7 @@ def _with_design(counts: Counts, options: LogReadOptions) -> Counts:
             ends=held.ends,
         )
     elif stated is not None:
-        held = replace(held, kind=stated)
+        held = replace(held, kind=stated, planned=None if stated is SamplingKind.ADAPTIVE else held.planned)
     if stated is not None and held.kind is SamplingKind.GENERATIVE_FIXED and not held.ends.holds:
         drawn = "--design generative: rows are draws of single choices, whose number was fixed in advance"
         held = replace(held, ends=Assumed(ENDS, Kept.STATED, drawn))
@@ -491,9 +504,10 @@ def _with_design(counts: Counts, options: LogReadOptions) -> Counts:
         went_on = seen is not None and seen > plan and held.kind is SamplingKind.ADAPTIVE
         if seen is not None and seen != plan and not went_on:
             missing += (f"{plan:,} episodes were planned, the log has {seen:,}",)
-        contradicted = held.planned is not None and held.planned != plan
+        recorded = counts.design.planned
+        contradicted = recorded is not None and recorded != plan
         if contradicted:
-            missing += (f"the plan of {plan:,} episodes came late: the data record one of {held.planned:,}",)
+            missing += (f"the plan of {plan:,} episodes came late: the data record one of {recorded:,}",)
         late = held.late_plan or contradicted
         held = replace(held, planned=plan, censored=missing, late_plan=late)
     return replace(counts, design=held)

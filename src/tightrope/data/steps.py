@@ -140,9 +140,7 @@ def count_episodes(
     accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
     recent = None if options.recent is None else RecentEvents(options.recent, structure.transitions)
     number = steps = 0
-    stated = options.stated_design
-    kind = stated.kind if isinstance(stated, SamplingDesign) else stated
-    by_episodes = options.planned_episodes is not None or kind is SamplingKind.TRAJECTORIES
+    by_episodes = options.counts_episodes
     for number, episode in enumerate(episodes, start=1):
         transition = reader.transitions(episode, f"episode {number - 1}")
         place = (

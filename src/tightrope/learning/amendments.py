@@ -26,7 +26,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError, check_number
 from tightrope.io.results import FindingFacts, Interval, power_text
 from tightrope.late import dataclass
 from tightrope.model.expressions import ExpressionTable
@@ -40,6 +40,7 @@ from tightrope.monitoring.examination import Finding
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
+from tightrope.verdict import Assumed, Kept
 
 LEAST = 20
 """Visits below which a value of a memory has no parameters of its own."""
@@ -49,16 +50,7 @@ MOST_PAIRS = 300_000
 
 KINDS = ("memory", "split", "groups", "rates", "phase", "costs", "untie", "free")
 WITHOUT_FEATURE = ("untie", "free")
-MEMORIES = (
-    "prev",
-    "prev2",
-    "action",
-    "revisit",
-    "seen:STATE",
-    "count:STATE:N",
-    "since-entry:N",
-    "since-start:N",
-)
+MEMORIES = "prev, prev2, action, revisit, seen:STATE, count:STATE:N, since-entry:N, since-start:N"
 START, OTHER = "start", "other"
 AUTO = "auto"
 MOST = 8
@@ -66,6 +58,12 @@ MOST = 8
 
 STEPS = 7
 """How far counters of steps go where nobody says."""
+
+SELECTION = "selection"
+_UNPAID = "the amendment was chosen on the data that it is learned from: --select-on divides them"
+_UNTOLD = "whether the amendment was chosen by looking at these data is not known: --select-on"
+UNPAID, UNKNOWN = Assumed(SELECTION, Kept.NO, _UNPAID), Assumed(SELECTION, Kept.UNKNOWN, _UNTOLD)
+"""Of an amendment that was chosen on all data, and of one that was given: nobody knows how it came about."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Amendment:
         if kind not in KINDS or (kind not in WITHOUT_FEATURE) != bool(feature):
             raise InputError(
                 f"'{text}' is no amendment",
-                hint=f"memory={'|'.join(MEMORIES)}, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, or "
+                hint=f"memory={MEMORIES.replace(', ', '|')}, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, or "
                 "free; for chains in continuous time rates=since-entry|since-start|clock|prev|column:NAME, "
                 "phase=N, or untie",
             )
@@ -153,6 +151,27 @@ class Diagnosed(Record):
 
 def rank(one: Diagnosed) -> tuple[bool, float, float]:
     return not one.mends, -abs(one.effect or 0.0), -one.finding.log_e_value
+
+
+def pick(findings: Sequence[Diagnosed]) -> Amendment:
+    """The first amendment of findings in their rank."""
+    best = next((one.amendment for one in findings if one.amendment is not None), None)
+    if best is None:
+        raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
+    return best
+
+
+def divide(size: int, share: float, seed: int, what: str) -> tuple[BoolArray, Assumed]:
+    """Which of so many clusters are there to choose on, and what is said about it: given the choice, the
+    others are as good as new."""
+    check_number("select_on", share, 0.0, 1.0)
+    if size < 2:
+        raise InputError(f"`select_on` divides the {what} of the log, and there is one only")
+    number = min(max(round(share * size), 1), size - 1)
+    picked: BoolArray = np.zeros(size, np.bool_)
+    picked[np.random.default_rng(seed).permutation(size)[:number]] = True
+    why = f"the amendment was chosen on {number:,} of {size:,} {what} (seed {seed}), and learned from others"
+    return picked, Assumed(SELECTION, Kept.YES, why)
 
 
 def e_value_of(log_e: float) -> float:
@@ -317,11 +336,8 @@ def _with_own_rows(problem: Problem, log: EpisodeLog, amendment: Amendment, chos
     free = chosen if is_free else chosen & _is_constant(model)
     changed = _rebuild(model, _with_names(structure), same, group, labels, free)
     rows = replace(log, model_hash=changed.hash())
-    claims = (
-        "the probabilities of the choices in question are anything"
-        if is_free
-        else "the choices in question have parameters of their own"
-    )
+    what = "probabilities that may be anything" if is_free else "parameters of their own"
+    claims = f"the choices in question have {what}"
     return Amended(amendment, _question(problem, changed, same), rows, same, ("",), claims, structure)
 
 
@@ -383,11 +399,7 @@ class _Paired:
         queue, step = list(starts), memory.step
         choice_start, transition_start = structure.choice_start.tolist(), structure.transition_start.tolist()
         following = structure.successor.tolist()
-        choices: list[int] = []
-        transitions: list[int] = []
-        successor: list[int] = []
-        sizes: list[int] = []
-        lengths: list[int] = []
+        choices, transitions, successor, sizes, lengths = (list[int]() for _ in range(5))
         for state, remembered in queue:
             own = range(choice_start[state], choice_start[state + 1])
             sizes.append(len(own))
@@ -847,7 +859,7 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
             lambda m, at: (m + 1).bit_length() - 1,
             lambda m: f"{m} steps",
         )
-    raise InputError(f"'{feature}' is no memory", hint=f"one of {', '.join(MEMORIES)}")
+    raise InputError(f"'{feature}' is no memory", hint=f"one of {MEMORIES}")
 
 
 def _limit(text: str, feature: str) -> int:

@@ -40,12 +40,17 @@ from tightrope.learning.amendments import (
     AUTO,
     LEAST,
     MOST,
+    SELECTION,
+    UNKNOWN,
+    UNPAID,
     Amended,
     Amendment,
     Diagnosed,
     amend,
+    divide,
     e_value_of,
     itself,
+    pick,
     rank,
 )
 from tightrope.learning.breakdown import Breakdown, breakdown
@@ -56,7 +61,6 @@ from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.pipeline import Pipeline, Serves, Settled
 from tightrope.learning.result import LearningResult
-from tightrope.learning.selection import SELECTION, UNKNOWN, UNPAID, divide, pick, with_selection
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -116,7 +120,7 @@ class AmendedAnswer(Record):
         """That of the result, with the selection among its assumptions."""
         result = self.result if self.groups is None else self.groups
         own = Worth.of(()) if result is None else result.verdict
-        known = with_selection(own, self.selection)
+        known = own.given(self.selection)
         return _judge(self.examination, self.counts, self.amended.model, known)
 
     def _title_(self) -> str:

@@ -42,9 +42,14 @@ from tightrope.late import dataclass
 from tightrope.learning.amendments import (
     AUTO,
     MOST,
+    SELECTION,
+    UNKNOWN,
+    UNPAID,
     Amendment,
     Diagnosed,
+    divide,
     e_value_of,
+    pick,
     rank,
     states_named,
 )
@@ -61,7 +66,6 @@ from tightrope.learning.phases import (
     with_phases,
 )
 from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
-from tightrope.learning.selection import SELECTION, UNKNOWN, UNPAID, divide, pick, with_selection
 from tightrope.logic.timed import RateBounds, bound_over_rates
 from tightrope.model.continuous import LARGEST_RATE, IntervalCTMC, ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
@@ -129,7 +133,7 @@ class AmendedRates(Record):
     def verdict(self) -> Worth:
         """That of the result, with the selection among its assumptions."""
         own = Worth.of(()) if self.result is None else self.result.verdict
-        return with_selection(own, self.selection)
+        return own.given(self.selection)
 
     def _facts_(self) -> Facts:
         return [("verdict", self.verdict.word.value), (SELECTION, self.selection.why)]

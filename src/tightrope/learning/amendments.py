@@ -50,7 +50,7 @@ MOST_PAIRS = 300_000
 
 KINDS = ("memory", "split", "groups", "rates", "phase", "costs", "untie", "free")
 WITHOUT_FEATURE = ("untie", "free")
-MEMORIES = "prev, prev2, action, revisit, seen:STATE, count:STATE:N, since-entry:N, since-start:N"
+MEMORIES = "prev|prev2|action|revisit|seen:STATE|count:STATE:N|since-entry:N|since-start:N"
 START, OTHER = "start", "other"
 AUTO = "auto"
 MOST = 8
@@ -86,7 +86,7 @@ class Amendment:
         if kind not in KINDS or (kind not in WITHOUT_FEATURE) != bool(feature):
             raise InputError(
                 f"'{text}' is no amendment",
-                hint=f"memory={MEMORIES.replace(', ', '|')}, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, or "
+                hint=f"memory={MEMORIES}, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, or "
                 "free; for chains in continuous time rates=since-entry|since-start|clock|prev|column:NAME, "
                 "phase=N, or untie",
             )

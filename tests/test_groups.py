@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from types import SimpleNamespace as Plain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import tightrope as tr
 from test_amendments import agent, question, simulate, unedited
 from test_doctor import PROGRAM, PROPERTY
 from tightrope.cli.app import run
+from tightrope.learning.groups import _tested
 from tightrope.statistics.estimates import Events
 from tightrope.statistics.intervals import beta_binomial
 from tightrope.statistics.outcomes import Outcomes
@@ -139,3 +143,12 @@ def _program(folder: Path) -> Path:
     path = folder / "model.prism"
     path.write_text(PROGRAM)
     return path
+
+
+def test_each_group_has_its_part_of_the_level_of_the_test() -> None:
+    # Evidence for a change reaches 1/a with probability at most a and is no e-value: a mean of such is none.
+    made: list[Any] = [Plain(result=Plain(fit=Plain(alpha=0.001, log_e_value=7.0))) for _ in range(4)]
+    tested = _tested(made, 100)
+    assert tested.log_e_value == 7.0 - math.log(4) and not tested.alarm
+    made[1].result.fit.log_e_value = math.log(4000.0) + 1e-9
+    assert _tested(made, 100).first_alarm == 100

@@ -300,9 +300,10 @@ def examine_phases(made: PhasedRates, alpha: float) -> Examination:
     total, stated = (
         float(logsumexp([log_e + weight, *own])) for log_e in (beside.log_e_value, beside.log_e_stated)
     )
-    alarm, rows = total >= math.log(1.0 / alpha), made.exposure.rows
+    rows = made.exposure.rows
     listed = tuple(sorted(findings, key=lambda one: -one.weighed))
-    return Examination(listed, total, alpha, alarm, rows if alarm else None, rows, log_e_stated=stated)
+    first = rows if total >= math.log(1.0 / alpha) else None
+    return Examination(listed, total, alpha, first, rows, log_e_stated=stated)
 
 
 def learn_phases(

@@ -181,7 +181,6 @@ class Examination(Record):
     findings: tuple[Finding, ...]
     log_e_value: float
     alpha: float
-    alarm: bool
     first_alarm: int | None
     rows: int
     left_out: tuple[str, ...] = field(default=())
@@ -189,6 +188,10 @@ class Examination(Record):
     log_e_summed: float = -math.inf
     log_e_change: float = -math.inf
     """The evidence of the tests that are summed, and of changes beside it: the larger is `log_e_value`."""
+
+    @property
+    def alarm(self) -> bool:
+        return self.first_alarm is not None
 
     @property
     def is_doubt(self) -> bool:
@@ -253,11 +256,10 @@ def examine(
     ]
     by_counts, looked = _by_counts(model, counts)
     findings += by_counts
-    features = list_features(model, log)
     rows_of = _Rows.of(model, log, planned and not log.rows_left_out)
     tests: list[tuple[float, _Test | _Counted]] = []
     left_out = []
-    for feature in features:
+    for feature in list_features(model, log):
         code = codes(feature.name, model, log)
         is_column = feature.kind in ("column", "unit") and code is not log.episode
         if is_column and tells_outcome(rows_of.context, rows_of.outcome, code):
@@ -278,11 +280,12 @@ def examine(
     ordered = ordered and (counts is None or counts.design.order.holds)
     change, reached = _changes(model, whole, level) if ordered else ([], -1)
     changed = max((one.weighed for one in change), default=-math.inf)
-    total = max(changed, log_sum(np.array([*beside, *terms])))
-    watched = replay(model, log, alpha) if counts is not None and 0.5 * level <= total < level else None
+    summed = log_sum(np.array([*beside, *terms]))
+    undecided = 0.5 * level <= max(changed, summed) < level
+    watched = replay(model, log, alpha) if counts is not None and undecided else None
     if watched is not None:
         beside.append(watched.log_evidence + math.log(SHARES["events"]))
-        total = max(changed, log_sum(np.array([*beside, *terms])))
+        summed = log_sum(np.array([*beside, *terms]))
     tests.sort(key=lambda one: -one[0] - one[1].log_weight)
     named: dict[str, tuple[float, _Test | _Counted]] = {}
     for each in tests:
@@ -300,20 +303,18 @@ def examine(
     alone = [test for log_e, test in tests if isinstance(test, _Test) and log_e + test.log_weight >= level]
     if alone:
         alarms.append(_first_alarm(alone[0], level, len(log)))
-    if reached >= 0:
-        alarms.append(reached + 1)
-    if total >= level and not alarms:
+    alarms += [reached + 1] if reached >= 0 else []
+    if max(changed, summed) >= level and not alarms:
         alarms.append(len(whole))
     return Examination(
         tuple(findings),
-        math.inf if whole.excluded else max(total, -700.0),
+        math.inf if whole.excluded else max(changed, summed, -700.0),
         alpha,
-        bool(alarms),
         min(alarms, default=None),
         len(whole),
         tuple(left_out),
         math.inf if whole.excluded else log_sum(np.array([*beside, *stated])),
-        log_sum(np.array([*beside, *terms])),
+        summed,
         changed,
     )
 
@@ -489,14 +490,9 @@ def _changes(model: ParametricMDP, log: EpisodeLog, level: float) -> tuple[list[
     slot = outcomes.start[visits.context[change.place]] + change.outcome
     transition = int(np.argmax(outcomes.of_transition == slot))
     choice = int(model.structure.transition_choice[transition])
-    cell = Cell(
-        model.structure.choice_name(choice),
-        f"since row {row + 1:,}",
-        model.structure.state_name(int(model.structure.successor[transition])),
-        int(since.sum()),
-        len(since),
-        float(before),
-    )
+    to = model.structure.state_name(int(model.structure.successor[transition]))
+    place, when = model.structure.choice_name(choice), f"since row {row + 1:,}"
+    cell = Cell(place, when, to, int(since.sum()), len(since), float(before))
     effect = abs(float(since.mean()) - float(before)) * len(since) / len(log)
     about = ((choice,), (cell,), effect, weight)
     return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, None, *about)], change.reached
@@ -584,52 +580,36 @@ def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Findin
     except InputError:
         return [], []
     looked = weigh_batches(test, counts)
-    weight = math.log(SHARES["counts"])
-    return [_from_anomaly(one, weight) for one in worst_fits(test, LISTED)], looked
+    return [_from_anomaly(one) for one in worst_fits(test, LISTED)], looked
 
 
-def _from_anomaly(anomaly: Anomaly, log_weight: float) -> Finding:
-    shown = tuple(
-        Cell(
-            anomaly.text,
-            "",
-            seen.outcome,
-            seen.count,
-            round(seen.count / max(seen.observed, 1e-12)),
-            seen.expected,
-        )
-        for seen in anomaly.outcomes
+def _from_anomaly(one: Anomaly) -> Finding:
+    visits = [round(seen.count / max(seen.observed, 1e-12)) for seen in one.outcomes]
+    cells = tuple(
+        Cell(one.text, "", seen.outcome, seen.count, number, seen.expected)
+        for seen, number in zip(one.outcomes, visits, strict=True)
         if seen.count
     )
-    effect = 0.5 * sum(abs(seen.observed - seen.expected) for seen in anomaly.outcomes)
-    return Finding(
-        anomaly.kind,
-        "",
-        anomaly.words,
-        anomaly.log_evidence,
-        cells=shown,
-        effect=effect if anomaly.outcomes else None,
-        log_weight=log_weight,
-    )
+    effect = 0.5 * sum(abs(seen.observed - seen.expected) for seen in one.outcomes) if one.outcomes else None
+    weight = math.log(SHARES["counts"])
+    return Finding(one.kind, "", one.words, one.log_evidence, None, (), cells, effect, weight)
 
 
 def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_e: float) -> Finding:
     """A feature's evidence in words, with where it shows most; where there is none, its name alone."""
     feature = test.feature
-    name, _, rest = feature.name.partition(":")
+    name, _, own = feature.name.partition(":")
     about = WORDS.get(feature.name) or {
-        "seen": f"whether {rest} was seen before in the episode",
-        "column": f"column '{rest}'",
-        "unit": f"whose it is: {rest}s differ",
+        "seen": f"whether {own} was seen before in the episode",
+        "column": f"column '{own}'",
+        "unit": f"whose it is: {own}s differ",
     }.get(name, feature.name)
-    text, stated = f"what happens next depends on {about}", is_stated(feature.name, log)
-    if log_e <= 0.0:
-        return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight, is_stated=stated)
-    cells = test.cells(model)
+    text, rest = f"what happens next depends on {about}", (test.log_weight, is_stated(feature.name, log))
+    cells = test.cells(model) if log_e > 0.0 else None
+    if cells is None or not np.any(cells.gain > 0.0):
+        return Finding(feature.kind, feature.name, text, log_e, None, (), (), None, *rest)
     table, gains = cells.number, cells.gain
     order = [int(one) for one in np.argsort(-gains, kind="stable")[:LISTED] if gains[one] > 0.0]
-    if not order:
-        return Finding(feature.kind, feature.name, text, log_e, log_weight=test.log_weight, is_stated=stated)
     owner = np.repeat(np.arange(len(gains)), np.diff(cells.start))
     pooled = np.add.reduceat(table, cells.start[:-1], axis=0)
     pooled /= pooled.sum(axis=1, keepdims=True)
@@ -637,8 +617,7 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
     apart = table / number[:, None] - total
     by_chance = np.sqrt(2.0 / math.pi * total * (1.0 - total) / number[:, None])
     moved = number * np.maximum(0.5 * (np.abs(apart) - by_chance).sum(axis=1), 0.0)
-    shown: list[Cell] = []
-    named: list[int] = []
+    shown: list[tuple[int, Cell]] = []
     for place in order:
         cell = int(cells.start[place] + np.argmax(moved[cells.start[place] : cells.start[place + 1]]))
         best, value = int(np.argmax(np.abs(apart[cell]))), int(cells.value[cell])
@@ -648,29 +627,12 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
         slot = model.structure.transition_start[choice] + best
         if feature.kind == "tie":
             outcomes = Outcomes.of(model)
-            own = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
-            slot += int(np.argmax(own == outcomes.start[cells.context[place]] + best)) - best
-        to = int(model.structure.successor[slot])
-        named.append(choice)
-        shown.append(
-            Cell(
-                model.structure.choice_name(choice),
-                "another value" if value == -2 else value_name(feature.name, model, log, value, test.code),
-                model.structure.state_name(to),
-                int(table[cell, best]),
-                int(number[cell]),
-                float(total[cell, best]),
-            )
-        )
-    return Finding(
-        feature.kind,
-        feature.name,
-        f"{text}; {shown[0].words}" if shown else text,
-        log_e,
-        None,
-        tuple(named),
-        tuple(shown),
-        float(moved.sum()) / len(test.code),
-        test.log_weight,
-        stated,
-    )
+            place_of = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
+            slot += int(np.argmax(place_of == outcomes.start[cells.context[place]] + best)) - best
+        to = model.structure.state_name(int(model.structure.successor[slot]))
+        when = "another value" if value == -2 else value_name(feature.name, model, log, value, test.code)
+        numbers = int(table[cell, best]), int(number[cell]), float(total[cell, best])
+        shown.append((choice, Cell(model.structure.choice_name(choice), when, to, *numbers)))
+    contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)
+    text, effect = f"{text}; {listed[0].words}" if listed else text, float(moved.sum()) / len(test.code)
+    return Finding(feature.kind, feature.name, text, log_e, None, contexts, listed, effect, *rest)

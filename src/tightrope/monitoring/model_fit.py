@@ -87,21 +87,20 @@ def weigh_fit(
     looks = weigh_batches(test, counts) if test is not None else [(events, -math.inf)]
     if counts.log is not None:
         looks = [(event, log_e + math.log(SHARES["counts"])) for event, log_e in looks]
-    stated, changed = [looks[-1][1]], -math.inf
+    summed, stated, changed = [looks[-1][1]], [looks[-1][1]], -math.inf
     if rows is not None:
         stated.append(rows.log_e_stated)
+        summed.append(rows.log_e_summed)
         changed = rows.log_e_change
-        looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], rows.log_e_summed]))
-    level = math.log(1.0 / alpha)
-    so_far = max(looks[-1][1], changed)
+    level, so_far = math.log(1.0 / alpha), max(log_sum(np.array(summed)), changed)
     if watched is None and rows is not None and test is not None and 0.5 * level <= so_far < level:
         assert counts.log is not None
         watched = replay(model, counts.log(), alpha)
     if watched is not None:
         stated.append(watched.log_evidence + math.log(SHARES["events"]))
-        looks[-1] = looks[-1][0], log_sum(np.array([looks[-1][1], stated[-1]]))
+        summed.append(stated[-1])
     is_excluded = rows is not None and rows.log_e_value == math.inf
-    looks[-1] = looks[-1][0], math.inf if is_excluded else max(looks[-1][1], changed, -700.0)
+    looks[-1] = looks[-1][0], math.inf if is_excluded else max(log_sum(np.array(summed)), changed, -700.0)
     alarms = [event for event, log_e in looks if log_e >= level][:1]
     alarms += [one.first_alarm for one in (rows, watched) if one is not None and one.first_alarm is not None]
     first = min(alarms, default=None)

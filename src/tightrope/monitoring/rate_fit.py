@@ -91,17 +91,9 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
     findings.sort(key=lambda one: -one.log_e_value)
     total = float(logsumexp([one.weighed for one in findings])) if findings else 0.0
     stated = [one.weighed for one in findings if one.is_stated]
-    alarm = total >= math.log(1.0 / alpha)
-    rows = exposure.rows
-    return Examination(
-        tuple(findings),
-        max(total, -700.0),
-        alpha,
-        alarm,
-        rows if alarm else None,
-        rows,
-        log_e_stated=float(logsumexp(stated)) if stated else -math.inf,
-    )
+    rows, first = exposure.rows, exposure.rows if total >= math.log(1.0 / alpha) else None
+    known = float(logsumexp(stated)) if stated else -math.inf
+    return Examination(tuple(findings), max(total, -700.0), alpha, first, rows, log_e_stated=known)
 
 
 @dataclass(frozen=True)

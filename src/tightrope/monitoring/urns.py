@@ -12,7 +12,6 @@ logarithms are lowered by more than rounding can make up. Proofs: docs/proofs/st
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -159,7 +158,7 @@ def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> 
 
     `by_context`: the numbers of visits that are used were reached by each context on its own.
     """
-    gain = _gains(visits, cells, used)
+    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
     gain -= 1e-12 * np.abs(gain) + 1e-12
     number = len(visits.width)
     each = np.zeros((number, len(SHRINKAGE)))
@@ -180,7 +179,7 @@ def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> 
 
 def hedged_by_context(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
     """What each context says, the best κ: for naming it."""
-    gain = _gains(visits, cells, used)
+    gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
     owner = np.repeat(np.arange(len(visits.width)), np.diff(cells.start))
     each = np.zeros((len(visits.width), len(SHRINKAGE)))
     np.add.at(each, owner, gain)
@@ -226,7 +225,7 @@ def weigh_units(
             number = int(np.count_nonzero(taken))
             price = number * math.log(LOOKS / (1.0 - LEFT_OUT))
             price -= (int(concerned.sum()) - number) * math.log(LEFT_OUT)
-        gain = _tilts(visits, taken, sort, unit, units, factors)
+        gain = _tilts(visits.start, visits.outcome, start, taken, sort, unit, units, factors)
         gain -= 1e-12 * np.abs(gain) + 1e-12
         low_gain, high_gain = gain[:, : len(part)], gain[:, len(part) :]
         each = np.logaddexp(np.log1p(-part) + low_gain, np.log(part) + high_gain)
@@ -249,7 +248,7 @@ class Change:
 
 def weigh_changes(visits: Visits, level: float) -> Change | None:
     """Evidence that the distribution of a context changed; None where there are too few visits."""
-    best: Change | None = None
+    best: tuple[float, int, int, int] | None = None
     first = -1
     for place, width in enumerate(visits.width.tolist()):
         part = slice(int(visits.start[place]), int(visits.start[place + 1]))
@@ -263,14 +262,15 @@ def weigh_changes(visits: Visits, level: float) -> Change | None:
             if not 0 < number[outcome] < number.sum():
                 continue
             seen = np.concatenate([[0], np.cumsum(visits.outcome[part] == outcome)]).astype(np.int64)
-            log_e, before, crossed = _follow_changes(seen, CANDIDATES, CUTS, SIZES, level + price)
+            least = (level + price) * (1.0 + 2e-9) + 2e-9  # more than rounding can make up
+            log_e, before, crossed = _follow_changes(seen, CANDIDATES, CUTS, SIZES, least)
             if crossed >= 0:
                 row = int(visits.row[part][crossed - 1])
                 first = row if first < 0 else min(first, row)
             value = log_e - price - 1e-9 * (1.0 + abs(log_e))
-            if best is None or value > best.log_e:
-                best = Change(value, place, outcome, int(before), -1)
-    return best if best is None else replace(best, reached=first)
+            if best is None or value > best[0]:
+                best = value, place, outcome, int(before)
+    return None if best is None else Change(*best, first)
 
 
 @kernel
@@ -448,22 +448,8 @@ def first_rows(code: npt.NDArray[Any], codes: int) -> OffsetArray:
     return result
 
 
-def _gains(visits: Visits, cells: Cells, used: OffsetArray) -> FloatArray:
-    """log of the product of bets at each cell, by κ, over the first used[i] visits of context i."""
-    parts = visits.start, visits.outcome, visits.width, cells.cell, cells.start
-    return _add_gains(*parts, used, SHRINKAGE)
-
-
-def _tilts(
-    visits: Visits, used: OffsetArray, sort: BoolArray, unit: IndexArray, units: int, factors: FloatArray
-) -> FloatArray:
-    """log of the product of bets at each unit, by factor, over the first used[i] visits of context i."""
-    start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
-    return _add_tilts(visits.start, visits.outcome, start, used, sort, unit, units, factors)
-
-
 @kernel
-def _add_gains(
+def _gains(
     start: OffsetArray,
     outcome: IndexArray,
     width: OffsetArray,
@@ -472,7 +458,7 @@ def _add_gains(
     used: OffsetArray,
     shrinkage: FloatArray,
 ) -> FloatArray:
-    """`_gains`, row by row."""
+    """log of the product of bets at each cell, by κ, over the first used[i] visits of context i."""
     sizes = len(shrinkage)
     result = np.zeros((first[-1], sizes))
     product = np.ones((first[-1], sizes))
@@ -529,7 +515,7 @@ def _add_gains(
 
 
 @kernel
-def _add_tilts(
+def _tilts(
     start: OffsetArray,
     outcome: IndexArray,
     outcomes: OffsetArray,
@@ -539,7 +525,7 @@ def _add_tilts(
     units: int,
     factors: FloatArray,
 ) -> FloatArray:
-    """`_tilts`, row by row."""
+    """log of the product of bets at each unit, by factor, over the first used[i] visits of context i."""
     sizes = len(factors)
     result = np.zeros((units, sizes))
     product = np.ones((units, sizes))

@@ -104,8 +104,8 @@ class Worth:
     def given(self, one: Assumed) -> Worth:
         """The verdict with an assumption more."""
         known = (*self.assumptions, one)
-        kept = self.word in (Word.CONTRADICTED, Word.LIMIT)
-        return Worth(self.word, known, self.why) if kept else Worth.of(known)
+        is_settled = self.word in (Word.CONTRADICTED, Word.LIMIT)
+        return Worth(self.word, known, self.why) if is_settled else Worth.of(known)
 
     def headline(self, claim: str, sure: str = "") -> str:
         """The word, and the claim as far as it may be made: how `sure` it is only where all is kept.

@@ -20,15 +20,15 @@ def compare_problems(
 ) -> Iterator[tuple[str, str | None]]:
     """The problem of a file and the user's own, as a whole: every field that differs is the model's, or the
     property's where one is given (`is_asked`)."""
-    kept = (*ASKED, "data")
-    model = replace(own, **{name: getattr(problem, name) for name in kept})
+    names = (*ASKED, "data")
+    model = replace(own, **{name: getattr(problem, name) for name in names})
     if not is_asked and problem.objective.earned is not None and problem.polynomial is not None:
         known = model.polynomial or ()  # rewards are a part of the property
         model = replace(model, polynomial=(*known, *problem.polynomial[len(known) :]))
     yield "model", name_difference(f"another model{controlled}", first_difference(problem, model))
     if is_asked:
-        asked = replace(problem, **{name: getattr(own, name) for name in ASKED})
-        differs = first_difference(problem, asked)
+        question = replace(problem, **{name: getattr(own, name) for name in ASKED})
+        differs = first_difference(problem, question)
         yield (
             "property",
             name_difference(f"another property{controlled}", differs and differs.removeprefix("objective.")),

@@ -427,9 +427,9 @@ def _refuted_returns(certificate: Certificate, own: Own) -> str | None:
         return "returns, and your property asks for none"
     least, most = (*data.seen_delta[1:].tolist(), math.inf)[:2]
     given = _given_policy(certificate, own)
-    taken = np.ones(model.structure.choices, np.bool_) if given is None else given.probability > 0.0
+    possible = np.ones(model.structure.choices, np.bool_) if given is None else given.probability > 0.0
     try:
-        PathRules.of(model.structure, own.objective, taken).refuse_range((least, most))
+        PathRules.of(model.structure, own.objective, possible).refuse_range((least, most))
     except (InputError, CannotCertify) as error:
         return f"a range of returns that cannot be: {error}"
     return None
@@ -468,10 +468,10 @@ def _data_difference(certificate: Certificate, own: Own, counts: Counts) -> str 
             return "bets on another policy than those that your data were collected to bet on"
     rebuilt = to_data(counts, statement.delta, statement.method, statement.shared_by, assumed)
     if statement.seen is not None and statement.seen_delta is not None:
-        found = _scored(certificate, own, counts, statement.seen_delta.tolist())
-        if isinstance(found, str):
-            return found
-        rebuilt = with_episodes(rebuilt, found, problem)
+        scores = _scored(certificate, own, counts, statement.seen_delta.tolist())
+        if isinstance(scores, str):
+            return scores
+        rebuilt = with_episodes(rebuilt, scores, problem)
     rebuilt = replace(rebuilt, prior=statement.prior)  # which is stated, and in no data
     return name_difference("other data", first_difference(statement, rebuilt))
 

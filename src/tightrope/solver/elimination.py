@@ -251,14 +251,14 @@ def _solve_densely(
             np.maximum(moved[1], SMALLEST, out=moved[1], where=possible)
             block += moved
             block *= outward[:, None, None]
-    found = np.zeros((2, size))
+    solution = np.zeros((2, size))
     for k in range(size):
         rounding = (k + 6) * 2.0**-51
-        total = (among[:, k, :k] * found[:, :k]).sum(axis=1) + ends[:, k, 1]
+        total = (among[:, k, :k] * solution[:, :k]).sum(axis=1) + ends[:, k, 1]
         low, high = total / out[::-1, k] * (1 - rounding, 1 + rounding)
-        is_some = ends[1, k, 1] > 0 or np.any((among[1, k, :k] > 0) & (found[1, :k] > 0))
-        found[:, k] = max(low - SMALLEST, 0.0), high + SMALLEST * is_some
-    return {state: (float(found[0, k]), float(found[1, k])) for k, state in enumerate(states)}
+        is_some = ends[1, k, 1] > 0 or np.any((among[1, k, :k] > 0) & (solution[1, :k] > 0))
+        solution[:, k] = max(low - SMALLEST, 0.0), high + SMALLEST * is_some
+    return {state: (float(solution[0, k]), float(solution[1, k])) for k, state in enumerate(states)}
 
 
 def _plus(a: Interval, b: Interval) -> Interval:

@@ -215,8 +215,10 @@ def read_query(
         path = getattr(formula, "path", None)
         bound = getattr(without_negation(path)[0], "bound", None) if isinstance(path, Expression) else None
         timed = bound if getattr(bound, "reward", None) == TIME else None
-        asked = [formula, *(label.expression for label in file.labels)]
-        whole = replace(file, properties=tuple(replace(property_, formula=one) for one in asked), chosen=None)
+        formulas = [formula, *(label.expression for label in file.labels)]
+        whole = replace(
+            file, properties=tuple(replace(property_, formula=one) for one in formulas), chosen=None
+        )
         refuse_time(whole, "a timed automaton", but=timed)
     if isinstance(formula, ValueOperator) and formula.is_reward and is_infinite(formula.threshold):
         formula = _compared_with_infinity(formula, file, structure, options)

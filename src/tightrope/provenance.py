@@ -27,8 +27,11 @@ import base64
 import binascii
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -86,7 +89,6 @@ def _bits(numbers: npt.NDArray[Any]) -> Marks:
 @remember
 def state_marks(structure: Any) -> Marks:
     """A hash of the name of every state: the values of its variables, what its author calls it, its index."""
-    states = np.arange(structure.states, dtype=np.uint64)
     if structure.valuations:
         total: Marks = np.zeros(structure.states, dtype=np.uint64)
         for name, column in structure.valuations.items():
@@ -94,7 +96,7 @@ def state_marks(structure: Any) -> Marks:
         return total
     if structure.own_states is not None:
         return np.array([_of_text(repr(own)) for own in structure.own_states], dtype=np.uint64)
-    return _mix(states)
+    return _mix(np.arange(structure.states, dtype=np.uint64))
 
 
 @remember
@@ -136,14 +138,12 @@ class RowTally:
         if not len(mark):
             return
         self.rows += sign * len(mark)
+        self._counted += sign * int(mark.sum(dtype=np.uint64))
         if unnamed := bool(name[0] < 0):
-            self._counted += sign * int(mark.sum(dtype=np.uint64))
             mark = mark * (_bits(-2 * name % (2 * PIECE)) + np.uint64(1))
             name = name // PIECE
         first, piece = self._pieces(name, None if unnamed else place)
         content: Marks = np.add.reduceat(mark, first)
-        if not unnamed:
-            self._counted += sign * int(content.sum(dtype=np.uint64))
         key = _mix(_bits(name[first]))
         costed = content if cost is None else np.add.reduceat(with_number(mark, cost), first)
         self._digest += sign * int((costed * key).sum(dtype=np.uint64))
@@ -188,9 +188,9 @@ class RowTally:
 
     def finish(self, episodes: int | None = None) -> Provenance:
         """What the rows are."""
-        digest = f"{self._digest & _ALL:016x}", f"{self._counted & _ALL:016x}"
-        keys, contents = self._keys.tolist(), (self._contents >> np.uint64(32)).tolist()
-        pieces = tuple(zip(keys, contents, strict=True))
+        contents = (self._contents >> np.uint64(32)).tolist()
+        pieces = tuple(zip(self._keys.tolist(), contents, strict=True))
+        digest = _hex(self._digest), _hex(self._counted)
         return Provenance(self.rows, episodes, (digest,), pieces, self._limit)
 
 
@@ -289,7 +289,7 @@ class Provenance:
                 raise ValueError
             entries = (sketch[i : i + 12] for i in range(0, len(sketch), 12))
             pieces = tuple((int.from_bytes(one[:8]), int.from_bytes(one[8:])) for one in entries)
-            parts = tuple(_digests(part) for part in fields["digest"].split(",")[:MOST_PARTS])
+            parts = tuple(_sum([part.split(":")]) for part in fields["digest"].split(",")[:MOST_PARTS])
             episodes = None if fields["episodes"] == "-" else int(fields["episodes"])
             return Provenance(int(fields["rows"]), episodes, parts, pieces, int(fields["limit"], 16))
         except (KeyError, ValueError, binascii.Error):
@@ -315,17 +315,17 @@ class Provenance:
 
 def union(several: Iterable[Provenance | None]) -> Provenance | None:
     """All data sets together; None where there is none."""
-    total: Provenance | None = None
-    for one in several:
-        total = one if total is None else total if one is None else total | one
-    return total
+    known = [one for one in several if one is not None]
+    return reduce(or_, known) if known else None
 
 
-def _sum(parts: Iterable[tuple[str, str]]) -> tuple[str, str]:
-    rows = counts = 0
-    for part in parts:
-        rows, counts = rows + int(part[0], 16), counts + int(part[1], 16)
-    return f"{rows & _ALL:016x}", f"{counts & _ALL:016x}"
+def _sum(parts: Iterable[Sequence[str]]) -> tuple[str, str]:
+    rows, counts = zip(("0", "0"), *parts, strict=True)
+    return _hex(sum(int(one, 16) for one in rows)), _hex(sum(int(one, 16) for one in counts))
+
+
+def _hex(number: int) -> str:
+    return f"{number & _ALL:016x}"
 
 
 def _sketch(several: Sequence[Provenance]) -> tuple[tuple[tuple[int, int], ...], int]:
@@ -337,17 +337,9 @@ def _sketch(several: Sequence[Provenance]) -> tuple[tuple[tuple[int, int], ...],
     return tuple(piece for piece in pieces if piece[0] <= limit), limit
 
 
-def _digests(part: str) -> tuple[str, str]:
-    rows, counts = part.split(":")
-    return f"{int(rows, 16):016x}", f"{int(counts, 16):016x}"
-
-
-_NO_ROWS = "0" * 16
-
-
 def _same(one: tuple[str, str], other: tuple[str, str]) -> bool:
     """Whether two digests are of the same rows, or of the same counts where one has no rows."""
-    return one == other or (one[1] == other[1] and _NO_ROWS in (one[0], other[0]))
+    return one == other or (one[1] == other[1] and _hex(0) in (one[0], other[0]))
 
 
 def _by_key(pieces: Iterable[tuple[int, int]], limit: int) -> dict[int, set[int]]:
@@ -360,11 +352,8 @@ def _by_key(pieces: Iterable[tuple[int, int]], limit: int) -> dict[int, set[int]
 
 def _by_chance(pieces: tuple[tuple[int, int], ...]) -> float:
     """How likely two different pieces of a log are equal: at most, but for one time in twenty."""
-    contents: dict[int, int] = {}
-    for _, content in pieces:
-        contents[content] = contents.get(content, 0) + 1
-    pairs = len(pieces) * (len(pieces) - 1) / 2
-    equal = sum(number * (number - 1) / 2 for number in contents.values())
+    pairs = math.comb(len(pieces), 2)
+    equal = sum(math.comb(number, 2) for number in Counter(content for _, content in pieces).values())
     return min(1.0, (1.5 * equal + 3.0) / pairs) if pairs else 1.0
 
 
@@ -389,13 +378,6 @@ class Artefact(StrEnum):
     PRIOR = "prior"
 
 
-class BoundKind(StrEnum):
-    """What a bound is proved by."""
-
-    ALL_POLICIES = "bounds for all policies at once"
-    ONE_POLICY = "bets on one policy, importance weights, returns of one policy"
-
-
 class Consequence(StrEnum):
     """What becomes of a bound when the artefact was made from the same data."""
 
@@ -405,16 +387,14 @@ class Consequence(StrEnum):
     REFUSED = "the artefact is refused"
 
 
-COSTS: dict[tuple[Artefact, BoundKind], Consequence] = {
-    (Artefact.POLICY, BoundKind.ALL_POLICIES): Consequence.NOTHING,
-    (Artefact.POLICY, BoundKind.ONE_POLICY): Consequence.LEFT_OUT,
-    (Artefact.MODEL, BoundKind.ALL_POLICIES): Consequence.NOMINAL,
-    (Artefact.MODEL, BoundKind.ONE_POLICY): Consequence.NOMINAL,
-    (Artefact.PRIOR, BoundKind.ALL_POLICIES): Consequence.REFUSED,
-    (Artefact.PRIOR, BoundKind.ONE_POLICY): Consequence.REFUSED,
+COSTS = {
+    Artefact.POLICY: (Consequence.NOTHING, Consequence.LEFT_OUT),
+    Artefact.MODEL: (Consequence.NOMINAL, Consequence.NOMINAL),
+    Artefact.PRIOR: (Consequence.REFUSED, Consequence.REFUSED),
 }
-"""What seeing the data costs, by artefact and method. Plans and shields are about all policies at once: a
-plan fixes what is sampled later, a shield holds wherever the region does, and neither enters a bound."""
+"""What seeing the data costs bounds for all policies at once, and bets, importance weights and returns of one
+policy. Plans and shields enter no bound: a plan fixes what is sampled later, a shield holds where the region
+does."""
 
 
 def chosen_without(

@@ -169,30 +169,12 @@ class SamplingDesign:
         )
 
     def to_json(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "kind": self.kind.value,
-            "episodes": self.episodes,
-            "steps": self.steps,
-            "repeats": self.repeats,
-        }
-        if self.planned is not None:
-            fields["planned"] = self.planned
-        if self.censored:
-            fields["censored"] = list(self.censored)
-        if self.open_end:
-            fields["open_end"] = True
-        if self.late_plan:
-            fields["late_plan"] = True
-        if self.bet_on:
-            fields["bet_on"] = list(self.bet_on)
-        if self.anytime:
-            fields["anytime"] = True
-        if self.planned_from is not None:
-            fields["planned_from"] = self.planned_from
-        if not self.by_episodes:
-            fields["by_episodes"] = False
-        if self.followed is not None:
-            fields["followed"] = self.followed
+        fields: dict[str, object] = {"kind": self.kind.value}
+        fields |= {name: getattr(self, name) for name in ("episodes", "steps", "repeats")}
+        plain = SamplingDesign(self.kind)
+        for name in _WrittenDesign.__struct_fields__[4:]:
+            if name not in ("order", "ends") and (value := getattr(self, name)) != getattr(plain, name):
+                fields[name] = list(value) if isinstance(value, tuple) else value
         for name, assumed in (("order", self.order), ("ends", self.ends)):
             fields[name] = {"kept": assumed.kept.value, "why": assumed.why}
         return fields

@@ -391,15 +391,10 @@ def _after(earlier: SamplingDesign, later: SamplingDesign, options: LogReadOptio
 
 def _segments(plan: ReadPlan, options: LogReadOptions) -> list[ReadPlan]:
     """Files of our own and tables of counts stand for themselves; other files in a row are one log."""
-    groups: list[list[int]] = []
+    groups, is_plain = list[list[int]](), list[bool]()
     for number, table in enumerate(plan.tables):
-        alone = table.metadata is not None or plan.columns[number].is_counted
-        if (
-            groups
-            and not alone
-            and _is_plain(plan, groups[-1][-1])
-            and _same_log(plan, groups[-1][-1], number)
-        ):
+        is_plain.append(table.metadata is None and not plan.columns[number].is_counted)
+        if number and is_plain[-2] and is_plain[-1] and plan.bits(number - 1) == plan.bits(number):
             groups[-1].append(number)
         else:
             groups.append([number])
@@ -412,14 +407,6 @@ def _segments(plan: ReadPlan, options: LogReadOptions) -> list[ReadPlan]:
         )
         for group in groups
     ]
-
-
-def _is_plain(plan: ReadPlan, number: int) -> bool:
-    return plan.tables[number].metadata is None and not plan.columns[number].is_counted
-
-
-def _same_log(plan: ReadPlan, one: int, other: int) -> bool:
-    return plan.bits(one) == plan.bits(other)
 
 
 def _by_episodes(table: DataTable, columns: RowColumns, options: LogReadOptions) -> bool:

@@ -39,6 +39,7 @@ from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
 from tightrope.late import dataclass
+from tightrope.learning.amendments import divide
 from tightrope.model.free import MOST_COORDINATES
 from tightrope.model.structure import ELSEWHERE, END, START, Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
@@ -426,9 +427,7 @@ class _Drafting:
                     + (f" and {self.log.rows_left_out:,} rows more" if self.log.rows_left_out else ""),
                     hint="leave `select_on` out, or give a part of the log",
                 )
-            order = np.random.default_rng(seed).permutation(self.log.episodes)
-            self.chosen = np.zeros(self.log.episodes, dtype=np.bool_)
-            self.chosen[order[: min(max(1, round(select_on * len(order))), len(order) - 1)]] = True
+            self.chosen, _ = divide(self.log.episodes, select_on, seed, "episodes")
 
     def _rows(self, counts: OffsetArray) -> list[_Row]:
         structure, rows = self.structure, list[_Row]()

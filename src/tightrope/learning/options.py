@@ -29,7 +29,6 @@ from tightrope.provenance import (
     CHOSEN,
     COSTS,
     Artefact,
-    BoundKind,
     Consequence,
     Overlap,
     Provenance,
@@ -726,7 +725,7 @@ def selection_of(
         made[Artefact.MODEL] = [model.made_from]
     chosen = {what: chosen_without(what, each, data) for what, each in made.items() if each}
     for what, one in chosen.items():
-        if one.kept is Kept.NO and COSTS[what, BoundKind.ALL_POLICIES] is Consequence.REFUSED:
+        if one.kept is Kept.NO and COSTS[what][0] is Consequence.REFUSED:
             hint = f"leave `{what}` out, or take one from other data"
             raise InputError(f"`{what}`: {one.why}, which would count twice", hint=hint)
     return tuple(chosen.values())

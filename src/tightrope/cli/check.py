@@ -504,33 +504,33 @@ def check_domain(
     from tightrope.model.continuous import ParametricCTMC
 
     find = _over_rates if isinstance(loaded.model, ParametricCTMC) else _over_parameters
-    found, proof = find(request, loaded, query, files), None
+    result, proof = find(request, loaded, query, files), None
     if files.certificate is not None:
         with phase_progress() as progress:
             progress("the certificate")
-            proof = found.certify(about_model(loaded, found.query, options.parse_constants(request.const)))
+            proof = result.certify(about_model(loaded, result.query, options.parse_constants(request.const)))
         for note in proof.notes:
             warn(note)
-    status = "certified" if found.verdict.is_proved else "limit"
+    status = "certified" if result.verdict.is_proved else "limit"
     answer = DomainAnswer(
         model=loaded.source,
-        question=found.query.text,
-        **found.verdict.facts,
-        lower=None if found.interval is None else found.interval.lower,
-        upper=None if found.interval is None else found.interval.upper,
+        question=result.query.text,
+        **result.verdict.facts,
+        lower=None if result.interval is None else result.interval.lower,
+        upper=None if result.interval is None else result.interval.upper,
         certificate=None if proof is None else Interval(*next(iter(proof.values.values()))),
-        **{"status": status, **NOTHING, **found.facts},
+        **{"status": status, **NOTHING, **result.facts},
         peak_memory=peak_memory(),
-        seconds=check_answers.round_seconds({"build": loaded.seconds, **found.seconds}),
+        seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
     )
-    check_answers.report_domain(answer, found.details, request.json)
+    check_answers.report_domain(answer, result.details, request.json)
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and files.certificate is not None:
         proof.save(files.certificate.checked())
-    if files.policy is not None and found.controller is not None:
-        policy, certified = found.controller()
+    if files.policy is not None and result.controller is not None:
+        policy, certified = result.controller()
         policy.save(files.policy.checked(), loaded.model.hash(), to_plain(certified))
-    leave(found.verdict, about=found.about)
+    leave(result.verdict, about=result.about)
 
 
 def _over_parameters(

@@ -79,8 +79,8 @@ def check_partial(
             progress("solve")
             if robust:
                 seconds = math.inf if request.time_limit is None else request.time_limit
-                asked, own = Problem(pomdp, query), cast(Any, given)
-                solved: Any = solve_any(asked, policy=own, precision=request.precision, seconds=seconds)
+                problem, own = Problem(pomdp, query), cast(Any, given)
+                solved: Any = solve_any(problem, policy=own, precision=request.precision, seconds=seconds)
             elif given is None:
                 limits = {"work": WORK} if request.time_limit is None else {"seconds": request.time_limit}
                 relative = not request.absolute
@@ -145,11 +145,11 @@ def _notes(solved: Any, is_given: bool, close: float) -> list[str]:
         ]
     if is_given:
         return ["the bounds are about the given controller"]
-    found = f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
+    size = f"{solved.beliefs:,} beliefs expanded; the controller has {solved.controller.nodes:,} nodes"
     return [
         "the bounds are about every controller that sees observations only",
         f"looked for: bounds within {close:g} of each other",
-        f"gap {solved.upper - solved.lower:.3g}, {found}",
+        f"gap {solved.upper - solved.lower:.3g}, {size}",
     ]
 
 

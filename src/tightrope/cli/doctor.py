@@ -181,7 +181,7 @@ def doctor(request: DoctorRequest) -> None:
     words: dict[str, Any] = {"region": request.region, "sets": request.sets, "threads": request.threads}
     words |= {"seconds": request.time_limit, "cost_range": options.parse_cost_range(request.cost_range)}
     with phase_progress() as progress:
-        found = examine_log(
+        result = examine_log(
             subject,
             reading,
             delta=request.delta,
@@ -194,26 +194,26 @@ def doctor(request: DoctorRequest) -> None:
             progress=progress,
             **{name: value for name, value in words.items() if value is not None},
         )
-    answer = _answer(found, request, time.perf_counter() - begin)
+    answer = _answer(result, request, time.perf_counter() - begin)
     if request.json:
         print_json(answer)
     else:
-        print_verdict(found.verdict, found.headline())
+        print_verdict(result.verdict, result.headline())
         if timed:
             typer.echo(f"read as: {shown(reading.read_as)}")
         else:
             print_reading(reading)
-        print_diagnosis(request, found, answer)
+        print_diagnosis(request, result, answer)
     sys.stdout.flush()
-    if found.amended is not None and not timed:
-        made = found.amended.amended
+    if result.amended is not None and not timed:
+        made = result.amended.amended
         if model_file is not None:
             model_file.check()
             with atomic_write(model_file.path) as file:
                 file.write(made.prism())
         if log_file is not None:
-            write_log(log_file.checked(), made.log, made.model.structure, found.amended.counts.design)
-    leave(found.verdict, request.accept_nominal, "the model as it is")
+            write_log(log_file.checked(), made.log, made.model.structure, result.amended.counts.design)
+    leave(result.verdict, request.accept_nominal, "the model as it is")
 
 
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:
@@ -234,21 +234,21 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     return Problem(loaded.model, queries[0]), loaded.model
 
 
-def _answer(found: Diagnosis | RateDiagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
-    verdict, outcomes, breakdown = found.verdict, found.outcomes, found.breakdown
+def _answer(result: Diagnosis | RateDiagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
+    verdict, outcomes, breakdown = result.verdict, result.outcomes, result.breakdown
     return DoctorAnswer(
         **verdict.facts,
-        alarm=found.examination.alarm,
-        e_value=found.e_value,
+        alarm=result.examination.alarm,
+        e_value=result.e_value,
         alpha=request.alpha,
-        rows=found.examination.rows,
-        first_alarm=found.examination.first_alarm,
-        value=found.value,
-        estimate=found.estimate,
-        findings=[one.record(found.model) for one in found.findings],
+        rows=result.examination.rows,
+        first_alarm=result.examination.first_alarm,
+        value=result.value,
+        estimate=result.estimate,
+        findings=[one.record(result.model) for one in result.findings],
         breakdown=None if breakdown is None else breakdown.record(),
         outcomes=None if outcomes is None else outcomes.record(),
-        amended=None if found.amended is None else _amended(found.amended),
+        amended=None if result.amended is None else _amended(result.amended),
         output=None if request.output is None else str(request.output),
         log=None if request.log_out is None else str(request.log_out),
         seconds=round(seconds, 6),
@@ -281,12 +281,12 @@ def _groups(answers: Groups) -> GroupsFacts:
     return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
-def print_diagnosis(request: DoctorRequest, found: Diagnosis | RateDiagnosis, answer: DoctorAnswer) -> None:
+def print_diagnosis(request: DoctorRequest, result: Diagnosis | RateDiagnosis, answer: DoctorAnswer) -> None:
     """The findings for people, those that change the answer most first."""
-    asked = [] if answer.value is None else [("as it is", _value(answer.value, answer.estimate))]
-    evidence = f"e-value {power_text(found.examination.log_e_value)} after {answer.rows:,} rows"
-    print_facts(request.model, [*asked, ("evidence", evidence)])
-    rows = [(str(number), _told(found, one)) for number, one in enumerate(found.findings, start=1)]
+    value = [] if answer.value is None else [("as it is", _value(answer.value, answer.estimate))]
+    evidence = f"e-value {power_text(result.examination.log_e_value)} after {answer.rows:,} rows"
+    print_facts(request.model, [*value, ("evidence", evidence)])
+    rows = [(str(number), _told(result, one)) for number, one in enumerate(result.findings, start=1)]
     print_facts(
         "findings" if rows else "", rows or [("findings", "nothing in the log speaks against the model")]
     )
@@ -295,18 +295,18 @@ def print_diagnosis(request: DoctorRequest, found: Diagnosis | RateDiagnosis, an
         facts.append(("breakdown", answer.breakdown.text))
     if answer.outcomes is not None:
         facts.append(("outcomes", answer.outcomes.text))
-    if found.amended is not None:
-        amended = found.amended
-        facts.append(("amended", amended.amended.amendment.words(found.model)))
+    if result.amended is not None:
+        amended = result.amended
+        facts.append(("amended", amended.amended.amendment.words(result.model)))
         if amended.value is not None:
             facts.append(("its answer", f"{amended.verdict.word.value}: {amended.value}"))
         if amended.groups is not None:
             facts += _group_facts(amended.groups)
         facts.append(("evidence against it", power_text(amended.examination.log_e_value)))
         facts.append(("selection", amended.selection.why))
-    elif any(one.amendment is not None for one in found.findings):
+    elif any(one.amendment is not None for one in result.findings):
         written = (
-            "" if found.examination.findings[0].kind == "rate" else " -o amended.prism --log-out amended.csv"
+            "" if result.examination.findings[0].kind == "rate" else " -o amended.prism --log-out amended.csv"
         )
         facts.append(("next", f"--amend auto --select-on 0.5{written}"))
     if facts:
@@ -326,7 +326,7 @@ def _group_facts(groups: Groups) -> list[tuple[str, str]]:
     return facts
 
 
-def _told(found: Diagnosis | RateDiagnosis, one: Diagnosed) -> str:
+def _told(result: Diagnosis | RateDiagnosis, one: Diagnosed) -> str:
     """A finding in three lines: what, how strong and what it does, what mends it."""
     strength = f"e-value {power_text(one.finding.log_e_value)}"
     if one.value is not None:
@@ -337,7 +337,7 @@ def _told(found: Diagnosis | RateDiagnosis, one: Diagnosed) -> str:
         return f"{one.finding.text}\n{strength}\nno amendment: {one.why}"
     left = "nothing is left" if one.mends else "something is left"
     after = f"{left}, e-value {power_text(one.log_e_after)}"
-    return f"{one.finding.text}\n{strength}\namend: {one.amendment.words(found.model)}; then {after}"
+    return f"{one.finding.text}\n{strength}\namend: {one.amendment.words(result.model)}; then {after}"
 
 
 def _value(value: Interval, estimate: float | None) -> str:

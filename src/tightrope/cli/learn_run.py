@@ -233,8 +233,8 @@ def run_one(request: LearnRequest) -> None:
             from tightrope.learning.observed import observed_problem
 
             progress("a controller that sees observations only")
-            asked = Problem(subject.pomdp, question)
-            product = observed_problem(asked, reading.counts, options, request.policy)
+            problem = Problem(subject.pomdp, question)
+            product = observed_problem(problem, reading.counts, options, request.policy)
             subject = replace(subject, product=product)
         alone = Serves.REFINED if subject.product is None else Serves.ONE
         learner = Pipeline.start(
@@ -259,8 +259,8 @@ def run_one(request: LearnRequest) -> None:
             raise
         if request.breakdown or request.breakdown_of is not None:
             progress("breakdown")
-            found = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
-            results[-1] = replace(results[-1], breakdown=found)
+            breakdown = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
+            results[-1] = replace(results[-1], breakdown=breakdown)
         about = subject.model.hash(), subject.query.text
         proof = _proof(request, results[0], reading.counts, about, progress)
     _warn_about(results, reading)
@@ -344,16 +344,16 @@ def _proof(
     request: LearnRequest,
     result: Any,
     counts: Counts | None,
-    asked: tuple[str, str],
+    question: tuple[str, str],
     progress: screen.PhaseProgress,
 ) -> CertificateFile | None:
-    """The certificate where one is wanted; `asked`: the digest of the model, and the property."""
+    """The certificate where one is wanted; `question`: the digest of the model, and the property."""
     from tightrope.certify.certify import learned_file
 
     if request.certificate is None:
         return None
     progress("the certificate")
-    about = {"model": request.model, "model_hash": asked[0], "property": asked[1]}
+    about = {"model": request.model, "model_hash": question[0], "property": question[1]}
     proof = learned_file(result, counts, about, not request.no_verify)
     for words in proof.notes:
         screen.warn(words)

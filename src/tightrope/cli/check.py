@@ -561,10 +561,8 @@ def _over_parameters(
         refuse_uncertified(model)
     if is_other:
         options.refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
-    same = "precision assume_support misfit threads coupled_gap"
-    words = {name: getattr(request, name) for name in same.split()}
-    words |= {"sets": kind, "seconds": request.time_limit, "device": request.device.value}
-    chosen = LearnOptions.of("solve", {name: value for name, value in words.items() if value is not None})
+    same = "precision assume_support misfit time_limit device threads coupled_gap"
+    chosen = LearnOptions.of("solve", {**options.words_of(request, same), "sets": kind})
     with phase_progress() as progress:
         progress("solve")
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)

@@ -65,9 +65,7 @@ class ComparedOptions(SubjectOptions):
     @property
     def words(self) -> dict[str, Any]:
         """The options of `learn` that are given."""
-        given = {name: getattr(self, name) for name in ("region", "assume_support", "coupled_gap", "threads")}
-        given |= {"seconds": self.time_limit, "precision": self.precision}
-        return {name: value for name, value in given.items() if value is not None}
+        return options.words_of(self, "region assume_support coupled_gap threads time_limit precision")
 
 
 @dataclass(frozen=True, kw_only=True)

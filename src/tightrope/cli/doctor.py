@@ -178,8 +178,9 @@ def doctor(request: DoctorRequest) -> None:
     reading: Any = (
         exposure_of(request.data, model.structure, log.options) if timed else log.read(model, files)
     )
-    words: dict[str, Any] = {"region": request.region, "sets": request.sets, "threads": request.threads}
-    words |= {"seconds": request.time_limit, "cost_range": options.parse_cost_range(request.cost_range)}
+    words = options.words_of(request, "region sets threads time_limit")
+    if request.cost_range is not None:
+        words["cost_range"] = options.parse_cost_range(request.cost_range)
     with phase_progress() as progress:
         result = examine_log(
             subject,
@@ -192,7 +193,7 @@ def doctor(request: DoctorRequest) -> None:
             cluster=request.cluster,
             seed=request.seed,
             progress=progress,
-            **{name: value for name, value in words.items() if value is not None},
+            **words,
         )
     answer = _answer(result, request, time.perf_counter() - begin)
     if request.json:

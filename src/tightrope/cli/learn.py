@@ -14,7 +14,6 @@ from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
-from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
@@ -150,32 +149,24 @@ class LearnRequest(options.SubjectOptions):
 
     def learn_options(self) -> LearnOptions:
         """What is said about how to learn."""
-        from tightrope.learning.options import COUPLED_GAP, LearnOptions
+        from tightrope.learning.options import LearnOptions
         from tightrope.statistics.priors import read_priors
 
         return LearnOptions(
-            region=None if self.region is None else region_kind(self.region),
+            **options.words_of(self, SAME),
             sets=None if self.sets is None or self.compares else SetsKind(self.sets.value),
-            interval=self.interval,
-            budget=self.budget,
-            ellipsoid=self.ellipsoid,
-            intersect=self.intersect,
             fallback=not self.no_fallback,
-            precision=self.precision,
-            device=self.device.value,
-            threads=self.threads,
-            assume_support=self.assume_support,
-            misfit=0.0 if self.misfit is None else self.misfit,
-            seconds=float("inf") if self.time_limit is None else self.time_limit,
-            coupled_gap=COUPLED_GAP if self.coupled_gap is None else self.coupled_gap,
             cost_range=options.parse_cost_range(self.cost_range),
-            cost_sd=self.cost_sd,
-            outcomes=self.outcomes or OutcomesUse.AUTO,
-            behaviour=self.behaviour,
             return_range=options.parse_cost_range(self.return_range, "--return-range"),
-            effort=self.effort,
             prior=() if self.prior is None else read_priors(self.prior),
         )
+
+
+SAME = """
+    region interval budget ellipsoid intersect precision device threads assume_support misfit time_limit
+    coupled_gap cost_sd outcomes behaviour effort
+"""
+"""Options that `LearnOptions` has as well."""
 
 
 @takes(LearnRequest, {"data": options.READING, "check": options.SOLVING})

@@ -41,7 +41,6 @@ from tightrope.learning.result_files import RESULT, Setting, document, fill_resu
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import bound_text, interval_text, text_above
-from tightrope.regions.registry import region_kind
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.verdict import Assumed, Word, Worth
 
@@ -147,17 +146,8 @@ class OnlineRequest(options.SubjectOptions):
         from tightrope.learning.online.learner import ITERATIONS
         from tightrope.learning.options import LearnOptions
 
-        return LearnOptions(
-            region=None if self.region is None else region_kind(self.region),
-            sets=self.sets,
-            interval=self.interval,
-            budget=self.budget,
-            precision=self.precision,
-            device=self.device.value,
-            threads=self.threads,
-            assume_support=self.assume_support,
-            iterations=ITERATIONS,
-        )
+        same = "region sets interval budget precision device threads assume_support"
+        return LearnOptions(**options.words_of(self, same), iterations=ITERATIONS)
 
 
 @takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"})

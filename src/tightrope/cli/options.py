@@ -601,6 +601,16 @@ def list_given(request: Any, names: str | None = None) -> list[str]:
     return given
 
 
+def words_of(request: Any, names: str) -> dict[str, Any]:
+    """The fields by these names that are given, under the names and as the values that the library takes."""
+    words = {name: value for name in names.split() if (value := getattr(request, name)) is not None}
+    if "device" in words:
+        words["device"] = words["device"].value
+    if "time_limit" in words:
+        words["seconds"] = words.pop("time_limit")
+    return words
+
+
 def refuse_options(request: object, names: str, why: str = "it does not go with continuous time") -> None:
     """Refuse options of a record, by the names of its fields, that make no sense for the model given."""
     for option in list_given(request, names):

@@ -80,14 +80,12 @@ class PlanRequest(options.SubjectOptions):
     @property
     def words(self) -> dict[str, Any]:
         """What goes to `tightrope.plan` as it is, where it is given."""
-        given = {name: getattr(self, name) for name in WORDS.split()}
-        given |= {name: getattr(self, name) or None for name in ("generative", "refuted")}
-        given["device"] = self.device.value
-        return {name: value for name, value in given.items() if value is not None}
+        given = options.words_of(self, WORDS)
+        return given | {name: True for name in ("generative", "refuted") if getattr(self, name)}
 
 
 WORDS = """
-    optimality above budget cost avoid at_most region sets interval assume_support coupled_gap threads
+    optimality above budget cost avoid at_most region sets interval assume_support coupled_gap threads device
 """
 
 

@@ -26,10 +26,7 @@ MOST_CHANGES = 6
 """States that are printed where policies differ; all of them are in the JSON and on the page."""
 
 
-Baseline = Annotated[
-    str,
-    option("--baseline", "What is done today.", "FILE|uniform|do-nothing|logged"),
-]
+Baseline = Annotated[str, option("--baseline", "What is done today.", "FILE|uniform|do-nothing|logged")]
 PolicyFile = Annotated[
     Path | None,
     option(

@@ -17,13 +17,7 @@ from tightrope.cli.options import declare, takes
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
-from tightrope.io.results import (
-    BreakdownFacts,
-    FindingFacts,
-    Interval,
-    ObservedFacts,
-    power_text,
-)
+from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
 from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta

@@ -351,9 +351,7 @@ Gaps = Annotated[
 ReadingFile = Annotated[
     Path | None,
     option(
-        "--reading",
-        "Read the log as 'tightrope data -o' saved it; options beside it come first.",
-        "FILE",
+        "--reading", "Read the log as 'tightrope data -o' saved it; options beside it come first.", "FILE"
     ),
 ]
 DropDuplicates = Annotated[
@@ -372,8 +370,7 @@ KnownColumns = Annotated[
     ),
 ]
 IgnoredColumns = Annotated[
-    str | None,
-    option("--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS"),
+    str | None, option("--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS")
 ]
 EngineName = Annotated[
     str,
@@ -414,8 +411,7 @@ CertificateFile = Annotated[
     Path | None, option("--certificate", "Write a certificate for 'tightrope verify'.", "FILE")
 ]
 NoVerify = Annotated[
-    bool,
-    option("--no-verify", "Write a large certificate without checking it first; small ones always are."),
+    bool, option("--no-verify", "Write a large certificate without checking it first; small ones always are.")
 ]
 Env = Annotated[str | None, option("--env", "Step a Gymnasium environment.", "MODULE:FACTORY")]
 ConvertObs = Annotated[str | None, option("--convert-obs", "Its observations to states.", "MODULE:FUNCTION")]
@@ -428,8 +424,7 @@ Overwrite = Annotated[
     ),
 ]
 AcceptNominal = Annotated[
-    bool,
-    option("--accept-nominal", "Exit with code 0 where the verdict is nominal, too."),
+    bool, option("--accept-nominal", "Exit with code 0 where the verdict is nominal, too.")
 ]
 Json = Annotated[bool, option("--json", "Print one JSON object on stdout, nothing else.")]
 

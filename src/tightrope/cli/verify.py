@@ -22,15 +22,7 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import Certificate
 from tightrope.certificate.verdict import Check, Verdict
 from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_proved_checker
-from tightrope.certify.verification import (
-    Own,
-    compare,
-    confidence_text,
-    headline,
-    own_of,
-    tie_verdict,
-    worth,
-)
+from tightrope.certify.verification import Own, compare, confidence_text, headline, own_of, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.output import leave, print_json, print_table

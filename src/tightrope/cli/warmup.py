@@ -211,8 +211,7 @@ def run_example(name: str) -> int:
 
 def warmup(
     jobs: Annotated[
-        int | None,
-        option("--jobs", "Processes at once; one more than cores by default.", "N", min=1),
+        int | None, option("--jobs", "Processes at once; one more than cores by default.", "N", min=1)
     ] = None,
     json: Json = False,
 ) -> None:

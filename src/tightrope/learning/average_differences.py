@@ -18,7 +18,7 @@ from tightrope.coupled.value import CoupledLimits
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
 from tightrope.learning.averages import find_reward
-from tightrope.learning.differences import Difference, Differences
+from tightrope.learning.differences import Difference, Differences, separate
 from tightrope.learning.result import LearningResult
 from tightrope.logic.long_run import average_policy, bound_average
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -130,8 +130,7 @@ class AverageDifferences(Differences):
         one, two = self.cycle(policy), self.cycle(other)
         if self._bounds is None or one is None or two is None:
             return Difference(name, policy, _NOTHING, _NOTHING)
-        (low, high), (least, most) = one.average, two.average
-        apart = Interval(float(np.nextafter(low - most, -np.inf)), float(np.nextafter(high - least, np.inf)))
+        apart = separate(*one.average, *two.average)
         left = max(self.deadline - time.perf_counter(), 0.0)
         joint, value = self._bounds.difference(one, two, CoupledLimits(left, cells, wanted))
         both = Interval(max(joint.lower, apart.lower), min(joint.upper, apart.upper))

@@ -392,12 +392,16 @@ class Points:
         """Change the rows, each time so that the least gain grows, as often as that goes, or once."""
         changes, here = set[Change](), self.gains(weights)
         while here is not None:
-            target = float(here[0].min()) + self.negligible
+            target, question = float(here[0].min()) + self.negligible, self.questions[0][0]
             for trial in self._trials(weights, *here, target, barred, once):
                 if time.perf_counter() > until:
                     self.stopped = True
                     return changes
-                tried = self._with(weights, trial)
+                tried = weights.copy()
+                for step, choice in trial:
+                    state = question.owner[choice]
+                    tried[step, question.choice_start[state] : question.choice_start[state + 1]] = 0.0
+                    tried[step, choice] = 1.0
                 there = self.gains(tried)
                 if there is not None and float(there[0].min()) > target:
                     weights[:], here, changes = tried, there, changes | set(trial)
@@ -432,14 +436,6 @@ class Points:
         yield from (several[: len(several) >> k] for k in range(len(several).bit_length()))
         yield from ([one] for one in singles[:MOST_CHANGED])
         self.stopped = len(singles) > MOST_CHANGED
-
-    def _with(self, weights: FloatArray, changes: Sequence[Change]) -> FloatArray:
-        question, result = self.questions[0][0], weights.copy()
-        for step, choice in changes:
-            state = question.owner[choice]
-            result[step, question.choice_start[state] : question.choice_start[state + 1]] = 0.0
-            result[step, choice] = 1.0
-        return result
 
 
 def _named(policy: Any, model: Any, word: str = "policy") -> dict[str, Policy]:

@@ -70,7 +70,6 @@ from tightrope.numerics.text import bound_text, interval_text
 from tightrope.numerics.value_slopes import PolicyEquations, value_slopes
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Region
 from tightrope.regions.registry import region_kind
 from tightrope.solver.solve import solve
 from tightrope.statistics.bets import GUARD_SHARE, count_planned_episodes
@@ -290,10 +289,6 @@ def _gain(interval: Interval, maximises: bool) -> float:
     return interval.lower if maximises else -interval.upper
 
 
-def _mirror(interval: Interval) -> Interval:
-    return Interval(-interval.upper, -interval.lower)
-
-
 def baseline_policy(model: ParametricMDP, given: PolicyGiven | str) -> tuple[str, Policy]:
     """The policy that is to be improved, and its name."""
     if isinstance(given, str) and given in (UNIFORM, DO_NOTHING):
@@ -343,8 +338,10 @@ class KeptText:
     def holds(self, interval: Interval) -> bool:
         return interval.lower >= self.offset if self.at_least else interval.upper <= self.offset
 
-    def may_hold(self, interval: Interval) -> bool:
-        return interval.upper >= self.offset if self.at_least else interval.lower <= self.offset
+    def is_open(self, interval: Interval) -> bool:
+        """Whether it may hold, and is not proved to."""
+        may = interval.upper >= self.offset if self.at_least else interval.lower <= self.offset
+        return may and not self.holds(interval)
 
 
 class DifferenceBets(PolicyBets):
@@ -486,16 +483,12 @@ class Differences:
             product, policy, _ = steered
             asked = product.objective
             assert isinstance(product.model, ParametricMDP)
-            sets = rectangular(self._region, product.model)
+            if self.prepared.region is None or self.prepared.contradiction is not None:
+                raise CannotCertify("the region is empty, and policies with a memory are compared over one")
+            sets = rectangular(self.prepared.region, product.model)
         low, high = rectangular_solutions(sets, asked, policy, precision)
         start = sets.model.initial
         return Side(sets.model, asked, policy, float(low.lower[start]), float(high.upper[start]))
-
-    @property
-    def _region(self) -> Region:
-        if self.prepared.region is None or self.prepared.contradiction is not None:
-            raise CannotCertify("the region is empty, and policies with a memory are compared over one")
-        return self.prepared.region
 
     def difference(
         self,
@@ -519,7 +512,9 @@ class Differences:
             together, apart = self.logged.difference(region if isinstance(region, Polytope) else None, one)
             return Difference(name, policy, together, apart)
         two = self.side(other, objective)
-        apart = Interval(*_apart(one, two, policy == other))
+        apart = (
+            Interval(0.0, 0.0) if policy == other else separate(one.lower, one.upper, two.lower, two.upper)
+        )
         if self.prepared.contradiction is not None or not isinstance(self.prepared.sets.region, Polytope):
             return Difference(name, policy, apart, apart)
         left = max(self.deadline - time.perf_counter(), 0.0)
@@ -536,17 +531,15 @@ class Differences:
         """Pairs (better, worse) that are proved, the baseline among them."""
         pairs = []
         for i, one in enumerate(rows):
-            if _gain(one.interval, self.maximises) > 0.0:
-                pairs.append((one.name, self.name))
-            elif _gain(_mirror(one.interval), self.maximises) > 0.0:
-                pairs.append((self.name, one.name))
+            known = [(self.name, one.interval)]
             for two in rows[:i]:
                 assert one.policy is not None and two.policy is not None
-                between = self.difference(f"{one.name} and {two.name}", one.policy, two.policy).interval
-                if _gain(between, self.maximises) > 0.0:
-                    pairs.append((one.name, two.name))
-                elif _gain(_mirror(between), self.maximises) > 0.0:
-                    pairs.append((two.name, one.name))
+                between = self.difference(f"{one.name} and {two.name}", one.policy, two.policy)
+                known.append((two.name, between.interval))
+            for other, interval in known:
+                if interval.lower > 0.0 or interval.upper < 0.0:
+                    higher = interval.lower > 0.0
+                    pairs.append((one.name, other) if higher == self.maximises else (other, one.name))
         return tuple(pairs)
 
     def gains_at_most(self, policy: Policy, points: Sequence[FloatArray]) -> float:
@@ -579,23 +572,17 @@ class Differences:
         """The policies to begin with."""
         deadline = min(self.deadline, time.perf_counter() + self.chain.options.seconds)
         solved = self.chain.solver(self.prepared, self.chain.options, deadline, 1)
-        robust = solved.robust().policy
-        result = [("the robust policy", robust)]
-        optimum = self.optimum_over()
+        result, optimum = [("the robust policy", solved.robust().policy)], self.optimum_over()
         if optimum is None:
             return result
-        _, best = optimum.at(self.estimate())
-        return self._mixed([*result, ("the best at the estimate", best)])
+        return self._mixed([*result, ("the best at the estimate", optimum.at(self.estimate())[1])])
 
     def _mixed(self, result: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
         """With the last one where data are many, and the baseline elsewhere."""
-        _, best = result[-1]
-        own = self.chain.model.structure
-        usual = self.baseline
-        if usual is None or best.weight is None or usual.weight is None or usual.structure is not own:
+        best, usual, structure = result[-1][1], self.baseline, self.chain.model.structure
+        if usual is None or best.weight is None or usual.weight is None or usual.structure is not structure:
             return result
         visits = self.chain.data.visits
-        structure = self.chain.model.structure
         for few in FEW_VISITS:
             rare = np.where(visits < few, best.probability, 0.0)
             seldom = np.add.reduceat(rare, structure.choice_start[:-1])[structure.choice_state] > 0.0
@@ -618,13 +605,12 @@ class Differences:
         for one in keep:
             if one.relative:
                 interval = self.difference(one.text, policy, objective=one.objective, cells=1).interval
-                if one.may_hold(interval) and not one.holds(interval):
+                if one.is_open(interval):
                     interval = self.difference(one.text, policy, objective=one.objective).interval
             else:
                 side = self.side(policy, one.objective)
                 interval = Interval(side.lower, side.upper)
-                undecided = one.may_hold(interval) and not one.holds(interval)
-                if isinstance(self.prepared.sets.region, Polytope) and undecided:
+                if isinstance(self.prepared.sets.region, Polytope) and one.is_open(interval):
                     value = bound_coupled_value(
                         self.prepared.sets, one.objective, policy, limits=CoupledLimits(cells=200)
                     )
@@ -671,13 +657,15 @@ class Differences:
         fit, _ = self.chain.weigh_fit()
         prepared = self.prepared
         ledger = prepared.sets.ledger if prepared.region is None else prepared.region.ledger
-        best = max(rows, key=self.gain)
-        known = [(row.name, row.policy) for row in rows] + [(self.name, self.baseline)]
-        seen = {name: None for name, one in known if one is not None and self._has_seen(one)}
+        known = {row.name: row.policy for row in rows} | {self.name: self.baseline}
         notes = [
             f"{name} was made from these data: nothing is bet on it; bounds are for all policies at once"
-            for name in seen
+            for name, one in known.items()
+            if one is not None and chosen_before(one, self.chain.data).kept is Kept.NO
         ]
+        crossed = [row.name for row in rows if row.interval.lower > row.interval.upper]  # with confidence
+        words = "what the episodes returned lies outside of what the model allows for the difference of"
+        excluded = f"{words} '{crossed[0]}'" if crossed else None
         return Comparison(
             problem=self.problem,
             counts=self.chain.data,
@@ -688,17 +676,13 @@ class Differences:
             ledger=ledger,
             delta=self.delta,
             fit=fit,
-            contradiction=prepared.contradiction or _crossed(rows),
+            contradiction=prepared.contradiction or excluded,
             options=self.chain.options,
             notes=(*prepared.sets.notes, *notes),
-            changes=self.changes(best.policy),
+            changes=self.changes(max(rows, key=self.gain).policy),
             seconds=time.perf_counter() - self.began,
             table=self,
         )
-
-    def _has_seen(self, policy: Policy) -> bool:
-        """Whether the policy was made from some of these data."""
-        return chosen_before(policy, self.chain.data).kept is Kept.NO
 
     def changes(self, policy: Policy | None) -> tuple[Change, ...]:
         """Where the policy does something else than the baseline, what gains most at the estimate first.
@@ -770,13 +754,6 @@ class Differences:
         return result if seen is None else replace(result, outcomes=seen)
 
 
-def _crossed(rows: Sequence[Difference]) -> str | None:
-    """Why no difference is left: both ends hold together with the confidence, and exclude each other."""
-    crossed = [row.name for row in rows if row.interval.lower > row.interval.upper]
-    words = "what the episodes returned lies outside of what the model allows for the difference of"
-    return f"{words} '{crossed[0]}'" if crossed else None
-
-
 def _done(structure: Structure, policy: Policy, state: int) -> str:
     """What a policy does in a state, in words."""
     first, last = structure.choice_start[state : state + 2].tolist()
@@ -785,9 +762,6 @@ def _done(structure: Structure, policy: Policy, state: int) -> str:
     return ", ".join(names)
 
 
-def _apart(one: Side, two: Side, same: bool) -> tuple[float, float]:
+def separate(low: float, high: float, least: float, most: float) -> Interval:
     """The difference of two intervals, on the safe side."""
-    if same:
-        return 0.0, 0.0
-    low, high = one.lower - two.upper, one.upper - two.lower
-    return float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
+    return Interval(math.nextafter(low - most, -math.inf), math.nextafter(high - least, math.inf))

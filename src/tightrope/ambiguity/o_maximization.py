@@ -544,12 +544,7 @@ def o_maximize_both(
 
 @inlined
 def mean_safely(
-    first: int,
-    last: int,
-    successor: IndexArray,
-    probability: FloatArray,
-    values: FloatArray,
-    upward: bool,
+    first: int, last: int, successor: IndexArray, probability: FloatArray, values: FloatArray, upward: bool
 ) -> float:
     """p·values, rounded up or down by a bound on all errors."""
     total, size = 0.0, 0.0
@@ -573,12 +568,7 @@ FEW = 5
 def _exchange(x: float, room: float, y: float, other: float) -> tuple[float, float, float, float]:
     """Two successors, the smaller value first."""
     swap = y < x
-    return (
-        y if swap else x,
-        other if swap else room,
-        x if swap else y,
-        room if swap else other,
-    )
+    return (y if swap else x, other if swap else room, x if swap else y, room if swap else other)
 
 
 @inlined

@@ -427,10 +427,7 @@ class Policy(Record):
         return "\n".join([*lines, "}", ""])
 
     def save(
-        self,
-        path: Path | str,
-        model_hash: str | None = None,
-        certified: Mapping[str, Any] | None = None,
+        self, path: Path | str, model_hash: str | None = None, certified: Mapping[str, Any] | None = None
     ) -> None:
         """Write it as a JSON file that `Policy(model, path)` and the command line read.
 

@@ -392,12 +392,7 @@ def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequenc
     return RangeProof(None, tuple(unproved))
 
 
-def _settle_function(
-    expressions: Expressions,
-    e: int,
-    domain: _Domain,
-    sign: Sequence[int],
-) -> _Outcome:
+def _settle_function(expressions: Expressions, e: int, domain: _Domain, sign: Sequence[int]) -> _Outcome:
     function = expressions.function(e)
     if isinstance(function, Polynomial):
         return _settle(function, domain)

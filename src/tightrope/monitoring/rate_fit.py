@@ -97,7 +97,7 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
 
 
 @dataclass(frozen=True)
-class _Cells:
+class _RateCells:
     """Events and exposures of transitions where a feature has a value; `times` are the middles of bins."""
 
     transition: OffsetArray
@@ -107,7 +107,7 @@ class _Cells:
     names: tuple[str, ...]
     times: FloatArray | None = None
 
-    def grouped(self, group: OffsetArray) -> _Cells:
+    def grouped(self, group: OffsetArray) -> _RateCells:
         """The events of several transitions together, over the exposure that they share."""
         key = group[self.transition] * (int(self.value.max(initial=0)) + 1) + self.value
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
@@ -119,7 +119,7 @@ class _Cells:
             exposure=self.exposure[first],
         )
 
-    def paired(self) -> _Cells:
+    def paired(self) -> _RateCells:
         """Bins of times, two by two."""
         if self.times is None:
             return self
@@ -154,7 +154,7 @@ class _Units:
     middle: FloatArray
     is_there: BoolArray
 
-    def log_e(self, cells: _Cells) -> FloatArray:
+    def log_e(self, cells: _RateCells) -> FloatArray:
         """The evidence of each unit."""
         size = len(self.low)
         events = _sums(cells.transition, cells.events, size)
@@ -168,7 +168,7 @@ class _Units:
         seen = self.is_there & (exposure > 0.0)
         return np.where(seen, bet - np.where(seen, null, 0.0), 0.0)
 
-    def _shrunk(self, cells: _Cells, events: FloatArray, exposure: FloatArray) -> FloatArray:
+    def _shrunk(self, cells: _RateCells, events: FloatArray, exposure: FloatArray) -> FloatArray:
         unit, size = cells.transition, len(events)
         seen = self.is_there & (exposure > 0.0)
         rate = np.where(seen, np.maximum(events, 0.5) / np.where(seen, exposure, 1.0), self.middle)
@@ -187,7 +187,7 @@ class _Units:
         result: FloatArray = logsumexp(terms, axis=0) - math.log(len(SHAPES) * len(STEPS))
         return result
 
-    def _tilted(self, cells: _Cells, events: FloatArray) -> FloatArray:
+    def _tilted(self, cells: _RateCells, events: FloatArray) -> FloatArray:
         assert cells.times is not None
         unit, size = cells.transition, len(events)
         place = np.log(cells.times)[cells.value]
@@ -231,7 +231,7 @@ class _RateTest:
     def pieces(self) -> Pieces | None:
         return None if self.exposure.pieces is None else self.exposure.pieces()
 
-    def features(self) -> Iterator[tuple[str, _Cells]]:
+    def features(self) -> Iterator[tuple[str, _RateCells]]:
         """The features that the log has, with events and exposures by their values."""
         pieces, middle = self.pieces, self.states.middle[self.states.is_there]
         unit = 1.0 / float(np.median(middle)) if len(middle) else 1.0
@@ -281,7 +281,7 @@ class _RateTest:
             self.exposure.jumps[shared].astype(np.float64),
             self.exposure.waited[self.owner[shared]],
         )
-        cells = _Cells(number, shared, events, factor * waited, names)
+        cells = _RateCells(number, shared, events, factor * waited, names)
         if not several.any():
             return None
         units = _units(np.where(several, low, 0.0), high, several)
@@ -290,7 +290,7 @@ class _RateTest:
         text = f"the rate {texts_of(classes, model.parameters.names)[worst]}"
         return units.combined(log_e), _show(-1, text, cells, worst)
 
-    def _by_code(self, code: OffsetArray, names: tuple[str, ...]) -> _Cells:
+    def _by_code(self, code: OffsetArray, names: tuple[str, ...]) -> _RateCells:
         pieces = self.pieces
         assert pieces is not None
         size = max(int(code.max(initial=0)), len(names) - 2) + 2
@@ -303,7 +303,7 @@ class _RateTest:
             names = (*names[:-1], *([""] * (size - len(names))), names[-1])
         return self._cells(key, waited, jumped, size, names)
 
-    def _by_time(self, since: FloatArray, unit: float) -> _Cells:
+    def _by_time(self, since: FloatArray, unit: float) -> _RateCells:
         pieces = self.pieces
         assert pieces is not None
         edges = unit * np.sqrt(2.0) ** np.arange(LOWEST, HIGHEST + 1)
@@ -324,7 +324,7 @@ class _RateTest:
 
     def _cells(
         self, key: OffsetArray, waited: FloatArray, jumped: OffsetArray, size: int, names: tuple[str, ...]
-    ) -> _Cells:
+    ) -> _RateCells:
         """Exposures of states by value, shared by all their transitions, and the events of these."""
         start = self.model.structure.transition_start[self.model.structure.choice_start[key // size]]
         stop = self.model.structure.transition_start[self.model.structure.choice_start[key // size + 1]]
@@ -340,9 +340,9 @@ class _RateTest:
             place = order[np.minimum(np.searchsorted(cell[order], wanted), len(cell) - 1)]
             known = cell[place] == wanted
             np.add.at(events, place[known], counted[known])
-        return _Cells(transition, value, events, waited[each], names)
+        return _RateCells(transition, value, events, waited[each], names)
 
-    def evidence(self, cells: _Cells) -> tuple[float, _Worst]:
+    def evidence(self, cells: _RateCells) -> tuple[float, _Worst]:
         """Of transitions, and of states with all their transitions; and what shows it most."""
         alone = self.transitions.log_e(cells)
         log_e = self.transitions.combined(alone)
@@ -379,7 +379,7 @@ def _units(low: FloatArray, high: FloatArray, is_there: BoolArray) -> _Units:
     return _Units(low, high, np.maximum(middle, 1e-300), is_there)
 
 
-def _show(state: int, text: str, cells: _Cells, unit: int) -> _Worst:
+def _show(state: int, text: str, cells: _RateCells, unit: int) -> _Worst:
     """The values with the most events and what the rate is there, against all."""
     cells = cells.paired()
     own = cells.transition == unit

@@ -198,10 +198,7 @@ class RationalArray:
         return same.astype(np.bool_)
 
     def _on_common_denominator(self, other: RationalArray) -> tuple[ExactIntegers, ExactIntegers]:
-        return (
-            _product(self.numerator, other.denominator),
-            _product(other.numerator, self.denominator),
-        )
+        return (_product(self.numerator, other.denominator), _product(other.numerator, self.denominator))
 
     # --- leaving exactness -----------------------------------------------------------------
 

@@ -152,8 +152,7 @@ def checked_range(value: Any, name: str = "cost_range") -> tuple[float, float] |
         low = high = 0.0
     if not float("-inf") < low < high < float("inf"):
         raise InputError(
-            f"`{name}` is {value!r}, not two numbers, the smaller one first",
-            hint=f"e.g. `{name}=(0, 5)`",
+            f"`{name}` is {value!r}, not two numbers, the smaller one first", hint=f"e.g. `{name}=(0, 5)`"
         )
     return low, high
 

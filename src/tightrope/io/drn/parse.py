@@ -539,8 +539,7 @@ class Body:
             start = max(self.line.find(value), 0)
             shown = self.line.rstrip("\r\n")
             raise InputError(
-                f"{shorten(value)}: {error}",
-                Location(str(self.path), self.number, start + offset + 1, shown),
+                f"{shorten(value)}: {error}", Location(str(self.path), self.number, start + offset + 1, shown)
             ) from None
 
     def split_rewards(self, text: str) -> tuple[tuple[Amount, ...], str]:

@@ -179,12 +179,14 @@ def read_transitions(path: Path, continuous: bool = False) -> Transitions:
                 f"{form} for {kind}, which line {declared[1]} says this is",
                 hint="a DTMC has the numbers of states and transitions, an MDP also that of choices between",
             )
-        rows = _Rows(path, number, is_chain=len(counts) == 2, states=counts[0], are_rates=continuous)
+        rows = _TransitionRows(
+            path, number, is_chain=len(counts) == 2, states=counts[0], are_rates=continuous
+        )
         rows.read(lines)
     return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])
 
 
-class _Rows:
+class _TransitionRows:
     """Grows column by column, in the order of the file."""
 
     def __init__(self, path: Path, header_line: int, is_chain: bool, states: int, are_rates: bool = False):

@@ -714,10 +714,7 @@ def _parse(file: Path) -> Any:
         text = opened.read()
     try:
         return json.loads(
-            text.removeprefix("\ufeff"),
-            parse_float=_decimal,
-            parse_int=_integer,
-            parse_constant=_no_number,
+            text.removeprefix("\ufeff"), parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
         )
     except json.JSONDecodeError as error:
         raise InputError(

@@ -40,10 +40,7 @@ class ParquetTable(DataTable):
         wanted = range(len(self.group_rows)) if groups is None else groups
         done = sum(self.group_rows[: wanted.start])
         share = (self.bytes or 0) / max(sum(self.group_rows), 1)
-        with (
-            self.source.open() as raw,
-            pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20) as file,
-        ):
+        with self.source.open() as raw, pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20) as file:
             for batch in file.iter_batches(
                 batch_size=data_table.CHUNK_ROWS,
                 row_groups=list(wanted),

@@ -51,8 +51,7 @@ def whole_numbers(column: Any, name: str, file: str, problems: ProblemCodes) -> 
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _from_floats(read_numbers(column.cast(pa.float64()).fill_null(0.0)), problems)
     raise InputError(
-        f"column '{name}' has the type {kind}, but whole numbers are needed there",
-        Location(file),
+        f"column '{name}' has the type {kind}, but whole numbers are needed there", Location(file)
     )
 
 

@@ -271,11 +271,7 @@ def _usable(
 
 @kernel
 def _drop(
-    graph: GraphArrays,
-    nature_stays: bool,
-    component: IndexArray,
-    inside: BoolArray,
-    alive: BoolArray,
+    graph: GraphArrays, nature_stays: bool, component: IndexArray, inside: BoolArray, alive: BoolArray
 ) -> bool:
     """Drop choices that leave their component, states without choices, and so on; `component` is −1 outside
     of `inside`. Whether anything went.

@@ -54,12 +54,7 @@ class Side:
 
 
 def bound_difference(
-    sets: Sets,
-    policy: Side,
-    baseline: Side,
-    *,
-    gap: float = DEFAULT_GAP,
-    limits: CoupledLimits | None = None,
+    sets: Sets, policy: Side, baseline: Side, *, gap: float = DEFAULT_GAP, limits: CoupledLimits | None = None
 ) -> CoupledValue:
     """The certified interval of the policy's value less the baseline's, over the region of rectangular `sets`
     with one parameter vector for both.

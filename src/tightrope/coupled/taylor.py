@@ -92,15 +92,8 @@ def expand(
             polynomials = out
     if not bool(np.all(np.isfinite(error)) and np.all(np.isfinite(polynomials.size))):
         return None
-    return TaylorModel(
-        centre,
-        axes,
-        radius,
-        polynomials.constant,
-        polynomials.slope,
-        polynomials.curvature,
-        error,
-    )
+    solved = polynomials.constant, polynomials.slope, polynomials.curvature
+    return TaylorModel(centre, axes, radius, *solved, error)
 
 
 def _equations(
@@ -292,9 +285,10 @@ class ValueGradient:
         terms = self.terms(x)
         if terms is None:
             return None
-        slopes = np.zeros(len(self.functions))
+        slopes, chain = np.zeros(len(self.functions)), self.chain
         for visits, values in terms:
-            slopes += self._spread(visits, values)
+            each = visits[chain.row_of_entry] * chain.weight * values[chain.successor]
+            slopes += np.bincount(chain.expression, weights=each, minlength=len(slopes))
         gradient: FloatArray = self.sign * (slopes @ self.functions.linear)
         return gradient if bool(np.all(np.isfinite(gradient))) else None
 
@@ -346,13 +340,6 @@ class ValueGradient:
                 weight = transposed @ weight
         if base is not None:
             yield base.visits(weight), values[0]
-
-    def _spread(self, visits: FloatArray, values: FloatArray) -> FloatArray:
-        """Σ visits(row)·weight·values(successor) over the entries of each expression."""
-        chain = self.chain
-        terms = visits[chain.row_of_entry] * chain.weight * values[chain.successor]
-        gradient = np.bincount(chain.expression, weights=terms, minlength=len(self.functions))
-        return gradient.astype(np.float64)
 
 
 def _solve(chain: Chain, matrix: Any) -> SolvedEquations | None:

@@ -264,11 +264,7 @@ def take(
 
 @kernel
 def _pass_forward(
-    arrays: EpisodeArrays,
-    order: IndexArray,
-    weight: FloatArray,
-    mass: FloatArray,
-    result: FloatArray,
+    arrays: EpisodeArrays, order: IndexArray, weight: FloatArray, mass: FloatArray, result: FloatArray
 ) -> None:
     choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order) - 1, -1, -1):

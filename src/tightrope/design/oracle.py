@@ -187,11 +187,7 @@ def _best_of(
 
 @kernel
 def _pass_backward(
-    arrays: EpisodeArrays,
-    order: IndexArray,
-    reward: FloatArray,
-    value: FloatArray,
-    policy: OffsetArray,
+    arrays: EpisodeArrays, order: IndexArray, reward: FloatArray, value: FloatArray, policy: OffsetArray
 ) -> None:
     choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order)):
@@ -204,11 +200,7 @@ def _pass_backward(
 
 
 @kernel
-def _sweep_backward(
-    arrays: EpisodeArrays,
-    reward: FloatArray,
-    table: IndexArray,
-) -> FloatArray:
+def _sweep_backward(arrays: EpisodeArrays, reward: FloatArray, table: IndexArray) -> FloatArray:
     """Values of the first step; table[h, s] is the number, within the state, of the choice at step h."""
     choice_start, transition_start, successor, expression, probability, stop = arrays
     states = len(stop)
@@ -227,12 +219,7 @@ def _sweep_backward(
 
 
 @kernel
-def _follow_table(
-    arrays: EpisodeArrays,
-    table: IndexArray,
-    initial: int,
-    result: FloatArray,
-) -> None:
+def _follow_table(arrays: EpisodeArrays, table: IndexArray, initial: int, result: FloatArray) -> None:
     choice_start, transition_start, successor, expression, probability, stop = arrays
     states = len(stop)
     mass = np.zeros(states)
@@ -250,11 +237,7 @@ def _follow_table(
 
 @kernel
 def _improve_choices(
-    arrays: EpisodeArrays,
-    reward: FloatArray,
-    value: FloatArray,
-    policy: OffsetArray,
-    margin: float,
+    arrays: EpisodeArrays, reward: FloatArray, value: FloatArray, policy: OffsetArray, margin: float
 ) -> float:
     """Take better choices where they are better by more than the margin, relatively; the most any backup
     gains.

@@ -506,10 +506,7 @@ def _is_named(policy: Policy, name: str, base: Structure) -> bool:
 
 
 def _plan_queues(
-    problem: Problem,
-    counts: Counts,
-    policy: PolicyGiven | None,
-    return_range: tuple[float, float] | None,
+    problem: Problem, counts: Counts, policy: PolicyGiven | None, return_range: tuple[float, float] | None
 ) -> Observation | None:
     """How episodes of the policy will be put together from steps, where a model has many parameters; None
     where they cannot be. With few parameters regions say more."""

@@ -59,7 +59,7 @@ class BatchTest(EProcess):
         self.own_size += np.bincount(self.outcomes.signature, weights=np.abs(terms), minlength=size)
         if self.events == 0:
             is_free = self._depends()
-            self.own[is_free] = self._free(pooled.astype(np.float64))[is_free]
+            self.own[is_free] = self.free(pooled.astype(np.float64))[is_free]
             self.own_size[is_free] = np.abs(self.own[is_free])
             self.choices.begin(transition, count, self.log_chance, is_free)
         else:
@@ -110,12 +110,8 @@ class BatchTest(EProcess):
 
     def expression_departures(self) -> FloatArray:
         """A lower bound on log of (free prediction / the model's own) of each signature."""
-        result = self._free(self.pooled) - self.own - SPARE * self.own_size
+        result = self.free(self.pooled) - self.own - SPARE * self.own_size
         return np.where(self.outcomes.width > 1, result, -math.inf)
-
-    def free_of_signatures(self) -> FloatArray:
-        """The logarithm of the free prediction of each signature."""
-        return self._free(self.pooled)
 
     @property
     def _total(self) -> float:
@@ -127,14 +123,12 @@ class BatchTest(EProcess):
         informative = self.fit.informative[self.outcomes.expression]
         return np.bincount(self.outcomes.signature, weights=informative, minlength=len(self.own)) > 0.0
 
-    def _free(self, pooled: FloatArray) -> FloatArray:
+    def free(self, pooled: FloatArray) -> FloatArray:
         """KT of every signature, its equal successors equally likely; rounded down."""
         outcomes = self.outcomes
         size = len(outcomes.width)
         free = free_prediction(pooled, outcomes.signature, size, outcomes.width)
-        alike = np.bincount(
-            outcomes.signature, weights=pooled * np.log(outcomes.multiplicity), minlength=size
-        )
+        alike = np.bincount(outcomes.signature, pooled * np.log(outcomes.multiplicity), size)
         result: FloatArray = free - alike * (1.0 + SPARE)
         return result
 

@@ -48,11 +48,7 @@ class Episodes:
 
     @staticmethod
     def of(
-        structure: Structure,
-        transition: IndexArray,
-        previous: IndexArray,
-        episode: IndexArray,
-        episodes: int,
+        structure: Structure, transition: IndexArray, previous: IndexArray, episode: IndexArray, episodes: int
     ) -> Episodes:
         """Of rows in any order that keeps to that of each episode; `previous` is the row before in the same
         episode, −1 where there is none or it is not known. Of `episodes` some may have no row."""

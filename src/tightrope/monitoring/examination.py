@@ -44,14 +44,7 @@ from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.features import (
-    Feature,
-    codes,
-    is_stated,
-    list_features,
-    tells_outcome,
-    value_name,
-)
+from tightrope.monitoring.features import Feature, codes, is_stated, list_features, tells_outcome, value_name
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 from tightrope.monitoring.urns import (

@@ -18,27 +18,11 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import MOST
 from tightrope.errors import InputError
-from tightrope.io.results import (
-    CONTRADICTED,
-    FITS,
-    GROWING,
-    UNTESTED,
-    Anomaly,
-    Look,
-    ModelFit,
-    power_text,
-)
+from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Anomaly, Look, ModelFit, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.examination import (
-    SHARES,
-    Examination,
-    columns_words,
-    examine,
-    is_planned,
-    replay,
-)
+from tightrope.monitoring.examination import SHARES, Examination, columns_words, examine, is_planned, replay
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 

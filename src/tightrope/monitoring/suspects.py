@@ -13,7 +13,7 @@ import numpy as np
 
 from tightrope.io.results import Anomaly, Seen
 from tightrope.monitoring.batch_test import BatchTest
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 
 
 def worst_fits(test: BatchTest, most: int) -> list[Anomaly]:
@@ -38,10 +38,11 @@ Ranked = list[tuple[float, float, Anomaly]]
 def _expressions(test: BatchTest, fitted: FloatArray, surplus: float, most: int) -> Ranked:
     outcomes, model = test.outcomes, test.model
     size = len(outcomes.width)
-    gain = _gain(test.pooled, outcomes.signature, outcomes.expression, fitted, size)
+    logs = test.pooled * np.log(np.maximum(fitted[outcomes.expression], 1e-300))
+    gain: FloatArray = -np.bincount(outcomes.signature, logs, size).astype(np.float64)  # at the best fit
     visited = np.bincount(outcomes.signature, weights=test.pooled, minlength=size) > 0
     log_e = surplus + test.expression_departures()
-    gain = np.where(visited & np.isfinite(log_e), gain + test.free_of_signatures(), -math.inf)
+    gain = np.where(visited & np.isfinite(log_e), gain + test.free(test.pooled), -math.inf)
     ranked: Ranked = []
     for signature in _largest(log_e, gain, most):
         rows = np.arange(outcomes.start[signature], outcomes.start[signature + 1])
@@ -50,23 +51,12 @@ def _expressions(test: BatchTest, fitted: FloatArray, surplus: float, most: int)
         for row in rows.tolist():
             times = int(outcomes.multiplicity[row])
             text = model.expressions.function(int(outcomes.expression[row])).text(model.parameters.words)
-            shown.append(
-                _describe_seen(
-                    text if times == 1 else f"{times}·({text})",
-                    test.pooled[row],
-                    total,
-                    times * fitted[outcomes.expression[row]],
-                )
-            )
+            text, expected = f"{times}·({text})" if times > 1 else text, fitted[outcomes.expression[row]]
+            shown.append(_describe_seen(text, test.pooled[row], total, times * expected))
         choice = int(np.argmax(model.signatures.of_choice == signature))
         text = f"as in {model.structure.choice_name(choice)}"
-        ranked.append(
-            (
-                float(log_e[signature]),
-                float(gain[signature]),
-                Anomaly("expression", text, float(log_e[signature]), tuple(shown)),
-            )
-        )
+        anomaly = Anomaly("expression", text, float(log_e[signature]), tuple(shown))
+        ranked.append((float(log_e[signature]), float(gain[signature]), anomaly))
     return ranked
 
 
@@ -99,19 +89,6 @@ def _largest(log_e: FloatArray, gain: FloatArray, most: int) -> list[int]:
         met = met[log_e[met] >= np.partition(log_e[met], -most)[-most]]
     order = np.lexsort((-gain[met], -log_e[met]))
     return [int(part) for part in met[order[:most]]]
-
-
-def _gain(
-    number: FloatArray,
-    part: IndexArray | OffsetArray,
-    expression: IndexArray,
-    fitted: FloatArray,
-    parts: int,
-) -> FloatArray:
-    """Minus the log-likelihood of each part at the best fit."""
-    logs = number * np.log(np.maximum(fitted[expression], 1e-300))
-    result: FloatArray = -np.bincount(part, weights=logs, minlength=parts).astype(np.float64)
-    return result
 
 
 def _describe_seen(text: str, number: float, total: float, expected: float) -> Seen:

@@ -47,9 +47,7 @@ def function_bounds(region: Region, functions: AffineFunctions) -> tuple[FloatAr
 
 
 def expression_bounds(
-    region: Region,
-    expressions: Expressions,
-    within: tuple[FloatArray, FloatArray] | None = None,
+    region: Region, expressions: Expressions, within: tuple[FloatArray, FloatArray] | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Bounds on every expression of the table, within [0, 1] and within the given bounds.
 
@@ -118,12 +116,8 @@ def quotient_bounds(
     least, most = function_bounds(region, bottoms)
     uncertain = np.flatnonzero((least > 0.0) & (lower[rows] < upper[rows]))
     lower, upper = lower.copy(), upper.copy()
-    rows, tops, bottoms, most = (
-        rows[uncertain],
-        tops.take(uncertain),
-        bottoms.take(uncertain),
-        most[uncertain],
-    )
+    rows, most = rows[uncertain], most[uncertain]
+    tops, bottoms = tops.take(uncertain), bottoms.take(uncertain)
     if len(rows):
         upper[rows] = _lower(region, (tops, np.ones(len(rows)), bottoms), most, upper[rows], lower[rows])
         raised = _lower(region, (tops, -np.ones(len(rows)), bottoms), most, -lower[rows], -upper[rows])

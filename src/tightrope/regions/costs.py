@@ -58,11 +58,7 @@ def with_costs(region: Region, costs: CostIntervals) -> Polytope:
     most = MOST_VERTICES if region.enclosure is not None or region.kind.is_of_intervals else 0
     made = Polytope.of(region.kind, coordinates, ledger, tightened, region.relaxation, most)
     made = replace(
-        made,
-        remarks=region.remarks,
-        evidence=region.evidence,
-        cut_points=region.cut_points,
-        slab=region.slab,
+        made, remarks=region.remarks, evidence=region.evidence, cut_points=region.cut_points, slab=region.slab
     )
     if not tightened.empty:
         return made

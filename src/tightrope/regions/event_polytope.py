@@ -45,13 +45,7 @@ from tightrope.regions.polytope import (
     enclosing_vertices,
 )
 from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
-from tightrope.regions.tightening import (
-    DEFAULT_ROUNDS,
-    DEFAULT_TOLERANCE,
-    Tightened,
-    Tightening,
-    tighten,
-)
+from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, Tightened, Tightening, tighten
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, event_intervals

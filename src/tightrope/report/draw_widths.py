@@ -99,11 +99,8 @@ def draw_widths(run: ResultDocument, axes: Axes) -> None:
 
 def _after(run: ResultDocument, shown: list[int]) -> list[tuple[str, list[float]]]:
     """The widths of the shown expressions in every kind of sets."""
-    widths = []
-    for label, outcome in run.shown:
-        spans = outcome.spans
-        widths.append((label, [spans[i].width for i in shown]))
-    return widths
+    after = ((label, outcome.spans) for label, outcome in run.shown)
+    return [(label, [spans[i].width for i in shown]) for label, spans in after]
 
 
 def _count(run: ResultDocument) -> str:
@@ -121,14 +118,9 @@ def _words(run: ResultDocument) -> str:
 
 def _table(run: ResultDocument) -> style.NumberTable:
     shown = ranking(run)
-    columns = [widths for _, widths in _after(run, shown)]
-    before = before_data(run)
+    columns = [[span.width for span in before_data(run)], *(widths for _, widths in _after(run, shown))]
     rows = [
-        (
-            run.expressions.text[i],
-            style.number(before[at].width, 4),
-            *(style.number(column[at], 4) for column in columns),
-        )
+        (run.expressions.text[i], *(style.number(column[at], 4) for column in columns))
         for at, i in enumerate(shown)
     ]
     return style.NumberTable(
@@ -234,11 +226,9 @@ def binding_remark(run: ResultDocument) -> str:
     """Which events bind, in a sentence."""
     main = run.main
     if main.binding.total:
-        if main.binding.total == 1:
-            return "One event holds the region in place: more data about it shrink the region."
-        return (
-            f"{main.binding.total} events hold the region in place: more data about them shrink the region."
-        )
+        total, many = main.binding.total, main.binding.total > 1
+        who, whom = (f"{total} events hold", "them") if many else ("One event holds", "it")
+        return f"{who} the region in place: more data about {whom} shrink the region."
     if main.region is None or main.contradiction is not None:
         return f"{main.label} sets use every event by itself; there is no region that an event could bind."
     return f"The {main.region} region is made of all observations together; no single event binds." + (

@@ -288,11 +288,7 @@ def _variable(name: str, values: OffsetArray, boolean: bool) -> MapVariable:
 
 
 def draw_policy(
-    policies: PolicyMap,
-    axes: Axes,
-    x: str | None = None,
-    y: str | None = None,
-    name: str = "robust",
+    policies: PolicyMap, axes: Axes, x: str | None = None, y: str | None = None, name: str = "robust"
 ) -> None:
     """Each cell in the colour of the action taken most often in it; paler where its states differ.
 

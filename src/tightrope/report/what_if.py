@@ -84,8 +84,6 @@ def is_too_large(transitions: int) -> bool:
 
 
 TOO_LARGE = f"left out: the model has more than {MOST_TRACKED:,} transitions"
-
-
 NO_TRACKS = "left out: there is no region of single numbers that the parameters could move in"
 REFUTED = "left out: the data refute the model"
 
@@ -150,10 +148,7 @@ def _within(value: float | str | None, interval: Interval | None) -> float | str
 
 
 def _values(
-    problem: Problem,
-    model: ParametricMDP,
-    policies: Mapping[str, Policy],
-    point: tuple[Fraction, ...],
+    problem: Problem, model: ParametricMDP, policies: Mapping[str, Policy], point: tuple[Fraction, ...]
 ) -> Mapping[str, float | str | None]:
     there = model.instantiate(point)
     values: dict[str, float | str | None] = {}

@@ -20,14 +20,7 @@ from tightrope.certificate.archive import load
 from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.answers import answer_file, read_answer
 from tightrope.io.comparisons import POLICY_FILES, comparison_file, read_comparison
-from tightrope.io.output import (
-    FIGURE,
-    OutputFile,
-    add_file,
-    check_added,
-    claim_file,
-    read_manifest,
-)
+from tightrope.io.output import FIGURE, OutputFile, add_file, check_added, claim_file, read_manifest
 from tightrope.io.output import REPORT as REPORT_FILE
 from tightrope.io.plans import plan_file, read_plan
 from tightrope.io.results import ResultDocument, read_result

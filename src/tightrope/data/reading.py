@@ -471,15 +471,8 @@ def _with_design(counts: Counts, options: LogReadOptions) -> Counts:
     """The counts under the design that the user states, with what is missing from them."""
     held, stated = counts.design, options.stated_design
     if isinstance(stated, SamplingDesign):
-        missing = tuple(dict.fromkeys(stated.censored + held.censored))
-        held = replace(
-            stated,
-            censored=missing,
-            open_end=held.open_end,
-            by_episodes=held.by_episodes,
-            order=held.order,
-            ends=held.ends,
-        )
+        same = {name: getattr(held, name) for name in ("open_end", "by_episodes", "order", "ends")}
+        held = replace(stated, censored=tuple(dict.fromkeys(stated.censored + held.censored)), **same)
     elif stated is not None:
         held = replace(held, kind=stated, planned=None if stated is SamplingKind.ADAPTIVE else held.planned)
     if stated is not None and held.kind is SamplingKind.GENERATIVE_FIXED and not held.ends.holds:
@@ -505,19 +498,16 @@ def _about_plan(design: SamplingDesign, options: LogReadOptions) -> list[str]:
     plan, came = options.planned_episodes, design.episodes
     if plan is None:
         return []
+    planned = f"{plan:,} episodes were planned"
     if came is None:
-        return [
-            f"{plan:,} episodes were planned, but the log does not tell episodes apart: the plan is not used"
-        ]
+        return [f"{planned}, but the log does not tell episodes apart: the plan is not used"]
     if design.late_plan:
-        return [f"{plan:,} episodes were planned, {came:,} came; the plan came late, and is not used"]
+        return [f"{planned}, {came:,} came; the plan came late, and is not used"]
     if came < plan:
-        why = (
-            "nobody knows whether the others are missing for how they came out, so the confidence is nominal"
-        )
-        return [f"{plan:,} episodes were planned, {came:,} came: {why}"]
+        why = "nobody knows whether the others are missing for how they came out"
+        return [f"{planned}, {came:,} came: {why}, so the confidence is nominal"]
     more = "" if came == plan else ", and going on costs only width"
-    return [f"{plan:,} episodes were planned, {came:,} came: pilot and bets follow the plan{more}"]
+    return [f"{planned}, {came:,} came: pilot and bets follow the plan{more}"]
 
 
 def _of_episodes(counts: Counts, recent: KeptEvents | None, options: LogReadOptions) -> Reading:

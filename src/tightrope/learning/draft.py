@@ -34,7 +34,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.model_index import identifier
 from tightrope.data.reading import Reading, ReadWords, read_data
 from tightrope.data.rows import parse_maps
-from tightrope.errors import InputError, Location, check_number
+from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
@@ -124,8 +124,6 @@ def draft(
     >>> found.states, found.free, [line for line in found.text.split("\\n") if "free" in line]
     (3, 1, ["  [] state=0 -> free : (state'=1) + free : (state'=2);"])
     """
-    if select_on is not None:
-        check_number("select_on", select_on, 0, 1)
     tables = open_tables(data, words.get("format"))
     if not tables:
         raise InputError("there is no data")
@@ -395,6 +393,7 @@ def _guard(values: Mapping[str, int]) -> str:
 
 
 Ties = list[tuple[Tie, dict[int, tuple[int, ...]]]]
+Active = Mapping[int, tuple[str, tuple[int, ...]]]
 """Ties with the numbers of their rows, and the order of the successors of each."""
 
 
@@ -416,7 +415,6 @@ class _Drafting:
         self.ends, self.open_ones = self._end()
         size = sum(len(row.successors) + 2 for row in self.rows) + len(self.starts)
         self.covers = size + 2 * self.structure.states < MOST_COORDINATES
-        self.select_on = select_on
         self.chosen: BoolArray | None = None
         if select_on is not None:
             if self.log is None:
@@ -536,13 +534,11 @@ class _Drafting:
     def draft(self) -> Draft:
         """All of it."""
         ties = self.ties()
-        active = dict[int, tuple[str, tuple[int, ...]]]()
-        if self.chosen is not None:
-            active = {n: (tie.name, order) for tie, members in ties for n, order in members.items()}
+        used = [] if self.chosen is None else ties
+        active: Active = {n: (tie.name, order) for tie, members in used for n, order in members.items()}
         assumptions = self._assumptions(ties)
-        free = sum(len(row.successors) + (row.state in self.ends) > 1 for row in self.rows) + (
-            len(self.starts) > 1
-        )
+        several = [len(self.starts), *(len(row.successors) + (row.state in self.ends) for row in self.rows)]
+        free = sum(number > 1 for number in several)
         added = (len(self.starts) > 1) + bool(self.ends) + 2 * self.covers
         choices = len(self.rows) + self.structure.states - len(self.left) + added
         states = self.structure.states + added
@@ -598,24 +594,17 @@ class _Drafting:
             )
         if not design.order.holds:
             lines.append(f"{design.order.name}: {design.order.why}")
-        if ties and self.chosen is None:
-            lines.append(
-                "ties are comments: chosen on these data they are not certified by them; --select-on 0.5 "
-                "chooses them on half of the episodes and keeps the others"
-            )
-        elif ties:
-            lines.append(
-                f"ties were chosen on {int(self.chosen.sum()) if self.chosen is not None else 0:,} episodes: "
-                "learn from the others alone"
-            )
-        return lines
+        if not ties:
+            return lines
+        if self.chosen is not None:
+            return [
+                *lines,
+                f"ties were chosen on {self.chosen.sum():,} episodes: learn from the others alone",
+            ]
+        why = "ties are comments: chosen on these data they are not certified by them"
+        return [*lines, f"{why}; --select-on 0.5 chooses them on half of the episodes and keeps the others"]
 
-    def _lines(
-        self,
-        ties: Ties,
-        active: Mapping[int, tuple[str, tuple[int, ...]]],
-        assumptions: Sequence[str],
-    ) -> Iterator[str]:
+    def _lines(self, ties: Ties, active: Active, assumptions: Sequence[str]) -> Iterator[str]:
         reading, structure = self.reading, self.structure
         episodes = reading.counts.design.episodes
         number = "" if episodes is None else f" of {episodes:,} episodes"
@@ -671,9 +660,7 @@ class _Drafting:
             yield self.log.subset(self.chosen).provenance(structure).comment()
         yield ""
 
-    def _row_lines(
-        self, place: int, row: _Row, active: Mapping[int, tuple[str, tuple[int, ...]]]
-    ) -> Iterator[str]:
+    def _row_lines(self, place: int, row: _Row, active: Active) -> Iterator[str]:
         listed = sorted(zip(row.seen, row.successors, strict=True), reverse=True)
         shown = ", ".join(f"{self.seen.state_text(s)} {n:,}" for n, s in listed)
         if ends := self.ends.get(row.state):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tightrope.certificate.learned import Learned, RowOrigin
 from tightrope.certificate.numbers import FLOAT64
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
+from tightrope.cli.app import run
 from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.learn import learn
@@ -479,3 +481,20 @@ def test_the_checker_and_the_ledger_agree_on_what_holds(region, sets, method, de
     assert verdict.valid and verdict.nominal == (not result.ledger.holds)
     assert verdict.nominal == any("NOMINAL" in line for line in verdict.assumes)
     assert check(moved(certificate, "problem.data.censored", True)).nominal
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+def test_certificates_of_squares_of_a_parameter_verify(seed: int, tmp_path: Path) -> None:
+    """The learner's box was wider than the checker's by rounding, and the bound not inductive there."""
+    (tmp_path / "m.prism").write_text(
+        "dtmc\nconst double p;\nmodule m\n  s : [0..3] init 0;\n"
+        "  [] s=0 -> p*p:(s'=0) + 2*p*(1-p):(s'=1) + (1-p)*(1-p):(s'=2);\n"
+        "  [] s=1 -> (s'=3);\n  [] s>=2 -> true;\nendmodule\n"
+    )
+    model = [str(tmp_path / "m.prism"), "--param", "p=0.1:0.9"]
+    log, proof = str(tmp_path / "log.csv"), str(tmp_path / "c.cert")
+    question = ["--prop", "P=? [ F s=3 ]", "--data", log]
+    drawn = ["--at", "p=0.4", "--episodes", "30", "--seed", str(seed), "--raw", "-o", log]
+    assert run(["sample", *model, *drawn]) == 0
+    assert run(["learn", *model, *question, "--delta", "0.1", "--certificate", proof]) == 0
+    assert run(["verify", proof, "--model", *model, *question]) == 0

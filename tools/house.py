@@ -67,17 +67,17 @@ REASONS = {
 
 REACHED = {
     "files": 432,
-    "files under 60 lines": 48,
-    "modules with exactly one importer": 66,
+    "files under 60 lines": 46,
+    "modules with exactly one importer": 65,
     "most modules in one folder": 30,
-    "lines": 129_428,
+    "lines": 129_260,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,
     "imports upward inside functions": 0,
     "files with RegionKind. outside regions": 0,
     "public names": 70,
-    "variables named found, asked, told, said, kept, taken": 220,
+    "variables named found, asked, told, said, kept, taken": 179,
 }
 """What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
 new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified

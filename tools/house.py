@@ -2,8 +2,9 @@
 
     python tools/house.py [--fast] [--json]
 
-Counts files, lines, importers, circles, repeated names and options from the sources; `--fast` leaves out
-what has to run (files executed, modules imported and frames on the way of a small question, compilation
+Counts lines (in all and of every package), tokens without comments and docstrings, files, importers, circles,
+`Any`, imports inside functions, long functions, repeated names and options from the sources; `--fast` leaves
+out what has to run (files executed, modules imported and frames on the way of a small question, compilation
 off). Goals stand beside the figures.
 """
 
@@ -24,6 +25,29 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tightrope"
+CHECKER = ROOT / "src" / "tightrope_check"
+
+PACKAGES = {
+    "numerics + top level": ("numerics", ""),
+    "model": ("model",),
+    "prism": ("prism",),
+    "io": ("io",),
+    "data": ("data",),
+    "statistics + regions": ("statistics", "regions"),
+    "certificate": ("certificate",),
+    "cli": ("cli",),
+    "solver + ambiguity": ("solver", "ambiguity"),
+    "logic + continuous": ("logic", "continuous"),
+    "coupled + beliefs": ("coupled", "beliefs"),
+    "learning": ("learning",),
+    "certify": ("certify",),
+    "design": ("design",),
+    "monitoring": ("monitoring",),
+    "report": ("report",),
+    "benchmarks": ("benchmarks",),
+}
+"""The packages that share a budget of lines; the empty name stands for files beside the packages. The checker
+`tightrope_check` counts as `certificate`."""
 
 GOALS = {
     "files executed: tr.learn": 60,
@@ -36,7 +60,30 @@ GOALS = {
     "files under 60 lines": 30,
     "modules with exactly one importer": 50,
     "most modules in one folder": 22,
-    "lines": 84_000,
+    "lines": 106_000,
+    "tokens": 785_000,
+    "lines of numerics + top level": 3_400,
+    "lines of model": 8_800,
+    "lines of prism": 10_000,
+    "lines of io": 6_300,
+    "lines of data": 8_400,
+    "lines of statistics + regions": 7_400,
+    "lines of certificate": 7_200,
+    "lines of cli": 5_800,
+    "lines of solver + ambiguity": 9_000,
+    "lines of logic + continuous": 5_900,
+    "lines of coupled + beliefs": 5_200,
+    "lines of learning": 10_500,
+    "lines of certify": 3_900,
+    "lines of design": 3_800,
+    "lines of monitoring": 4_800,
+    "lines of report": 4_000,
+    "lines of benchmarks": 500,
+    "files in circles at run time": 0,
+    "Any": 300,
+    "imports inside functions": 150,
+    "functions over 60 lines": 20,
+    "functions over 8 parameters": 0,
     "class names defined more than once": 12,
     "classes with lower and upper": 30,
     "import circles, types included": 0,
@@ -48,7 +95,7 @@ GOALS = {
     "options of online": 28,
     "variables named found, asked, told, said, kept, taken": 300,
 }
-"""What the next version shall reach: no measure above its goal."""
+"""The budgets: no measure above its goal. They change only by a decision about the project's size."""
 
 REASONS = {
     "files executed: tr.learn": "13 of the model, 11 of the solver, 10 of numerics, 9 of regions, 6 of the "
@@ -70,7 +117,30 @@ REACHED = {
     "files under 60 lines": 46,
     "modules with exactly one importer": 65,
     "most modules in one folder": 30,
-    "lines": 129_260,
+    "lines": 129_256,
+    "tokens": 971_105,
+    "lines of numerics + top level": 5_207,
+    "lines of model": 10_764,
+    "lines of prism": 11_579,
+    "lines of io": 9_510,
+    "lines of data": 11_407,
+    "lines of statistics + regions": 7_990,
+    "lines of certificate": 7_866,
+    "lines of cli": 9_132,
+    "lines of solver + ambiguity": 10_814,
+    "lines of logic + continuous": 6_619,
+    "lines of coupled + beliefs": 5_437,
+    "lines of learning": 13_804,
+    "lines of certify": 4_826,
+    "lines of design": 4_147,
+    "lines of monitoring": 5_765,
+    "lines of report": 3_892,
+    "lines of benchmarks": 497,
+    "files in circles at run time": 18,
+    "Any": 1_589,
+    "imports inside functions": 563,
+    "functions over 60 lines": 66,
+    "functions over 8 parameters": 21,
     "class names defined more than once": 21,
     "classes with lower and upper": 68,
     "import circles, types included": 0,
@@ -79,21 +149,21 @@ REACHED = {
     "public names": 70,
     "variables named found, asked, told, said, kept, taken": 179,
 }
-"""What the sources have reached; a test holds it (`tests/test_house.py`). These figures only fall, but for
-new features: what the log says against a model (doctor, outcomes, drafts, free rows, misfits) and certified
-differences between policies brought 10,000 lines and 28 files since they were lowest; partial observation,
-joint regions, priors, logged baselines, rates in doubt and every question in every command 7,000 and 24;
-several bettors and ranges along values 230 lines.
-"""
+"""What the sources have reached where the goal is further; a test holds it (`tests/test_house.py`), and these
+figures only fall."""
 
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}
 WORDS_AS_NAMES = re.compile(rf"\b({'|'.join(sorted(WORDS))})\b")
 
 
+def source_files() -> list[Path]:
+    return sorted(path for folder in (SOURCE, CHECKER) for path in folder.rglob("*.py"))
+
+
 def modules() -> dict[str, ast.Module]:
     """The trees of all modules by their dotted names."""
     trees = {}
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path in source_files():
         parts = path.relative_to(SOURCE.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         trees[name] = tree_of(path)
@@ -110,10 +180,52 @@ def tree_of(path: Path) -> ast.Module:
     return tree
 
 
+TOKEN = re.compile(
+    r"""
+    \#[^\n]*
+  | (?P<token>
+      [rbfuRBFU]{0,2}(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    | (?:\d[\w.]*|\.\d\w*)(?:(?<=[eE])[-+]\d+)?
+    | \w+
+    | \*\*=|//=|<<=|>>=|\.\.\.|[-+*/%@&|^=<>!:]=|->|\*\*|//|<<|>>
+    | [^\s\w\\])
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Python's tokens, a string of any kind as one on every version of Python; comments match without `token`."""
+
+
+def every_token(text: str) -> list[str]:
+    return [token for token in TOKEN.findall(text) if token]
+
+
+def tokens_of(text: str, tree: ast.Module) -> list[str]:
+    """The tokens of a file without comments and docstrings (strings that stand alone, of attributes, too)."""
+    docstrings = sum(
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for node in statements_of(tree)
+    )
+    return every_token(text)[docstrings:]  # how many matters, and `Any`, which is no docstring
+
+
+def package_of(path: Path) -> str:
+    """The budget that a file counts for."""
+    parts = path.relative_to(SOURCE.parent).parts
+    folder = "certificate" if parts[0] == "tightrope_check" else parts[1] if len(parts) > 2 else ""
+    return next(name for name, folders in PACKAGES.items() if folder in folders)
+
+
+def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    return [each.arg for each in arguments if each.arg not in ("self", "cls")]
+
+
 _HOLD_IMPORTS = ast.stmt, ast.ExceptHandler, ast.match_case
 
 
-def statements_of(tree: ast.Module, for_checkers: bool = True) -> Iterator[ast.AST]:
+def statements_of(tree: ast.AST, for_checkers: bool = True) -> Iterator[ast.AST]:
     """All statements, not the expressions in them; those for type checkers alone if wanted."""
     todo: list[ast.AST] = [tree]
     while todo:
@@ -225,7 +337,7 @@ def static_measures() -> dict[str, int]:
     def package(name: str) -> int:
         return height.get(name.split(".")[1], 99) if "." in name else 99
 
-    files = sorted(SOURCE.rglob("*.py"))
+    files = source_files()
     size = {path: path.read_text().count("\n") for path in files}
     folders = Counter(path.parent for path in files if path.name != "__init__.py")
     classes: Counter[str] = Counter()
@@ -240,6 +352,17 @@ def static_measures() -> dict[str, int]:
                     if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
                 } | {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
                 bounded += {"lower", "upper"} <= fields
+    tokens = {path: tokens_of(path.read_text(), tree_of(path)) for path in files}
+    lines: Counter[str] = Counter()
+    for path in files:
+        lines[package_of(path)] += size[path]
+    functions = [
+        node
+        for tree in trees.values()
+        for node in statements_of(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    at_run_time = circles({name: top[name] | inner[name] for name in trees})
     outside = [
         path
         for path in files
@@ -257,6 +380,22 @@ def static_measures() -> dict[str, int]:
         ),
         "most modules in one folder": max(folders.values()),
         "lines": sum(size.values()),
+        "tokens": sum(map(len, tokens.values())),
+        **{f"lines of {package}": lines[package] for package in PACKAGES},
+        "files in circles at run time": sum(map(len, at_run_time)),
+        "Any": sum(each.count("Any") for each in tokens.values()),
+        "imports inside functions": len(
+            {
+                node
+                for function in functions
+                for node in statements_of(function)
+                if isinstance(node, ast.Import | ast.ImportFrom)
+            }
+        ),
+        "functions over 60 lines": sum(
+            (node.end_lineno or node.lineno) - node.lineno >= 60 for node in functions
+        ),
+        "functions over 8 parameters": sum(len(parameters_of(node)) > 8 for node in functions),
         "class names defined more than once": sum(times > 1 for times in classes.values()),
         "classes with lower and upper": bounded,
         "import circles, types included": len(circles(typed)),
@@ -407,9 +546,9 @@ def main() -> None:
         goal = GOALS.get(name)
         state = "" if goal is None else f"goal {goal:>6,}  {'reached' if value <= goal else 'above'}"
         print(f"{name:<{width}}  {value:>7,}  {state}".rstrip())
-    above = [name for name, value in measured.items() if value > GOALS.get(name, value)]
-    for name in above:
-        print(f"\n{name}: {REASONS.get(name, 'not yet')}")
+    for name, reason in REASONS.items():
+        if measured.get(name, 0) > GOALS[name]:
+            print(f"\n{name}: {reason}")
 
 
 if __name__ == "__main__":

@@ -179,9 +179,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Interval": lambda: result().interval,
     "IntervalMDP": interval_model,
     "LearnedAnswer": lambda: tr.learn(tr.Problem(model(), 'filter(max, Pmax=? [ X "goal" ])'), counts()),
-    "LearnedAverage": lambda: tr.learn(
-        tr.Problem(model(), 'Smax=? [ "goal" ]'), counts(), delta=0.1, assume_support=1e-3
-    ),
     "LearnOptions": lambda: tr.LearnOptions(sets="tied"),
     "LearningResult": result,
     "ConfidenceBudget": lambda: result().ledger,

@@ -21,7 +21,6 @@ from .io.interval import Interval as Interval
 from .io.stormpy_models import from_stormpy as from_stormpy
 from .io.stormpy_models import to_stormpy as to_stormpy
 from .learning.answers import LearnedAnswer as LearnedAnswer
-from .learning.averages import LearnedAverage as LearnedAverage
 from .learning.compare import compare as compare
 from .learning.compare import improve as improve
 from .learning.differences import Comparison as Comparison

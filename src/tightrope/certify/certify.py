@@ -30,7 +30,7 @@ from tightrope.data.counts import Counts
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number
 from tightrope.io.output import CERTIFICATE, OutputFile, claim_file
 from tightrope.io.results import Interval
-from tightrope.learning.averages import LearnedAverage
+from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.differences import Comparison
 from tightrope.learning.doctor import AmendedAnswer
 from tightrope.learning.rates import JOINT_METHOD, RateResult
@@ -66,7 +66,7 @@ OVER_THE_SETS = (
 
 
 def certify(
-    subject: Problem | LearningResult | LearnedAverage | RateResult | Comparison | AmendedAnswer,
+    subject: Problem | LearningResult | LearnedAnswer | RateResult | Comparison | AmendedAnswer,
     path: str | PathLike[str],
     *,
     at: Point | None = None,
@@ -121,7 +121,8 @@ def certify(
                 hint="ask a question, and choose on one part of the log: `select_on`",
             )
         subject = subject.result
-    if isinstance(subject, LearningResult | LearnedAverage | RateResult):
+    is_answer = isinstance(subject, LearnedAnswer) and subject.optimistic is None  # no average
+    if isinstance(subject, LearningResult | LearnedAnswer | RateResult) and not is_answer:
         if options or not (at is None and policy is None and ltl_translator is None):
             raise InputError("a learned result takes no options: its certificate is about what was learned")
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
@@ -181,7 +182,7 @@ def certify(
 
 
 def learned_certificate(
-    result: LearningResult | LearnedAverage | RateResult,
+    result: LearningResult | LearnedAnswer | RateResult,
     counts: Counts | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Certificate:
@@ -195,7 +196,7 @@ def learned_certificate(
 
 
 def learned_file(
-    result: LearningResult | LearnedAverage | RateResult,
+    result: LearningResult | LearnedAnswer | RateResult,
     counts: Counts | None = None,
     about: Mapping[str, Any] | None = None,
     verify: bool = True,
@@ -205,13 +206,14 @@ def learned_file(
     return answered_file(learned_certificate(result, counts, about), shown_result(result), verify)
 
 
-def shown_result(result: LearningResult | LearnedAverage | RateResult) -> Shown:
+def shown_result(result: LearningResult | LearnedAnswer | RateResult) -> Shown:
     """What a result says of each policy."""
     if isinstance(result, RateResult):
         joint = result.ledger.method == JOINT_METHOD
         return Shown({"value": result.interval}, joint, (BY_RATES,) if joint else ())
     refuted = result.verdict.word is Word.CONTRADICTED
-    if isinstance(result, LearnedAverage):
+    if isinstance(result, LearnedAnswer):
+        assert result.interval is not None
         return Shown({"robust policy" if result.given is None else "given policy": result.interval}, refuted)
     robust, lift = result.robust.interval, result.problem.lift
     if isinstance(lift, ProductLift) and lift.temporal is not None:

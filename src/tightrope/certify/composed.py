@@ -43,7 +43,7 @@ from tightrope.certify.solved import (
 )
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.averages import LearnedAverage
+from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
@@ -58,10 +58,10 @@ from tightrope.solver.solve import solve
 ENDS = (Direction.MIN, Direction.MAX)
 
 
-def is_composed(result: LearningResult | LearnedAverage) -> bool:
+def is_composed(result: LearningResult | LearnedAnswer) -> bool:
     """Whether the certificate of a result is made here: of averages, of formulas over a domain or of a given
     policy."""
-    if isinstance(result, LearnedAverage):
+    if isinstance(result, LearnedAnswer):
         return True
     lift = result.problem.lift
     temporal = isinstance(lift, ProductLift) and lift.temporal is not None
@@ -69,7 +69,7 @@ def is_composed(result: LearningResult | LearnedAverage) -> bool:
 
 
 def composed_of(
-    result: LearningResult | LearnedAverage,
+    result: LearningResult | LearnedAnswer,
     counts: Counts | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Certificate:
@@ -84,7 +84,7 @@ def composed_of(
     given = _given(result)
     plain = _learn_sets(result, seen)
     with as_contradiction():
-        outcomes = None if isinstance(result, LearnedAverage) else result.seen
+        outcomes = None if isinstance(result, LearnedAnswer) else result.seen
         proved = prove_sets(plain, no_counts(plain.model) if seen is None else seen, question, outcomes)
         name = "robust policy" if given is None else "given policy"
         draft = _claimed(proved, question, name, result, given)
@@ -94,7 +94,7 @@ def composed_of(
     return draft
 
 
-def _given(result: LearningResult | LearnedAverage) -> Policy | None:
+def _given(result: LearningResult | LearnedAnswer) -> Policy | None:
     """The given policy, as one of the model."""
     given = result.given
     if given is None and isinstance(result, LearningResult) and result.value is not None:
@@ -111,7 +111,7 @@ def _given(result: LearningResult | LearnedAverage) -> Policy | None:
     return given
 
 
-def _learn_sets(result: LearningResult | LearnedAverage, counts: Counts | None) -> LearningResult:
+def _learn_sets(result: LearningResult | LearnedAnswer, counts: Counts | None) -> LearningResult:
     """The result of a question that asks nothing: its statistics, region and sets are those of any."""
     decisions = result.decisions
     if decisions.bets:
@@ -129,7 +129,7 @@ def _learn_sets(result: LearningResult | LearnedAverage, counts: Counts | None) 
     return chain.result(options)
 
 
-def _nowhere(result: LearningResult | LearnedAverage) -> Objective:
+def _nowhere(result: LearningResult | LearnedAnswer) -> Objective:
     nothing = np.zeros(result.problem.base.structure.states, dtype=np.bool_)
     return Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nothing)
 
@@ -138,7 +138,7 @@ def _claimed(
     proved: ProvedSets,
     question: Asked,
     name: str,
-    result: LearningResult | LearnedAverage,
+    result: LearningResult | LearnedAnswer,
     given: Policy | None,
 ) -> Certificate:
     """The draft with its claim and the vectors behind it."""
@@ -153,7 +153,7 @@ def _claimed(
             one, objective, policy=policy, precision=precision / 4, seconds=how.seconds, threads=how.threads
         )
 
-    if isinstance(result, LearnedAverage):
+    if isinstance(result, LearnedAnswer):
         claim = to_claim(name, problem.objective.range, given or result.policy, problem.objective)
         claim, hints = average_claim(problem, boxes, claim, hull, ENDS, precision / 4, solved)
     else:

@@ -541,7 +541,6 @@ def _over_parameters(
     from tightrope.certify.certify import learned_file
     from tightrope.certify.region import refuse_uncertified
     from tightrope.cli.result_display import list_coupled_facts
-    from tightrope.learning.averages import LearnedAverage
     from tightrope.learning.options import LearnOptions
     from tightrope.learning.result import describe_coupled_value
     from tightrope.learning.result_files import robust_policy
@@ -569,7 +568,7 @@ def _over_parameters(
         result = solve_over_domain(problem, chosen, evaluated, progress)
     if is_other:
         facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
-        if not isinstance(result, LearnedAverage):
+        if result.answer is not None:
             facts |= {"truth": result.truth, "notes": list(result.answer.readings)}
         interval, seconds, about, details = result.interval, {"solve": result.seconds}, {}, []
     else:

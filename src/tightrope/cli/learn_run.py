@@ -21,11 +21,12 @@ import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.atomic import atomic_write
+from tightrope.certify.region import refuse_uncertified
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
 from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
-from tightrope.cli.sources import LoadedModel, Subject, TimedModel
+from tightrope.cli.sources import Loaded, Subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io import answers
@@ -38,11 +39,10 @@ from tightrope.late import dataclass
 from tightrope.learning import result_files
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
-from tightrope.learning.averages import LearnedAverage
-from tightrope.learning.learn import comparable_kinds
 from tightrope.learning.learn import learn as learn_about
+from tightrope.learning.learn import learn_all
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.pipeline import EmptyRegion, Pipeline, Serves
+from tightrope.learning.pipeline import EmptyRegion
 from tightrope.learning.result import CLOSE, LearningResult
 from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -51,7 +51,7 @@ from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.prism.properties.shape import kind_of
-from tightrope.problem import Problem, require_discrete
+from tightrope.problem import Problem
 from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
     from tightrope.cli.learn import LearnRequest
     from tightrope.data.reading import Reading
-    from tightrope.learning.rates import RateResult
 
 
 class LearnAnswer(io_results.Outcome, kw_only=True):
@@ -100,6 +99,10 @@ NOT_TIMED = """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
 """Options that do not go with chains in continuous time."""
 
+NOT_OTHER = """
+    breakdown breakdown_of threshold export discount terminal_reward outcomes observations behaviour
+    return_range
+"""
 NO_ANSWER = "breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 
@@ -146,59 +149,81 @@ def run(request: LearnRequest) -> None:
 
 
 def run_one(request: LearnRequest) -> None:
-    """Learn about one property, write what is wanted, print the result."""
-    timed = is_continuous(request.model)
+    """Learn about one property, print the answer, write what is wanted."""
+    timed, other = is_continuous(request.model), None
+    if not timed:
+        other = other_kind(request.prop)
+    refuse_combinations(request, timed, other)
+    cli_options.require_device(request.device)
+    check_delta(request.delta)
+    if timed or other is not None:
+        learn_answer(request, timed)
+    else:
+        learn_policies(request)
+
+
+def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | None) -> None:
+    """Options that do not go with the model, the question, or each other."""
     if timed:
         cli_options.refuse_options(request, NOT_TIMED)
         cli_options.refuse_options(request.reading, NOT_TIMED_LOG)
-        if request.sets is not None and request.sets.value != "expression":
-            raise InputError(
-                f"--sets {request.sets.value} is not there for continuous time",
-                hint="leave --sets out: it is expression",
-            )
-    cli_options.require_device(request.device)
-    check_delta(request.delta)
-    if timed:
-        learn_value(request, timed=True)
-        return
-    if request.threshold is not None and not request.breakdown and request.breakdown_of is None:
-        raise InputError("--threshold is what a breakdown has to meet", hint="add --breakdown")
-    cli_options.require_coupled(request.coupled_gap, request.is_coupled)
-    if request.no_verify and request.certificate is None:
-        raise InputError("--no-verify goes with --certificate: add a file")
-    if request.compares and request.certificate is not None:
-        raise InputError("--certificate goes with one kind of sets, not with --sets all")
-    if request.certificate is not None and request.ellipsoid is EllipsoidVersion.PAPER:
-        raise InputError(
-            "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
-            hint="leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
-        )
-    other = other_kind(request.prop)
-    if other is not None:
+    elif other is not None:
         why = f"it does not go with {request.prop}: {NO_ANSWER}"
-        refused = "breakdown breakdown_of threshold export discount terminal_reward outcomes observations"
-        cli_options.refuse_options(request, f"{refused} behaviour return_range", why)
-        if request.certificate is not None:
-            require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
+        cli_options.refuse_options(request, NOT_OTHER, why)
         if request.compares:
             cli_options.refuse("--sets all", why)
-        learn_value(request, timed=False)
-        return
-    options = request.learn_options()
-    exports = result_files.parse_exports(request.export)
-    if exports and request.output is None:
-        raise InputError("--export writes the learned model into the output directory", hint="add -o DIR")
+        if request.certificate is not None:
+            require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
+    cli_options.require_coupled(request.coupled_gap, request.is_coupled)
+    certificate, breaks = request.certificate is not None, request.breakdown or request.breakdown_of
+    sets = None if request.sets is None else request.sets.value
+    for is_wrong, words, hint in (
+        (
+            timed and sets not in (None, "expression"),
+            f"--sets {sets} is not there for continuous time",
+            "leave --sets out: it is expression",
+        ),
+        (
+            request.threshold is not None and not breaks,
+            "--threshold is what a breakdown has to meet",
+            "add --breakdown",
+        ),
+        (request.no_verify and not certificate, "--no-verify goes with --certificate: add a file", None),
+        (
+            request.compares and certificate,
+            "--certificate goes with one kind of sets, not with --sets all",
+            None,
+        ),
+        (
+            certificate and request.ellipsoid is EllipsoidVersion.PAPER,
+            "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
+            "leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
+        ),
+        (
+            request.export and request.output is None,
+            "--export writes the learned model into the output directory",
+            "add -o DIR",
+        ),
+        (
+            request.policy == OPTIMAL_AT_TRUTH and other is not None,
+            f"--policy {OPTIMAL_AT_TRUTH} goes with one P or R over a simple path or a reward",
+            "name a file with a policy",
+        ),
+    ):
+        if is_wrong:
+            raise InputError(words, hint=hint)
+
+
+def learn_policies(request: LearnRequest) -> None:
+    """Learn about one objective: policies, with their intervals."""
+    options, exports = request.learn_options(), result_files.parse_exports(request.export)
     outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
     files = request.log.files()
-    constants = cli_options.parse_constants(request.const)
     if request.observations is not None:
         cli_options.refuse_log_options(request.reading)
     untied, labelled = request.ignores_numbers, request.observations
     subject = sources.load_subject(request, True, untied, observed=True, labelled=labelled)
-    if request.certificate is not None:
-        _refuse_uncertified(subject, options)
-        for words in _not_covered(subject, request.policy):
-            screen.warn(words)
+    not_covered = _refuse_before(request, subject, options) if request.certificate is not None else []
     if subject.product is not None and exports:
         raise InputError(
             "--export writes the learned model, and that of a temporal formula is a product with its "
@@ -208,18 +233,10 @@ def run_one(request: LearnRequest) -> None:
     if subject.pomdp is not None:
         why = "it is not there for partially observable models"
         cli_options.refuse_options(request, "export breakdown breakdown_of", why)
-    loaded, question = subject.loaded, subject.query
     with screen.phase_progress() as progress:
         given, true_value = _read_given_policy(request, subject, progress)
-        if given is not None and request.certificate is not None:
-            from tightrope.certify.solved import refuse_steps
-
-            if given.has_memory:
-                raise InputError(
-                    "--certificate is about policies without memory, and --policy is one with a memory",
-                    hint="leave --certificate or --policy out",
-                )
-            refuse_steps(given, question.objective)
+    if isinstance(given, Policy) and request.certificate is not None:
+        _refuse_given(given, subject)
     reading = subject.labelled or request.log.read(subject.model, files)
     if request.certificate is not None:
         if missing := "; ".join(reading.counts.design.censored):
@@ -227,51 +244,50 @@ def run_one(request: LearnRequest) -> None:
                 f"--certificate has nothing to prove, because outcomes are missing from the data: {missing}",
                 hint="leave --certificate out, or complete the data",
             )
-        _refuse_uncertified(subject, options, reading.counts)
+        refuse_uncertified(subject.model, decide(subject.model, reading.counts, options).region)
     with screen.phase_progress() as progress:
+        problem = subject.problem
         if subject.pomdp is not None:
-            from tightrope.learning.observed import observed_problem
-
             progress("a controller that sees observations only")
-            problem = Problem(subject.pomdp, question)
-            product = observed_problem(problem, reading.counts, options, request.policy)
-            subject = replace(subject, product=product)
-        alone = Serves.REFINED if subject.product is None else Serves.ONE
-        learner = Pipeline.start(
-            subject.problem,
-            reading.counts,
-            request.delta,
-            options=options,
-            policy=given,
-            progress=progress,
-            serves=Serves.SEVERAL if request.compares else alone,
-        )
+            problem = Problem(subject.pomdp, subject.query)
+        ask: Any = learn_all if request.compares else learn_about
         try:
-            if request.compares:
-                results = learner.results([options.with_sets(kind) for kind in comparable_kinds(options)])
-            else:
-                results = [learner.result(options)]
+            learned = ask(
+                problem, reading, delta=request.delta, policy=given, progress=progress, **options.words
+            )
         except EmptyRegion as error:
-            if request.json:
-                screen.print_json(_empty(error, loaded))
-            else:
-                screen.print_verdict(error.verdict, error.verdict.headline(""))
+            empty = _empty(error, subject.loaded)
+            screen.answer(error.verdict, error.verdict.headline(""), empty, request.json, lambda: None)
             raise
+        results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
         if request.breakdown or request.breakdown_of is not None:
             progress("breakdown")
             breakdown = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
             results[-1] = replace(results[-1], breakdown=breakdown)
-        about = subject.model.hash(), subject.query.text
-        proof = _proof(request, results[0], reading.counts, about, progress)
+        proof = _proof(request, results[0], reading.counts, subject, progress)
     _warn_about(results, reading)
-    _print(request, results, subject, true_value, proof, reading)
+    written = None if request.output is None else str(request.output)
+    record = _answer(results, subject.loaded, request.compares, written, reading)
+    record.true_value = true_value
+    if proof is not None:
+        record.certificate = _proved_facts(request, proof, not_covered)
+
+    def show() -> None:
+        sources.print_reading(reading)
+        if request.compares:
+            print_comparison(subject.query.text, results, true_value, written)
+        else:
+            proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
+            print_result(subject.query.text, results[0], true_value, written, proved)
+
+    screen.answer(results[-1].verdict, results[-1].headline(), record, request.json, show)
     content = None
     if request.output is not None:
         setting = result_files.Setting(
             model=request.model,
-            property=question.text,
+            property=subject.query.text,
             delta=request.delta,
-            constants=constants,
+            constants=cli_options.parse_constants(request.const),
             data=sources.about_log(request.log, files, reading),
             command=["tightrope", *sys.argv[1:]],
             policy=request.policy,
@@ -298,12 +314,12 @@ def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
 
 def _read_given_policy(
     request: LearnRequest, subject: Subject, progress: screen.PhaseProgress
-) -> tuple[Policy | None, Interval | None]:
+) -> tuple[Policy | str | None, Interval | None]:
     """The policy to certify beside the robust one; the optimum at the true point where it is that one."""
     from tightrope.solver.solve import solve
 
     if request.policy is None or subject.pomdp is not None:
-        return None, None
+        return request.policy, None
     if request.policy != OPTIMAL_AT_TRUTH:
         return Policy(subject.model, request.policy), None
     progress("solve: at the true point")
@@ -316,44 +332,55 @@ def _read_given_policy(
     return solution.policy if product is None else product.controller(solution.policy), value
 
 
-def _not_covered(subject: Subject, policy: str | None) -> list[str]:
-    """What a certificate will not be about, in words, before it is computed."""
-    if subject.pomdp is not None and policy is None:
-        return [
+def _refuse_before(request: LearnRequest, subject: Subject, options: LearnOptions) -> list[str]:
+    """Refuse what no certificate holds; what this one will not be about, in words, before it is computed."""
+    refuse_uncertified(subject.model, options.region)
+    words = []
+    if request.policy is None and subject.pomdp is not None:
+        words = [
             "the certificate will be about the chosen controller: what no controller exceeds is not in "
             "it (`check --at` at the point of the robust optimum certifies that one)"
         ]
-    if subject.product is None or policy is not None:
-        return []
-    return [
-        "the certificate will be about the robust policy with the memory of the automaton that the checker "
-        "derives, computed again there: verify --policy does not compare the policy that -o writes"
-    ]
+    elif request.policy is None and subject.product is not None:
+        words = [
+            "the certificate will be about the robust policy with the memory of the automaton that the "
+            "checker derives, computed again there: verify --policy does not compare the policy that -o "
+            "writes"
+        ]
+    for text in words:
+        screen.warn(text)
+    return words
 
 
-def _refuse_uncertified(subject: Subject, options: LearnOptions, counts: Counts | None = None) -> None:
-    """Whether certificates hold what is asked, before it is computed."""
-    from tightrope.certify.region import refuse_uncertified
+def _refuse_given(given: Policy, subject: Subject) -> None:
+    from tightrope.certify.solved import refuse_steps
 
-    model = subject.model
-    if isinstance(model, ParametricMDP):
-        refuse_uncertified(model, options.region if counts is None else decide(model, counts, options).region)
+    if given.has_memory:
+        raise InputError(
+            "--certificate is about policies without memory, and --policy is one with a memory",
+            hint="leave --certificate or --policy out",
+        )
+    refuse_steps(given, subject.query.objective)
 
 
 def _proof(
     request: LearnRequest,
     result: Any,
     counts: Counts | None,
-    question: tuple[str, str],
+    subject: Subject,
     progress: screen.PhaseProgress,
 ) -> CertificateFile | None:
-    """The certificate where one is wanted; `question`: the digest of the model, and the property."""
+    """The certificate where one is wanted."""
     from tightrope.certify.certify import learned_file
 
     if request.certificate is None:
         return None
     progress("the certificate")
-    about = {"model": request.model, "model_hash": question[0], "property": question[1]}
+    about = {
+        "model": request.model,
+        "model_hash": subject.loaded.model.hash(),
+        "property": subject.query.text,
+    }
     proof = learned_file(result, counts, about, not request.no_verify)
     for words in proof.notes:
         screen.warn(words)
@@ -365,34 +392,6 @@ def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence
     return answers.ProvedFacts(
         proof.digest, str(request.certificate), policies, [*notes, *proof.notes] or UNSET
     )
-
-
-def _print(
-    request: LearnRequest,
-    results: list[LearningResult],
-    subject: Subject,
-    true_value: Interval | None,
-    proof: CertificateFile | None,
-    reading: Reading,
-) -> None:
-    """The answer; it is on the screen before anything is written, which may fail."""
-    proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
-    written = None if request.output is None else str(request.output)
-    if request.json:
-        answer = _answer(results, subject.loaded, request.compares, written, reading)
-        answer.true_value = true_value
-        if proof is not None:
-            answer.certificate = _proved_facts(request, proof, _not_covered(subject, request.policy))
-        screen.print_json(answer)
-        sys.stdout.flush()
-        return
-    screen.print_verdict(results[-1].verdict, results[-1].headline())
-    sources.print_reading(reading)
-    if request.compares:
-        print_comparison(subject.query.text, results, true_value, written)
-    else:
-        print_result(subject.query.text, results[0], true_value, written, proved)
-    sys.stdout.flush()
 
 
 def _warn_about(results: list[LearningResult], reading: Reading) -> None:
@@ -439,9 +438,9 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
 
 
 def _answer(
-    results: list[LearningResult], loaded: LoadedModel, several: bool, written: str | None, reading: Reading
+    results: list[LearningResult], loaded: Loaded[Any], several: bool, written: str | None, reading: Reading
 ) -> LearnAnswer:
-    """DESIGN's keys of the one result; with --sets all those of the last, and all under "all"."""
+    """The keys of the one result; with --sets all those of the last, and all under "all"."""
     outcomes = [result.outcome for result in results]
     main = structs.asdict(outcomes[-1])
     main["seconds"] = {"build": round(loaded.seconds, 6), **outcomes[-1].seconds}
@@ -454,11 +453,11 @@ def _answer(
     )
 
 
-def _empty(error: EmptyRegion, loaded: LoadedModel) -> EmptyAnswer:
+def _empty(error: EmptyRegion, loaded: Loaded[Any]) -> EmptyAnswer:
     return EmptyAnswer(
+        **error.verdict.facts,
         empty=True,
         fallback=False,
-        **error.verdict.facts,
         contradiction=error.contradiction,
         conflict=list(error.conflict.texts) if error.conflict is not None else None,
         value=None,
@@ -524,7 +523,7 @@ def other_kind(prop: str | None) -> QueryKind | None:
     return kinds[0] if len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL) else None
 
 
-def learn_value(request: LearnRequest, timed: bool) -> None:
+def learn_answer(request: LearnRequest, timed: bool) -> None:
     """Learn about a property that is no single objective, or about a chain in continuous time: print the
     interval, and write a directory, or one file: the policy or the learned chain."""
     output = request.output
@@ -533,73 +532,55 @@ def learn_value(request: LearnRequest, timed: bool) -> None:
             "of a chain in continuous time the learned interval chain is written, as one file",
             hint="write -o learned.drn",
         )
-    is_file = timed or (output is not None and output.suffix == ".json")
     claimed = directory = None
-    if output is not None and is_file:
-        claimed = io_output.claim_file(
-            output, io_output.DRN if timed else io_output.POLICY, request.overwrite
-        )
+    if output is not None and output.suffix in (".json", ".drn"):
+        kind = io_output.DRN if timed else io_output.POLICY
+        claimed = io_output.claim_file(output, kind, request.overwrite)
     elif output is not None:
         directory = io_output.claim(output, "answer")
     beside = _beside(request.certificate, directory, request.overwrite)
-    files, constants = () if timed else request.log.files(), cli_options.parse_constants(request.const)
-    properties = sources.read_properties([] if request.prop is None else [request.prop])
-    load: Any = sources.load_timed if timed else sources.load_model
-    loaded: LoadedModel | TimedModel = load(
-        request.model, properties.model_constants(constants), request.param, request.domain
-    )
-    (query,) = properties.queries(loaded, constants)
-    problem = Problem(loaded.model, query)
-    words: dict[str, Any] = {**request.learn_options().words}
-    sources.require_parameters(loaded)
+    files = () if timed else request.log.files()
+    subject = sources.load_subject(request, answers=True)
+    problem, words = subject.problem, dict[str, Any](request.learn_options().words)
     if timed:
         from tightrope.data.exposure import exposure_of
 
         words = {name: words[name] for name in ("region", "precision", "outcomes") if name in words}
-        data: Any = exposure_of(request.places, loaded.model.structure, request.log.options)
+        data: Any = exposure_of(request.places, problem.model.structure, request.log.options)
     else:
-        data = request.log.read(require_discrete(loaded.model), files)
+        data = request.log.read(subject.model, files)
+    given = None if request.policy is None else Policy(subject.model, request.policy)
     with screen.phase_progress() as progress:
         progress("solve")
-        given = None
-        if request.policy == OPTIMAL_AT_TRUTH:
-            raise InputError(
-                f"--policy {OPTIMAL_AT_TRUTH} goes with one P or R over a simple path or a reward",
-                hint="name a file with a policy",
-            )
-        if request.policy is not None:  # not in continuous time: it was refused above
-            given = Policy(require_discrete(problem.model), request.policy)
         result = learn_about(problem, data, delta=request.delta, policy=given, **words)
-        about = problem.model.hash(), problem.text
-        proof = _proof(request, result, None if timed else data.counts, about, progress)
-    answer: answers.AnswerDocument | answers.RateAnswer = (
-        rate_answer(loaded, result) if timed else answer_document(loaded, result)
-    )
-    if directory is not None and isinstance(answer, answers.AnswerDocument):
-        answer.data = sources.about_log(request.log, files, data)
-    if proof is not None:
-        answer.certificate = _proved_facts(request, proof, ())
-    if request.json:
-        screen.print_json(answer)
+        proof = _proof(request, result, None if timed else data.counts, subject, progress)
+    record: Any
+    if isinstance(result, LearnedAnswer):
+        record = result.document(request.model)
+        if directory is not None:
+            record.data = sources.about_log(request.log, files, data)
     else:
-        screen.print_verdict(result.verdict, result.headline())
-        if isinstance(answer, answers.RateAnswer):
-            _print_rates(answer)
-        else:
+        record = result.document(request.model, subject.loaded.seconds)
+    if proof is not None:
+        record.certificate = _proved_facts(request, proof, ())
+
+    def show() -> None:
+        if isinstance(result, LearnedAnswer):
             sources.print_reading(data)
-            _print_answer(result, answer)
-    sys.stdout.flush()
+            _print_answer(result, record)
+        else:
+            _print_rates(record)
+
+    screen.answer(result.verdict, result.headline(), record, request.json, show)
     if proof is not None and beside is not None:
         proof.save(beside.checked())
-    if directory is not None and isinstance(answer, answers.AnswerDocument):
+    if directory is not None:
         inside = None if beside is not None or request.certificate is None else request.certificate.name
-        write_answer(directory, result, answer, problem.model.hash(), inside, proof)
-    elif claimed is not None and not timed:
+        write_answer(directory, result, record, inside, proof)
+    elif claimed is not None and isinstance(result, LearnedAnswer):
         if result.policy is None:
             raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
-        claimed.check()
-        certified = to_plain(_certified_facts(result, answer.status))
-        result.policy.save(claimed.path, problem.model.hash(), certified)
+        result.policy.save(claimed.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
     elif claimed is not None and result.chain is not None:
         from tightrope.io.drn.write import write_drn
 
@@ -616,31 +597,30 @@ def _beside(wanted: Path | None, directory: OutputDirectory | None, overwrite: b
 
 def write_answer(
     directory: OutputDirectory,
-    learned: LearnedAverage | LearnedAnswer,
-    answer: answers.AnswerDocument,
-    model_hash: str,
+    learned: LearnedAnswer,
+    record: answers.AnswerDocument,
     name: str | None = None,
     proof: CertificateFile | None = None,
 ) -> None:
     """The directory of an answer: its document, the policy, those that a mixture draws from, and the
     certificate where it has a name there."""
     with directory.filling(answers.ANSWER_FILE) as folder:
-        answer.files = []
+        record.files = []
         if proof is not None and name is not None:
             proof.save(folder / name)
-            answer.files.append(name)
-        several = learned.answer.achieved if isinstance(learned, LearnedAnswer) else None
+            record.files.append(name)
+        several = None if learned.answer is None else learned.answer.achieved
         policies = {} if learned.policy is None else {"policy.json": learned.policy}
         for number, policy in enumerate(() if several is None else several.controllers, start=1):
             policies[f"policy-{number:02}.json"] = policy
         for name, policy in policies.items():
-            policy.save(folder / name, model_hash, to_plain(_certified_facts(learned, answer.status)))
-            answer.files.append(name)
+            policy.save(folder / name, record.model_hash, to_plain(_certified_facts(learned)))
+            record.files.append(name)
         with atomic_write(folder / answers.ANSWER_FILE) as file:
-            file.write(to_text(answer) + "\n")
+            file.write(to_text(record) + "\n")
 
 
-def _certified_facts(learned: LearnedAverage | LearnedAnswer, status: str) -> io_results.CertifiedFacts:
+def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
     interval = learned.interval or Interval(-math.inf, math.inf)
     return io_results.CertifiedFacts(
         question=learned.text,
@@ -649,55 +629,18 @@ def _certified_facts(learned: LearnedAverage | LearnedAnswer, status: str) -> io
         over=f"the hull of {learned.sets.kind.value} sets",
         confidence=1 - learned.ledger.delta,
         holds=learned.ledger.holds,
-        status=status,
-    )
-
-
-def answer_document(
-    loaded: LoadedModel | TimedModel, learned: LearnedAverage | LearnedAnswer
-) -> answers.AnswerDocument:
-    """What is said of a property that is no single objective."""
-    verdict = learned.verdict
-    average = learned if isinstance(learned, LearnedAverage) else None
-    other = learned if isinstance(learned, LearnedAnswer) else None
-    return answers.AnswerDocument(
-        model=loaded.source,
-        model_hash=loaded.model.hash(),
-        question=learned.text,
-        **verdict.facts,
-        headline=learned.headline(),
-        value=None if other is None else other.interval,
-        truth=None if other is None else other.truth,
-        robust_policy=None if average is None else average.interval,
-        guarantee=learned.guarantee,
-        optimistic=None if average is None else average.optimistic,
-        sets=learned.sets.kind.value,
-        ledger=learned.ledger.record(),
-        outcomes=None if average is None or average.outcomes is None else average.outcomes.record(),
         status=CLOSE if learned.is_close else "limit",
-        notes=[*learned.sets.notes, *(() if other is None else other.answer.readings)],
-        peak_memory=peak_memory(),
-        seconds={"solve": round(learned.seconds, 6)},
     )
 
 
-def _print_answer(learned: LearnedAverage | LearnedAnswer, answer: answers.AnswerDocument) -> None:
-    facts = []
-    if isinstance(learned, LearnedAverage):
-        facts += [
-            ("guarantee", learned.guarantee_text()),
-            ("robust policy", str(learned.interval)),
-            ("optimistic", f"{learned.optimistic_text()}: no policy does better"),
-        ]
-    else:
-        facts += [("answer", learned.truth)] if learned.truth is not None else []
-        facts += [("true value", str(learned.interval))] if learned.interval is not None else []
-    facts += [
-        *_proved_lines(answer.certificate),
-        ("sets", f"the hull of {learned.sets.kind.value} sets"),
+def _print_answer(learned: LearnedAnswer, record: answers.AnswerDocument) -> None:
+    facts = [
+        *learned.facts(),
+        *_proved_lines(record.certificate),
+        ("sets", f"the hull of {record.sets} sets"),
         *(("why", reason) for reason in learned.decisions.reasons),
-        *(("ledger", line) for line in learned.ledger.lines),
-        *(("note", note) for note in answer.notes),
+        *(("ledger", line) for line in record.ledger.lines),
+        *(("note", note) for note in record.notes),
         ("seconds", f"{learned.seconds:.3g}"),
         ("memory", screen.memory_text()),
     ]
@@ -709,59 +652,6 @@ def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[st
         return []
     proved = "; ".join(f"{interval} of the {name}" for name, interval in certificate.policies.items())
     return [("certificate", f"{certificate.file} proves {proved}")]
-
-
-def rate_answer(loaded: LoadedModel | TimedModel, result: RateResult) -> answers.RateAnswer:
-    """The document of a result."""
-    from tightrope.regions.rate_box import box_of
-
-    verdict = result.verdict
-    value = result.interval if math.isfinite(result.interval.lower) else None
-    widths = None
-    if result.chain is not None:
-        unknown = result.model.expressions.nonconstant
-        open_part = (result.chain.upper - result.chain.lower)[unknown]
-        widths = io_results.WidthFacts(
-            float(open_part.mean()),
-            float(open_part.max()),
-            len(unknown),
-            box_of(result.region, result.model.parameters.names),
-        )
-    return answers.RateAnswer(
-        model=loaded.source,
-        question=result.question,
-        **verdict.facts,
-        empty=result.value is None,
-        fallback=False,
-        value=value,
-        robust_policy=value,
-        widths=widths,
-        rates=[
-            answers.RateFacts(text, low, high, k, t, k / t if t > 0 else None)
-            for text, low, high, k, t in result.rates
-        ],
-        findings=[
-            answers.RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0)))
-            for one in (() if result.fit is None else result.fit.findings)
-        ],
-        outcomes=None if result.outcomes is None else result.outcomes.record(),
-        ledger=result.ledger.record(),
-        status="empty" if result.value is None else "limit" if result.value.missed else CLOSE,
-        notes=[*([] if result.value is None else result.value.notes), f"constant rates {result.fit_text}"],
-        data=answers.TimedLogFacts(
-            result.data.rows,
-            result.data.episodes,
-            int(result.data.jumps.sum()),
-            float(result.data.waited.sum()),
-            result.data.censored,
-            [result.data.read_as],
-        ),
-        peak_memory=peak_memory(),
-        seconds={
-            "build": round(loaded.seconds, 6),
-            **{name: round(spent, 6) for name, spent in result.seconds.items()},
-        },
-    )
 
 
 def _print_rates(answer: answers.RateAnswer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tightrope.cli.learn_run import answer_document, write_answer
+from tightrope.cli.learn_run import write_answer
 from tightrope.cli.options import refuse_options
 from tightrope.cli.output import leave, print_json, print_table, print_verdict
 from tightrope.data.simulator import Simulator
@@ -96,7 +96,7 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
         print_table(text, ("episodes", "steps", "known"), rows)
     sys.stdout.flush()
     if directory is not None:
-        write_answer(directory, result, answer_document(subject.loaded, result), subject.model.hash())
+        write_answer(directory, result, result.document(request.model))
     if target is not None and not reached:
         raise CannotCertify(
             f"the gap {target.text} was not reached after {done:,} episodes\n"

@@ -180,6 +180,17 @@ def print_verdict(verdict: Worth, headline: str) -> None:
     typer.echo(shown("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]), "\t\n"))
 
 
+def answer(verdict: Worth, headline: str, record: Struct, as_json: bool, show: Callable[[], None]) -> None:
+    """The answer, before any file is written, which may fail: as JSON, or the verdict and what else `show`
+    prints."""
+    if as_json:
+        print_json(record)
+    else:
+        print_verdict(verdict, headline)
+        show()
+    sys.stdout.flush()
+
+
 def leave(verdict: Worth, accept_nominal: bool = False, about: str = "") -> None:
     """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted."""
     from tightrope.errors import CannotCertify

@@ -31,7 +31,7 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.late import dataclass
-from tightrope.loading import BENCHMARK, ModelRequest, read_continuous, read_model
+from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
@@ -397,8 +397,7 @@ class Subject:
     """The model by the name it was given, as it was loaded, and what is asked of it."""
 
     source: str
-    loaded: LoadedModel
-    model: ParametricMDP
+    loaded: LoadedModel | TimedModel
     query: Query
     product: Problem | None = None
     """The question as one about a product, where it is temporal, or about a controller."""
@@ -408,9 +407,16 @@ class Subject:
     """The readings of a sensor that was joined with the model."""
 
     @property
+    def model(self) -> ParametricMDP:
+        """The model, in discrete time."""
+        model = self.loaded.model
+        assert isinstance(model, ParametricMDP)
+        return model
+
+    @property
     def problem(self) -> Problem:
         """Both together."""
-        return self.product or Problem(self.model, self.query)
+        return self.product or Problem(self.loaded.model, self.query)
 
     def point_text(self, at: str | None) -> dict[str, str] | None:
         """The true parameters, where they are known."""
@@ -429,19 +435,26 @@ def load_subject(
     any_kind: bool = False,
     observed: bool = False,
     labelled: str | None = None,
+    answers: bool = False,
 ) -> Subject:
     """Load the model and the question; refuse models without parameters and questions without a value.
 
-    `temporal`: formulas of LTL are wanted as well, on a product; `any_kind`: every property. `untied`: of a
-    model without parameters the probabilities are taken as unknown. `observed`: partially observable models
-    are wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
+    `temporal`: formulas of LTL are wanted as well, on a product; `any_kind`: every property with a value;
+    `answers`: properties that are true or false, too, and chains in continuous time. `untied`: of a model
+    without parameters the probabilities are taken as unknown. `observed`: partially observable models are
+    wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
     from tightrope.logic.product_problem import product_problem
 
     constants = parse_constants(request.const)
     properties = read_properties([] if request.prop is None else [request.prop])
     const = properties.model_constants(constants)
-    loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
-    loaded, pomdp, readings = seen_through(loaded, labelled)
+    pomdp, readings = None, None
+    loaded: LoadedModel | TimedModel
+    if answers and is_continuous(request.model):
+        loaded = load_timed(request.model, const, request.param, request.domain)
+    else:
+        loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
+        loaded, pomdp, readings = seen_through(loaded, labelled)
     if (
         untied
         and isinstance(loaded.model, ParametricMDP | MDP)
@@ -469,16 +482,15 @@ def load_subject(
         product, reading = product_problem(loaded.model, query)
         warn(reading)
         query = product.query
-    elif not query.is_plain and not any_kind:
+    elif not query.is_plain and not (any_kind or answers):
         raise query.refusal()
-    if query.is_threshold:
+    if query.is_threshold and not answers:
         raise InputError(
             f"{query.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
         )
     require_parameters(loaded)
-    assert isinstance(loaded.model, ParametricMDP)
-    return Subject(request.model, loaded, loaded.model, query, product, pomdp, readings)
+    return Subject(request.model, loaded, query, product, pomdp, readings)
 
 
 def seen_through(

@@ -13,15 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
 
 from tightrope.errors import InputError, Location
 
 T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 
 NOT_FINITE = ("inf", "-inf", "nan")
 
@@ -68,6 +72,42 @@ def to_plain(value: object) -> Any:
     if hasattr(value, "__fspath__") or hasattr(value, "numerator"):
         return str(value)
     raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def record_of(kind: type[S], source: object, /, **given: object) -> S:
+    """A record with these fields; the others are the attributes of `source` by their names.
+
+    Tuples become lists and enumerations their values where the record has these; what is None is left out
+    where the record has no null.
+
+    >>> class Span(msgspec.Struct):
+    ...     real: float
+    ...     imag: float
+    >>> record_of(Span, 1 + 2j, imag=0.0)
+    Span(real=1.0, imag=0.0)
+    """
+    for name, is_list, is_text, is_optional in _fields(kind):
+        if name in given or callable(value := getattr(source, name, msgspec.UNSET)):
+            continue
+        if isinstance(value, tuple) and is_list:
+            value = list(value)
+        elif isinstance(value, Enum) and is_text:
+            value = value.value
+        if value is not msgspec.UNSET and not (value is None and is_optional):
+            given[name] = value
+    return kind(**given)
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, bool, bool, bool]]:
+    """Of each field its name, whether it is a list, a text, and left out rather than null."""
+    found = []
+    for each in msgspec.structs.fields(kind):
+        one_of = (each.type, *get_args(each.type))
+        has_list = any(get_origin(one) is list for one in one_of)
+        left_out = each.default is msgspec.UNSET and NoneType not in one_of
+        found.append((each.name, has_list, str in one_of, left_out))
+    return found
 
 
 def to_text(value: object) -> str:

@@ -12,22 +12,28 @@ from __future__ import annotations
 
 import time
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
+from tightrope.data.counts import Counts
 from tightrope.errors import InputError
+from tightrope.io.answers import AnswerDocument
+from tightrope.io.coding import record_of
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
+from tightrope.learning.outcomes import Unobserved
 from tightrope.learning.pipeline import Pipeline, Prepared
-from tightrope.learning.result import rests_on
+from tightrope.learning.result import CLOSE, rests_on
 from tightrope.logic.model_checking import Answer, check_query
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import ParametricReward
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
 from tightrope.prism.parse.property_syntax import Multi, ValueOperator
@@ -36,7 +42,7 @@ from tightrope.problem import Problem
 from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import OPEN, SolveOptions
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.verdict import Assumed, Worth
+from tightrope.verdict import Worth
 
 SETS = (SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)
 """Those that have a hull."""
@@ -49,10 +55,12 @@ class LearnedAnswer(Record):
     * A number lies in `interval`; a property that is true or false has a `truth`, "not certified" where the
       data leave it open.
     * `guarantee`: the end of the interval that one policy attains whatever the model is, where the question
-      has an agent.
-    * `policy`: the given one, where one was given.
-    * `answer` has the same for every state, and the policies of `multi(…)`.
+      has an agent; of a long-run average that of `policy`, and `optimistic`: no policy does better.
+    * `policy`: the given one, where one was `given`, or the robust one of a long-run average.
+    * `answer` has the same for every state, and the policies of `multi(…)`; None of long-run averages.
     * `contradiction`: words about an empty region, else None; tied sets were then used instead.
+    * `limit`: words about what was not found as closely as was asked, else None.
+    * `outcomes`: why episodes alone do not show an average.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=("0.1", "0.9"))
@@ -63,19 +71,32 @@ class LearnedAnswer(Record):
     >>> result = tr.learn(model.problem('filter(count, P>=0.2 [ X "up" ])'), data)
     >>> result.interval.lower, result.interval.upper
     (2.0, 2.0)
+    >>> result = tr.learn(model.problem('Smax=? [ "up" ]'), data)
+    >>> result.interval.lower < 2 / 3 < result.interval.upper
+    True
     """
 
-    text: str
-    interval: Interval | None
-    truth: str | None
-    guarantee: float | None
-    answer: Answer = field(repr=False)
-    policy: Policy | None
-    sets: Sets = field(repr=False)
+    problem: Problem = field(repr=False)
+    counts: Counts | None = field(repr=False)
+    options: LearnOptions = field(repr=False)
     decisions: Decisions
+    sets: Sets = field(repr=False)
     contradiction: str | None
-    assumed: tuple[Assumed, ...]
+    interval: Interval | None
+    guarantee: float | None
+    limit: str | None
     seconds: float = field(compare=False)
+    truth: str | None = None
+    optimistic: float | None = None
+    policy: Policy | None = None
+    given: Policy | None = field(default=None, repr=False)
+    answer: Answer | None = field(default=None, repr=False)
+    outcomes: Unobserved | None = None
+
+    @property
+    def text(self) -> str:
+        """What was asked."""
+        return self.problem.text
 
     @property
     def ledger(self) -> ConfidenceBudget:
@@ -85,42 +106,84 @@ class LearnedAnswer(Record):
     @property
     def is_close(self) -> bool:
         """Whether all parts were computed as closely as was asked."""
-        return not self.answer.missed
+        return self.limit is None
 
     @property
     def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
-        limit = "; ".join(self.answer.missed) or None
+        limit = self.limit
         if self.truth == OPEN:
             limit = f"{self.text} is true for some of the models that the data leave, and false for others"
-        return Worth.of(self.assumed, contradicted=self.contradiction, limit=limit)
+        assumed = rests_on(self.ledger, self.options, None)
+        return Worth.of(assumed, contradicted=self.contradiction, limit=limit)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the question was read, and what else there is to say."""
+        return (*self.sets.notes, *(() if self.answer is None else self.answer.readings))
 
     @property
     def claim(self) -> str:
         """What is claimed, rounded so that it holds as it is written."""
-        if self.interval is None:
-            return self.truth or ""
-        if self.guarantee is None:
-            return str(self.interval)
-        is_lower = self.guarantee == self.interval.lower
-        return f"at {'least' if is_lower else 'most'} {bound_text(self.guarantee, is_lower)}"
+        if self.interval is None or self.guarantee is None:
+            return self.truth or "" if self.interval is None else str(self.interval)
+        return f"at {'least' if self._has_floor else 'most'} {bound_text(self.guarantee, self._has_floor)}"
+
+    @property
+    def _has_floor(self) -> bool:
+        return self.interval is not None and self.guarantee == self.interval.lower
 
     def headline(self) -> str:
         """The verdict in a line: the word, then the claim as far as it may be made."""
         sure = f"with confidence {1 - self.ledger.delta:.10g}" if self.ledger.delta else "over the domain"
         return self.verdict.headline(self.claim, sure)
 
+    def facts(self) -> Facts:
+        """The answer, by the names that people read."""
+        if self.optimistic is not None and self.guarantee is not None:
+            best = bound_text(self.optimistic, not self._has_floor)
+            return [
+                ("guarantee", bound_text(self.guarantee, self._has_floor)),
+                ("robust policy", str(self.interval)),
+                ("optimistic", f"{best}: no policy does better"),
+            ]
+        truth = [] if self.truth is None else [("answer", self.truth)]
+        return [*truth, *([] if self.interval is None else [("true value", str(self.interval))])]
+
+    def document(self, source: str) -> AnswerDocument:
+        """What is written of it; `source`: where the model came from."""
+        average = self.optimistic is not None
+        return record_of(
+            AnswerDocument,
+            self,
+            **self.verdict.facts,
+            model=source,
+            model_hash=self.problem.model.hash(),
+            question=self.text,
+            headline=self.headline(),
+            value=None if average else self.interval,
+            robust_policy=self.interval if average else None,
+            sets=self.sets.kind.value,
+            ledger=self.ledger.record(),
+            outcomes=None if self.outcomes is None else self.outcomes.record(),
+            status=CLOSE if self.is_close else "limit",
+            peak_memory=peak_memory(),
+            seconds={"solve": round(self.seconds, 6)},
+        )
+
     def _title_(self) -> str:
         return f"LearnedAnswer: {self.claim}"
 
     def _facts_(self) -> Facts:
-        value = [] if self.interval is None else [("true value", str(self.interval))]
-        return [("asked", self.text), ("verdict", self.headline()), *value]
+        return [("asked", self.text), ("verdict", self.headline()), *self.facts()]
 
 
 class OtherQuestions(PlainQuestions):
     """The reduction of all that is no single objective: statistics and sets are the chain's, the answer is
     that of their hull."""
+
+    about = ""
+    """What is asked, in the plural; the property itself where it is empty."""
 
     def apply(self, problem: Problem) -> Problem:
         """The problem as it is: the sets are those of any question about the model."""
@@ -131,41 +194,53 @@ class OtherQuestions(PlainQuestions):
             )
         return problem
 
-    @staticmethod
-    def lift(chain: Pipeline, options: LearnOptions) -> LearnedAnswer:
-        """The answer over the hull of the sets."""
-        begin = time.perf_counter()
-        decisions = chain.decide(options)
-        if decisions.sets not in SETS or decisions.bets:
-            raise InputError(
-                f"{decisions.sets.value} sets do not go with {chain.problem.text}",
-                hint="--sets tied, parameter, expression or rectangular",
-            )
+    def refuse(self, chain: Pipeline) -> None:
+        """Refuse policies that the question cannot be asked of."""
         if chain.evaluation is not None:
             raise InputError(
                 "a policy with a memory is evaluated for one P over a path, or one R over a reward",
                 hint="give a policy that takes one choice per state",
             )
+
+    def lift(self, chain: Pipeline, options: LearnOptions) -> LearnedAnswer:
+        """The answer over the hull of the sets."""
+        begin, decisions = time.perf_counter(), chain.decide(options)
+        if decisions.sets not in SETS or decisions.bets:
+            raise InputError(
+                f"{decisions.sets.value} sets do not go with {self.about or chain.problem.text}",
+                hint="--sets tied, parameter, expression or rectangular",
+            )
+        self.refuse(chain)
         prepared = chain.prepare(decisions, sets_only=True)
-        hull, query, policy = hull_of(prepared, options), chain.problem.query, chain.policy
+        found = self.answer(chain, hull_of(prepared, options), options)
+        return LearnedAnswer(
+            problem=chain.problem,
+            counts=chain.counts,
+            options=options,
+            decisions=decisions,
+            sets=prepared.sets,
+            contradiction=prepared.contradiction,
+            given=chain.policy,
+            seconds=time.perf_counter() - begin,
+            **found,
+        )
+
+    def answer(self, chain: Pipeline, hull: IntervalMDP, options: LearnOptions) -> dict[str, Any]:
+        """The fields of the answer that are about the question."""
+        query, policy = chain.problem.query, chain.policy
         effort = SolveOptions(
             options.precision, iterations=options.iterations, seconds=options.seconds, threads=options.threads
         )
         answer = check_query(query, hull, effort, uncertain=True, policy=policy)
         interval = None if answer.bounds is None else Interval(*answer.bounds)
-        return LearnedAnswer(
-            query.text,
-            interval,
-            answer.truth,
-            None if interval is None else _guarantee(query, interval),
-            answer,
-            policy,
-            prepared.sets,
-            decisions,
-            prepared.contradiction,
-            rests_on(prepared.sets.ledger, options, None),
-            time.perf_counter() - begin,
-        )
+        return {
+            "interval": interval,
+            "truth": answer.truth,
+            "guarantee": None if interval is None else _guarantee(query, interval),
+            "limit": "; ".join(answer.missed) or None,
+            "answer": answer,
+            "policy": policy,
+        }
 
 
 def _guarantee(query: Query, interval: Interval) -> float | None:

@@ -80,9 +80,9 @@ def learn(
       when only events before had been seen: their number, e.g. that of an alarm, or 0 for a plan.
 
     The other options are those of `LearnOptions`. A temporal formula is learned about on the product with its
-    automaton (`result.controller` is the policy, with its memory), a long-run average gives a
-    `LearnedAverage`, a chain in continuous time a `RateResult`, one P or R over a simple path or a reward a
-    `LearningResult`, every other property a `LearnedAnswer`.
+    automaton (`result.controller` is the policy, with its memory). A chain in continuous time gives a
+    `RateResult`, one P or R over a simple path or a reward a `LearningResult`, every other property a
+    `LearnedAnswer`.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")

@@ -23,12 +23,13 @@ import numpy as np
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import InputError, check_number
-from tightrope.io.results import Interval, power_text
+from tightrope.io.answers import RateAnswer, RateFacts, RateFinding, TimedLogFacts
+from tightrope.io.results import Interval, WidthFacts, power_text
 from tightrope.late import dataclass
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress
-from tightrope.learning.result import rests_on
+from tightrope.learning.result import CLOSE, rests_on
 from tightrope.learning.timed_outcomes import SHARE, observe_times, timed_reach
 from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
@@ -37,11 +38,12 @@ from tightrope.monitoring.examination import Examination
 from tightrope.monitoring.model_fit import ALPHA
 from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem
 from tightrope.provenance import of_counts
-from tightrope.regions.rate_box import RateRegion, estimate_jointly, region_of_rates
+from tightrope.regions.rate_box import RateRegion, box_of, estimate_jointly, region_of_rates
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds
 from tightrope.solver.solution import SolveOptions
@@ -158,6 +160,39 @@ class RateResult(Record):
             return Interval(self.value.lower, self.value.upper)
         seen = self.outcomes
         return seen.interval if isinstance(seen, ObservedOutcomes) else Interval(-math.inf, math.inf)
+
+    def document(self, source: str, build: float = 0.0) -> RateAnswer:
+        """What is written of it; `source`: where the model came from, built in so many seconds."""
+        value = self.interval if math.isfinite(self.interval.lower) else None
+        widths = None
+        if self.chain is not None:
+            unknown = self.model.expressions.nonconstant
+            left = (self.chain.upper - self.chain.lower)[unknown]
+            box = box_of(self.region, self.model.parameters.names)
+            widths = WidthFacts(float(left.mean()), float(left.max()), len(unknown), box)
+        data, findings = self.data, () if self.fit is None else self.fit.findings
+        waited, jumps = float(data.waited.sum()), int(data.jumps.sum())
+        return RateAnswer(
+            **self.verdict.facts,
+            model=source,
+            question=self.question,
+            empty=self.value is None,
+            fallback=False,
+            value=value,
+            robust_policy=value,
+            widths=widths,
+            rates=[RateFacts(*rate, rate[3] / rate[4] if rate[4] > 0 else None) for rate in self.rates],
+            findings=[
+                RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0))) for one in findings
+            ],
+            outcomes=None if self.outcomes is None else self.outcomes.record(),
+            ledger=self.ledger.record(),
+            status="empty" if self.value is None else "limit" if self.value.missed else CLOSE,
+            notes=[*([] if self.value is None else self.value.notes), f"constant rates {self.fit_text}"],
+            data=TimedLogFacts(data.rows, data.episodes, jumps, waited, data.censored, [data.read_as]),
+            peak_memory=peak_memory(),
+            seconds={name: round(spent, 6) for name, spent in {"build": build, **self.seconds}.items()},
+        )
 
     @property
     def rates(self) -> list[tuple[str, float, float, int, float]]:

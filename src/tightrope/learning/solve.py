@@ -4,7 +4,7 @@
 |---|---|---|
 | one objective about a plain or interval model | `tightrope.solver` | a `Solution` |
 | the same, or a temporal formula, with parameters | the chain, over the domain | a `LearningResult` |
-| every other property, with parameters | the hull of the sets | a `LearnedAnswer`, `LearnedAverage` |
+| every other property, with parameters | the hull of the sets | a `LearnedAnswer` |
 | every other property, and chains in continuous time | `tightrope.logic` | an `Answer` |
 
 *Over a domain* the region is the domain itself, known with certainty, so no confidence is involved: the
@@ -72,7 +72,7 @@ def solve(
       one; any other property of docs/properties.md, and chains in continuous time, an `Answer`.
     * A model with parameters gives a `LearningResult`: the interval of the most robust policy found, or of
       the given `policy`, over all instantiations in its domain, without data (`problem.at(p=0.5)` is the
-      problem at a point); properties that are no single objective a `LearnedAnswer` or `LearnedAverage`.
+      problem at a point); properties that are no single objective a `LearnedAnswer`.
       `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression"; `coupled_gap` and
       `misfit` are as for `learn`.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.

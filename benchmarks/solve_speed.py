@@ -7,8 +7,8 @@ one run.
     python benchmarks/solve_speed.py --smoke    the same on small instances, in seconds
     python benchmarks/solve_speed.py --threads  grids of 1.8M transitions with one and two threads, in wall
                                                 seconds: for a machine with two idle cores
-    python benchmarks/solve_speed.py --document docs
-                                                docs/solving.md and its plot from the rows recorded last
+    python benchmarks/solve_speed.py --document docs/results
+                                                docs/results/solving.md and its plot from the rows recorded last
 
 Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
 reading is not counted. Both use one thread. Storm stops where its iterates stop moving, tightrope where its
@@ -57,7 +57,7 @@ SLIP = 0.2
 ROOM = 20
 
 PLAIN_MODELS = "<!-- plain models: begin -->"
-"""Where the part of docs/solving.md begins that `plain_models.py` writes; it is kept."""
+"""Where the part of docs/results/solving.md begins that `plain_models.py` writes; it is kept."""
 
 Row = dict[str, object]
 Problem = tuple[IntervalMDP | MDP, Objective, str]
@@ -301,7 +301,7 @@ def missed(rows: list[Row]) -> list[str]:
 
 
 def document(rows: list[Row], folder: Path) -> None:
-    """docs/solving.md and the plot in it, from recorded rows."""
+    """docs/results/solving.md and the plot in it, from recorded rows."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -321,7 +321,7 @@ def document(rows: list[Row], folder: Path) -> None:
     lines = [
         "# How long solving takes",
         "",
-        "Written by `python benchmarks/solve_speed.py --document docs` from the last run of",
+        "Written by `python benchmarks/solve_speed.py --document docs/results` from the last run of",
         "`python benchmarks/solve_speed.py`. CPU seconds of the solve alone, on the same interval models at",
         "relative precision 1e-6. Storm stops where its iterates stop moving; tightrope where both bounds",
         "are verified for every state. The tools took turns, five processes each, and each has its best.",

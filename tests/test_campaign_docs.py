@@ -17,8 +17,8 @@ CURVES = DOCS / "results" / ONLINE_FILE
 def test_the_page_of_results_is_generated_from_the_recorded_runs() -> None:
     records = read_records(RECORDS)
     section = online_section(read_online(CURVES), "images/online-curves.svg") if CURVES.is_file() else None
-    page = results_page(records, "docs/results", "docs/results.md", section)
-    assert (DOCS / "results.md").read_text(encoding="utf-8") == page
+    page = results_page(records, "docs/results", "docs/results/paper.md", section)
+    assert (DOCS / "results" / "paper.md").read_text(encoding="utf-8") == page
 
 
 def test_recorded_runs_name_no_machine() -> None:

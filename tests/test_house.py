@@ -68,7 +68,7 @@ def test_imports_inside_functions_close_circles() -> None:
 def test_the_walk_names_functions_where_they_are() -> None:
     root = TOOL.parents[1]
     stops = re.findall(
-        r"^\| (\d+) \| `([\w/]+\.py):(\d+)` `(\w+)`", (root / "docs" / "walk.md").read_text(), re.M
+        r"^\| (\d+) \| `([\w/]+\.py):(\d+)` `(\w+)`", (root / "ARCHITECTURE.md").read_text(), re.M
     )
     assert [int(number) for number, *_ in stops] == list(range(1, 17))
     for _, file, line, name in stops:

@@ -7,11 +7,8 @@ from prose import measure, measure_text, pages
 
 NOT_YET = frozenset(
     {
-        "README.md",
         "docs/benchmarks.md",
         "docs/breakdown.md",
-        "docs/campaigns.md",
-        "docs/certificate_battery.md",
         "docs/certificates.md",
         "docs/coupled.md",
         "docs/data.md",
@@ -34,7 +31,6 @@ NOT_YET = frozenset(
         "docs/how-to/partial-observation.md",
         "docs/how-to/running-fleet.md",
         "docs/improve.md",
-        "docs/index.md",
         "docs/learning.md",
         "docs/models.md",
         "docs/online.md",
@@ -50,17 +46,13 @@ NOT_YET = frozenset(
         "docs/reference/command-line.md",
         "docs/reference/exit-codes.md",
         "docs/reference/formats.md",
-        "docs/related-work.md",
         "docs/reports.md",
-        "docs/results.md",
         "docs/rivals.md",
-        "docs/solving.md",
         "docs/start/five-minutes.md",
         "docs/start/glossary.md",
         "docs/start/install.md",
         "docs/start/what-a-guarantee-means.md",
         "docs/start/which-region-which-sets.md",
-        "docs/statistics.md",
         "docs/trust.md",
         "docs/tutorials/certificate.md",
         "docs/tutorials/clinic.md",
@@ -75,16 +67,15 @@ NOT_YET = frozenset(
         "docs/tutorials/robot.md",
         "docs/tutorials/servers.md",
         "docs/tutorials/taxi.md",
-        "docs/walk.md",
         "docs/watching.md",
     }
 )
 """Pages that are not within the rule yet. This list may only shrink."""
 
-MOST_WORDS = 99_000
+MOST_WORDS = 79_500
 """Words of README and all pages. This number may only shrink."""
 
-LONGEST_README = 180
+LONGEST_README = 120
 
 
 def test_every_page_is_within_the_rule() -> None:

@@ -19,6 +19,8 @@ DOCS = Path(__file__).parent.parent
 ELSEWHERE = {
     "schemas": "reference/formats.md#schemas",
     "../src/tightrope/benchmarks/models": None,
+    "../campaigns/README.md": None,
+    "../../campaigns/README.md": None,
 }
 """Links to what is no page: the page to go to instead, or None where the words stay without a link."""
 
@@ -49,8 +51,7 @@ def fill_in(_app: object, name: str, content: list[str]) -> None:
     for mark, write in PARTS:
         if f"<!-- {mark} -->" in text:
             text = text.replace(f"<!-- {mark} -->", write())
-    if "/" not in name:
-        text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", _redirected, text)
+    text = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", _redirected, text)
     content[0] = text
 
 

@@ -1,4 +1,4 @@
-"""The page `docs/results.md`, and the tables of learning curves on it, from records and the paper's tables.
+"""The page `docs/results/paper.md`, and the tables of learning curves on it, from records and the paper's tables.
 
 The tables say what was reached, how soon, and whether it was true.
 *How soon*: the episodes after which a method's guarantee is as good as the one that `tied` sets have after
@@ -198,8 +198,8 @@ INTRODUCTION = """\
 # Results
 
 {generated} {source} -o {target}`; nothing here is typed by hand. How to run such
-a campaign: [campaigns.md](campaigns.md). What the models are, and which parts of them are ours:
-[benchmarks.md](benchmarks.md).
+a campaign: [campaigns.md](../../campaigns/README.md). What the models are, and which parts of them are ours:
+[benchmarks.md](../benchmarks.md).
 
 Every row is the certified interval of the policy that is optimal in the true model, from {episodes:,}
 trajectories of the policy that picks uniformly, at δ = {delta:g}. `gap` is (upper − lower) / V*.
@@ -319,7 +319,7 @@ CURVES_INTRODUCTION = """\
 
 The paper's second setting, recorded by `tightrope bench --online` ({episodes}; seeds {seeds}; δ = {delta}).
 Data are collected by the optimistic policy, and everything is computed anew whenever some choice's visits
-have doubled ([online.md](online.md)). All methods here are time-uniform, because adaptive data need it:
+have doubled ([online.md](../online.md)). All methods here are time-uniform, because adaptive data need it:
 `parameter`, `expression` and `rectangular` sets are those of the polytope of beta-binomial intervals. Bounds
 are rounded to the safe side.
 """

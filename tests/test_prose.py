@@ -13,8 +13,6 @@ NOT_YET = frozenset(
         "docs/coupled.md",
         "docs/data.md",
         "docs/doctor.md",
-        "docs/explanation/adaptive-sampling.md",
-        "docs/explanation/method.md",
         "docs/gallery/digits.md",
         "docs/gallery/heart.md",
         "docs/gallery/index.md",
@@ -48,11 +46,6 @@ NOT_YET = frozenset(
         "docs/reference/formats.md",
         "docs/reports.md",
         "docs/rivals.md",
-        "docs/start/five-minutes.md",
-        "docs/start/glossary.md",
-        "docs/start/install.md",
-        "docs/start/what-a-guarantee-means.md",
-        "docs/start/which-region-which-sets.md",
         "docs/trust.md",
         "docs/tutorials/certificate.md",
         "docs/tutorials/clinic.md",
@@ -72,7 +65,7 @@ NOT_YET = frozenset(
 )
 """Pages that are not within the rule yet. This list may only shrink."""
 
-MOST_WORDS = 79_500
+MOST_WORDS = 78_500
 """Words of README and all pages. This number may only shrink."""
 
 LONGEST_README = 120

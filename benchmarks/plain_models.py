@@ -5,7 +5,7 @@
     python benchmarks/plain_models.py crowds …    some of them
     python benchmarks/plain_models.py --smoke     all models at a small size, in seconds
     python benchmarks/plain_models.py --document docs/results
-                                                  their part of docs/results/solving.md, from the rows recorded last;
+                                                  part of docs/results/solving.md, from rows recorded last;
                                                   with --before FILE beside rows of an earlier version
 
 The PRISM files in `benchmarks/plain` are written after published descriptions, which each one names. Both
@@ -271,14 +271,14 @@ def show(rows: Sequence[Row]) -> None:
 
 
 def document(rows: Sequence[Row], start_row: Row, folder: Path, before: Sequence[Row] = ()) -> None:
-    """The part of docs/results/solving.md about plain models, between its marks; with what rows of an earlier version
-    said `before`."""
+    """The part of docs/results/solving.md about plain models, between its marks; `before` are rows of an
+    earlier version."""
     lines = [
         BEGIN,
         "## Plain models",
         "",
-        "Written by `python benchmarks/plain_models.py --document docs/results` from recorded rows: ordinary Markov",
-        "chains and decision processes from the literature (`benchmarks/plain`), built and checked at",
+        "Written by `python benchmarks/plain_models.py --document docs/results` from recorded rows: ordinary",
+        "Markov chains and decision processes from the literature (`benchmarks/plain`), built and checked at",
         "relative precision 1e-6. Storm runs in its sound mode. CPU seconds after a small instance has been",
         "built and checked in the same process, and the most memory of the process; the tools took turns,",
         f"{start_row['turns']} each, and each has its best. `build`, `check` and `both`: how many times as",

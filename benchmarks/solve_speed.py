@@ -8,7 +8,7 @@ one run.
     python benchmarks/solve_speed.py --threads  grids of 1.8M transitions with one and two threads, in wall
                                                 seconds: for a machine with two idle cores
     python benchmarks/solve_speed.py --document docs/results
-                                                docs/results/solving.md and its plot from the rows recorded last
+                                                docs/results/solving.md and its plot, from recorded rows
 
 Both tools get the same model, Storm by a DRN file, and the same relative precision, 1e-6; building and
 reading is not counted. Both use one thread. Storm stops where its iterates stop moving, tightrope where its

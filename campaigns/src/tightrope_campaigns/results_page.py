@@ -1,4 +1,4 @@
-"""The page `docs/results/paper.md`, and the tables of learning curves on it, from records and the paper's tables.
+"""The page `docs/results/paper.md` and its tables of learning curves, from records and the paper's tables.
 
 The tables say what was reached, how soon, and whether it was true.
 *How soon*: the episodes after which a method's guarantee is as good as the one that `tied` sets have after

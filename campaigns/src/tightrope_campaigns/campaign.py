@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tightrope.benchmarks.suite import load, parse_bench, question
-from tightrope.data.cluster import LOCAL, Place, connect, parse_place, require, require_answer
+from tightrope.data.dask_engine import connect, require_scheduler
+from tightrope.data.engines import LOCAL, SPARK, Place, parse_place, require
 from tightrope.errors import CannotCertify, InputError
 from tightrope.numerics.machine import cores
 from tightrope.problem import Problem
@@ -230,7 +231,7 @@ class Engine:
     def require_answer(self) -> None:
         """Refuse a scheduler that is not there."""
         if self.address is not None:
-            require_answer(self.address)
+            require_scheduler(self.address)
 
     def run(self, cells: Sequence[Cell], limits: CellLimits, directory: str) -> Iterator[Record]:
         """The records of the cells, in the order in which they end."""
@@ -277,6 +278,8 @@ def _explain_lost_scheduler() -> Iterator[None]:
 def parse_engine(text: str, jobs: int | None = None, scheduler: str | None = None) -> Engine:
     """`local`, `dask`, or `dask` with the address of a scheduler that is already running."""
     place = parse_place(text, scheduler)
+    if place.kind == SPARK:
+        raise InputError("--engine spark reads logs; cells run on this machine, or by Dask")
     if place.address is not None and jobs is not None:
         raise InputError(
             "--jobs does not go with a running scheduler: its workers decide how many cells run at once"

@@ -46,7 +46,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.cluster import LOCAL
 from tightrope.data.columns import (
     COUNT,
     DONE,
@@ -66,6 +65,7 @@ from tightrope.data.columns import (
     plain_name,
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
+from tightrope.data.engines import LOCAL
 from tightrope.data.model_index import ModelIndex
 from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.read_plan import ReadPlan, refuse_copy

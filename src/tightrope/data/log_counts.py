@@ -51,7 +51,7 @@ from tightrope.data.design import (
 )
 from tightrope.data.partial_counts import Joined, Partial, count_part
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
-from tightrope.data.read_plan import ReadPlan, in_threads
+from tightrope.data.read_plan import ReadPlan, in_threads, number_parts
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
     EPISODES,
@@ -399,8 +399,10 @@ def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed
 
 def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
     """The partial counts of all parts, in their order."""
-    if plan.counting is not None:
-        yield from plan.counting.partials(plan, watch.add)
+    if plan.engine is not None:
+        for partial in plan.engine.run(count_part, plan, number_parts(plan, plan.engine)):
+            watch.add(partial.rows, plan.tables[partial.table].bytes_of(partial.rows))
+            yield partial
         return
     parts = plan.parts()
     workers = min(threads or os.cpu_count() or 1, len(parts))

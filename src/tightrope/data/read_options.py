@@ -26,9 +26,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.cluster import LOCAL, Place, parse_place
 from tightrope.data.columns import TIME, WATCHED_UNTIL, StateForm, StateNames, column_entries, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.data.engines import LOCAL, Place, parse_place
 from tightrope.data.event_stream import Recent
 from tightrope.data.rows import map_entries
 from tightrope.errors import InputError, Location, check_type
@@ -70,7 +70,7 @@ class LogReadOptions:
     `states` is index, variables or own. `columns` and `maps` are those of `--columns` and `--map`: their
     texts, or mappings. `design` says how the data were collected, `planned_episodes` how many episodes were
     planned. `format` is that of files whose names do not say it. `engine` and `scheduler` say where parts of
-    the log are counted (`tightrope.data.cluster`). `ends` = "complete" states that every episode is whole;
+    the log are counted (`tightrope.data.engines`). `ends` = "complete" states that every episode is whole;
     `watched_until` is the time up to which all were watched, or the column that says so of each episode,
     `until_now` that those that are not over went on until the log's last instant. `order`
     states that rows stand "as-read", in the order in which they happened, or that one clock runs for all

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -88,17 +88,21 @@ class Part:
     rows: int | None
 
 
-class PartCounting(Protocol):
-    """Counts the parts of a log elsewhere than in this process."""
+State = TypeVar("State")
 
-    def partials(self, plan: ReadPlan, watch: Callable[[int, int], None]) -> Iterator[Any]: ...
+
+class Engine(Protocol):
+    """Reads the parts of a log (`tightrope.data.engines`)."""
+
+    def run(self, work: Work[State], plan: ReadPlan, parts: Sequence[Part]) -> Iterator[State]:
+        """What `work` gives for each part, in the order of the parts; plan and states can be pickled."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadPlan:
     """The tables of one log, what their columns mean, and what to do with bad rows.
 
-    `counting` counts its parts, where this process does not. `by_episodes`: batches end after numbers of
+    `engine` reads its parts, where this process does not. `by_episodes`: batches end after numbers of
     episodes. `tick` is the usual step of the log's clock. `until_now`: episodes that go on are cut at the
     log's last instant. `outages`: what is missing within episodes is so for reasons of its own. `boundaries`
     are the times at which batches end, where times say it. `time_kind`: what times are, in all tables.
@@ -119,12 +123,12 @@ class ReadPlan:
     has_number_times: bool = False
     time_kind: TimeKind | None = None
     boundaries: OffsetArray | None = None
-    counting: PartCounting | None = None
+    engine: Engine | None = None
     known: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")} | {"engine": None}
 
     @cached_property
     def index(self) -> ModelIndex:
@@ -214,10 +218,36 @@ class ReadPlan:
             begin = 0
             while begin < len(table.group_rows):
                 end, rows = begin, 0
-                while end < len(table.group_rows) and (end == begin or rows < PART_ROWS):
+                most = 0 if table.groups_are_parts else PART_ROWS
+                while end < len(table.group_rows) and (end == begin or rows < most):
                     rows += table.group_rows[end]
                     end += 1
-                result.append(Part(number, range(begin, end), first, rows))
+                if rows:
+                    result.append(Part(number, range(begin, end), first, rows))
                 first = None if first is None else first + rows
                 begin = end
         return result
+
+
+Work: TypeAlias = Callable[[ReadPlan, Part], State]
+
+
+def number_parts(plan: ReadPlan, engine: Engine) -> list[Part]:
+    """The parts of a log, with the rows before each: those of text files are counted first."""
+    parts = plan.parts()
+    counted = engine.run(_count_rows, plan, [part for part in parts if part.rows is None])
+    result, first = [], 0
+    for part in parts:
+        rows = part.rows if part.rows is not None else next(counted)
+        result.append(replace(part, first=first, rows=rows))
+        first += rows
+    return result
+
+
+def _count_rows(plan: ReadPlan, part: Part) -> int:
+    """How many rows a part has, those that cannot be read included."""
+    table, columns = plan.tables[part.table], plan.columns[part.table]
+    ragged: list[None] = []
+    skips = plan.skip and not columns.from_next_row
+    chunks = table.chunks(columns.names[:1], (lambda: ragged.append(None)) if skips else None, part.groups)
+    return sum(chunk.rows for chunk in chunks) + len(ragged)

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from tightrope.data.cluster import counting_at
 from tightrope.data.columns import (
     EPISODE,
     TIME,
@@ -40,6 +39,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.counts import Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
+from tightrope.data.engines import LOCAL, engine_at, place_of
 from tightrope.data.event_stream import KeptEvents, keep_recent
 from tightrope.data.log_counts import (
     NO_OUTCOME,
@@ -214,8 +214,10 @@ def _of_tables(
     tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions, progress: Progress | None
 ) -> Reading:
     plan = plan_reading(tables, model.structure, options)
-    with counting_at(options.place) as counting:
-        whole = _whole(replace(plan, counting=counting), model.hash(), options, progress)
+    place = place_of(options.place, tables)
+    with engine_at(place) as engine:
+        used = plan if place.kind == LOCAL else replace(plan, engine=engine)
+        whole = _whole(used, model.hash(), options, progress)
     if not any(columns.is_counted for columns in plan.columns):
         in_time = whole.counts.design.order.holds
         log = LazyLog(lambda: rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))

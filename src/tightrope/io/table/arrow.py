@@ -6,7 +6,7 @@ tables in memory are cut into groups likewise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
@@ -48,7 +48,7 @@ class ParquetTable(DataTable):
                 use_threads=False,
             ):
                 done += batch.num_rows
-                yield _columns(batch, names), batch.num_rows, int(share * done)
+                yield columns_of(batch, names), batch.num_rows, int(share * done)
 
 
 class ArrowTable(DataTable):
@@ -65,7 +65,7 @@ class ArrowTable(DataTable):
             for batch in batches:
                 for start in range(0, batch.num_rows, data_table.CHUNK_ROWS):
                     piece = batch.slice(start, data_table.CHUNK_ROWS)
-                    yield _columns(piece, names), piece.num_rows, raw.tell()
+                    yield columns_of(piece, names), piece.num_rows, raw.tell()
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class MemoryTable(DataTable):
             wanted = wanted.slice(done, sum(self.group_rows[groups.start : groups.stop]))
         for batch in wanted.to_batches(max_chunksize=data_table.CHUNK_ROWS):
             done += batch.num_rows
-            yield _columns(batch, names), batch.num_rows, done * (batch.nbytes // max(batch.num_rows, 1))
+            yield columns_of(batch, names), batch.num_rows, done * (batch.nbytes // max(batch.num_rows, 1))
 
 
 def open_parquet(file: LogFile) -> ParquetTable:
@@ -140,7 +140,23 @@ def _reader(raw: Any) -> Any:
         return pa.ipc.open_stream(raw)
 
 
-def _columns(batch: Any, names: Sequence[str]) -> dict[str, Any]:
+class _Held(MemoryTable):
+    """One group of rows of a table, by its place there."""
+
+    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
+        return super()._pieces(names, ragged, None)
+
+
+def held_table(table: DataTable, batches: Iterable[Any]) -> MemoryTable:
+    """A table of which only one group of rows is here."""
+    import pyarrow as pa
+
+    about = (table.path, table.columns, table.metadata, table.keys, table.group_rows, table.bytes, None)
+    return _Held(*about, pa.Table.from_batches(list(batches)))
+
+
+def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The named columns of a record batch."""
     import pyarrow as pa
 
     if any(pa.types.is_struct(field.type) for field in batch.schema):

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -237,6 +237,7 @@ class DataTable(ABC):
     group_rows: tuple[int, ...] | None = None
     bytes: int | None = None
     file: LogFile | None = None
+    groups_are_parts: ClassVar[bool] = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -246,6 +247,10 @@ class DataTable(ABC):
     def location(self, row: int) -> Location:
         """Where row number `row` of the data is: its line where the file has lines."""
         return Location(self.path)
+
+    def bytes_of(self, rows: int) -> int:
+        """About how many bytes so many rows take."""
+        return (self.bytes or 0) * rows // max(sum(self.group_rows) if self.group_rows else rows, 1)
 
     def chunks(
         self, names: Sequence[str], ragged: Ragged = None, groups: range | None = None

@@ -217,7 +217,8 @@ def _file(path: str, stated: Kind | None, base: str | None = None) -> LogFile:
             Location(path),
             'say what it is with `format="csv"`',
         )
-    return LogFile(path, path, *known, keys=() if base is None else _keys(path[len(base) :]))
+    here = path if "://" in path else os.path.abspath(path)  # also for processes in other folders
+    return LogFile(here, path, *known, keys=() if base is None else _keys(path[len(base) :]))
 
 
 def _keys(path: str) -> tuple[tuple[str, str], ...]:

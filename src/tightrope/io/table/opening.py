@@ -14,6 +14,7 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.arrow import in_memory, open_arrow, open_parquet
 from tightrope.io.table.data_table import DataFormat, DataTable, LogFile
 from tightrope.io.table.files import find_files, spool
+from tightrope.io.table.spark import is_frame, open_frame
 from tightrope.io.table.text import open_csv, open_json_lines
 
 MOST_IN_MEMORY = 1 << 28
@@ -50,7 +51,7 @@ def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
 
 def is_table(data: Any) -> bool:
     """Whether it is a table of some library, or a reader of record batches."""
-    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__") or is_frame(data)
 
 
 def open_table(file: LogFile) -> DataTable:
@@ -61,6 +62,8 @@ def open_table(file: LogFile) -> DataTable:
 def _of_memory(data: Any, name: str) -> DataTable:
     import pyarrow as pa
 
+    if is_frame(data):
+        return _checked(open_frame(data, name))
     if isinstance(data, pa.RecordBatchReader):
         return _of_batches(data, data.schema)
     if isinstance(data, pa.Table):

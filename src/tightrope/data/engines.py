@@ -1,0 +1,151 @@
+"""Where the parts of a log are read: by threads of this machine, or by the workers of Dask or Spark.
+
+An engine runs one function over the parts of a log and hands back what it gives, in the order of the parts.
+So results do not depend on the engine, on the number of its workers, or on one that dies: its parts are read
+again elsewhere. Workers open files by the same addresses, so files lie where all of them can read.
+
+`engine="local"` is this machine; `"dask"` and `"spark"` start workers on it, or use those of a `scheduler`
+that is already running (`"dask://HOST:PORT"` and `"spark://HOST:PORT"` name both at once).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tightrope.errors import InputError, check_type
+from tightrope.late import dataclass
+
+if TYPE_CHECKING:
+    from tightrope.data.read_plan import Engine, Part, ReadPlan, State, Work
+    from tightrope.io.table.data_table import DataTable
+
+LOCAL, DASK, SPARK = "local", "dask", "spark"
+EXTRAS = {DASK: "distributed", SPARK: "spark"}
+ANSWER_SECONDS = 3.0
+"""How long a machine may take to answer at all."""
+
+CONNECT_SECONDS = 10
+"""How long a scheduler may take to greet, and its first worker to be there."""
+
+ENGINES = (
+    "there are local, dask and spark (workers on this machine), and both of these with "
+    '`scheduler="HOST:PORT"`, or as dask://HOST:PORT and spark://HOST:PORT (a running scheduler)'
+)
+_HOST_PORT = re.compile(r"(?:[a-z]+://)?([^/:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})/?")
+_MASTER = re.compile(r"local(-cluster)?(\[[\w*, ]+\])?|yarn|(k8s|sc)://\S+")
+"""What Spark takes beside the address of a master."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where work runs: `kind` is the engine; without an `address` its workers start on this machine."""
+
+    kind: str = LOCAL
+    address: str | None = None
+
+
+def parse_place(engine: str, scheduler: str | None = None) -> Place:
+    """What `engine` and `scheduler` say.
+
+    >>> parse_place("dask", "cluster.example:8786")
+    Place(kind='dask', address='tcp://cluster.example:8786')
+    """
+    check_type("engine", engine, str, "the name of an engine")
+    kind, mark, _ = engine.partition("://")
+    if kind not in (LOCAL, *EXTRAS) or (mark and (kind == LOCAL or _address(kind, engine) is None)):
+        raise InputError(f"`engine`: '{engine}' is not an engine", hint=ENGINES)
+    if mark and scheduler is not None:
+        raise InputError(f'`scheduler="{scheduler}"` and `engine="{engine}"` each name a scheduler')
+    named = engine if mark else scheduler
+    if named is None:
+        return Place(kind)
+    if kind == LOCAL:
+        hint = f'`engine="dask"` `scheduler="{named}"`'
+        raise InputError('`scheduler` goes with `engine="dask"` and `engine="spark"`', hint=hint)
+    if (address := _address(kind, named)) is None:
+        raise InputError(
+            f"`scheduler`: '{named}' is not the address of a scheduler",
+            hint="it is HOST:PORT, such as cluster.example:8786",
+        )
+    return Place(kind, address)
+
+
+def _address(kind: str, text: str) -> str | None:
+    if kind == SPARK and _MASTER.fullmatch(text):
+        return text
+    match = _HOST_PORT.fullmatch(text)
+    scheme = "tcp" if kind == DASK else kind
+    return f"{scheme}://{match[1]}:{match[2]}" if match and 0 < int(match[2]) < 1 << 16 else None
+
+
+def require_answer(address: str, what: str, start: str, greets: bool) -> None:
+    """Refuse an address at which nothing answers; of a scheduler that `greets`, one that stays silent."""
+    match = _HOST_PORT.fullmatch(address)
+    assert match is not None
+    try:
+        with socket.create_connection((match[1].strip("[]"), int(match[2])), ANSWER_SECONDS) as connection:
+            connection.settimeout(CONNECT_SECONDS)
+            reason = None if not greets or connection.recv(1) else "it hangs up"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason is not None:
+        raise InputError(
+            f"no {what} answers at {address}: {reason}",
+            hint=f"is it running, and is this its address? {start} starts one and prints it",
+        )
+
+
+def require(package: str, extra: str = EXTRAS[DASK]) -> Any:
+    """A package of an extra."""
+    try:
+        return import_module(package)
+    except ImportError:
+        hint = f"install the extra: pip install 'tightrope[{extra}]'"
+        raise InputError(f"this needs the package {package}", hint=hint) from None
+
+
+def seen_by_worker(error: InputError) -> InputError:
+    """An error that a worker met, with what to do where it cannot open a file."""
+    if not error.message.startswith("the file cannot be read"):
+        return error
+    shared = "workers open files by the same path: put them on a shared file system or in an object store"
+    return InputError(f"on a worker: {error.message}", error.location, shared)
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Reads parts by this machine's cores."""
+
+    number: int | None = None
+
+    def run(self, work: Work[State], plan: ReadPlan, parts: Sequence[Part]) -> Iterator[State]:
+        from tightrope.data.read_plan import in_threads
+
+        plan.prepare()
+        workers = min(self.number or os.cpu_count() or 1, len(parts))
+        return in_threads(workers, lambda part: work(plan, part), parts)
+
+
+def place_of(place: Place, tables: Sequence[DataTable]) -> Place:
+    """Where these tables are read: data frames of Spark where they lie."""
+    if not any(table.groups_are_parts for table in tables):
+        return place
+    if place.kind == DASK:
+        raise InputError('data frames of Spark are read by Spark, not by `engine="dask"`')
+    return Place(SPARK, place.address)
+
+
+def engine_at(place: Place, threads: int | None = None) -> AbstractContextManager[Engine]:
+    """The engine of a place, as long as the block lasts."""
+    if place.kind == LOCAL:
+        return nullcontext(Threads(threads))
+    opened: AbstractContextManager[Engine] = import_module(f"tightrope.data.{place.kind}_engine").opened(
+        place
+    )
+    return opened

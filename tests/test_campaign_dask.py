@@ -16,7 +16,8 @@ import pytest
 import campaign_child as child
 from dask_cluster import cluster, mute_listener
 from tightrope.cli.app import run
-from tightrope.data.cluster import connect, parse_place
+from tightrope.data.dask_engine import connect
+from tightrope.data.engines import parse_place
 from tightrope.errors import CannotCertify, InputError
 from tightrope_campaigns.campaign import Campaign, Engine, parse_engine
 from tightrope_campaigns.cells import Cell, CellLimits
@@ -149,7 +150,7 @@ def test_a_dead_scheduler_is_an_input_error(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_what_is_no_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.data.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("tightrope.data.engines.CONNECT_SECONDS", 1)
     with (
         mute_listener() as port,
         pytest.raises(InputError, match=rf"no Dask scheduler answers at tcp://127.0.0.1:{port}"),

@@ -473,6 +473,24 @@ def test_data_in_another_order_are_other_data():
     assert trouble == "this certificate is about other data: 'planned' differs"
 
 
+def test_bets_on_another_policy_than_the_data_were_collected_for_are_refused():
+    known, counts = case(PLAIN), counts_of("given")
+    other = tr.Policy(known.model, np.diff(known.model.structure.choice_start) - 1)
+    assert other.digest != known.policy.digest
+
+    def trouble(kind, **design):
+        planned = replace(counts_of(kind), design=replace(counts_of(kind).design, **design))
+        about = case(KINDS[kind][0])
+        return compare(certified(kind)[1], Own(about.model, about.objective, counts=planned))[1]
+
+    assert counts.design.bet_on == ()
+    assert trouble("given", bet_on=(other.digest, known.policy.digest)) is None
+    assert trouble("given", bet_on=(other.digest,), followed=known.policy.digest) is None
+    words = "this certificate is about bets on another policy than those that your data were collected to bet"
+    assert trouble("given", bet_on=(other.digest,)) == f"{words} on"
+    assert trouble("found", bet_on=(other.digest,)) is None  # bets on the best policy name none
+
+
 def test_learn_writes_and_verify_reads_them(tmp_path, capsys):
     data, proof = str(tmp_path / "data.parquet"), str(tmp_path / "slab.cert")
     assert run(["sample", "bench:betting(4)", "--episodes", "400", "-o", data]) == 0

@@ -6,6 +6,7 @@ import json
 import warnings
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,9 @@ from tightrope.certify.observed import beside_beliefs
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.certify.verification import FOLLOWS, Relation, headline
+from tightrope.data.writing import write_log
+from tightrope.prism.load import load_prism_text
+from tightrope.provenance import NAMED, Provenance
 from tightrope.solver.solve import solve
 
 GUESS = """pomdp
@@ -211,6 +215,75 @@ def test_returns_that_the_model_refutes_are_refused_with_and_without_data(tmp_pa
     for more in ({}, {"data": [[(0, "", 2)]] * 400}):
         with pytest.raises(tr.CannotCertify, match="at most 11: a path returns 100010"):
             tr.verify(tmp_path / "forged.cert", model=model, property='R=? [ F "end" ]', **more)
+
+
+def two_stages(provenance: Provenance | None = None, named: Provenance | None = None) -> tr.ParametricMDP:
+    """A chain whose second step may depend on the first one; lines say which data chose it."""
+    lines = [] if provenance is None else [provenance.comment()]
+    lines += [] if named is None else [named.comment(NAMED)]
+    return load_prism_text("\n".join([*lines, "dtmc", STAGES]))
+
+
+STAGES = """const double p;
+module m
+  s : [0..3] init 0;
+  [] s=0 -> p : (s'=1) + 1-p : (s'=2);
+  [] s=1 -> p : (s'=3) + 1-p : (s'=2);
+  [] s>1 -> true;
+endmodule
+label "end" = s=3;
+"""
+
+
+def draw_stages(episodes: int, seed: int) -> list[Any]:
+    random, log = np.random.default_rng(seed), []
+    for _ in range(episodes):
+        up = random.random(2) < 0.7
+        second = [((1,), "", (3 if up[1] else 2,))]
+        log.append([((0,), "", (1,)), *second] if up[0] else [((0,), "", (2,))])
+    return log
+
+
+def test_model_that_data_chose_needs_other_data(tmp_path: Path) -> None:
+    """Whatever the file says: what the user's model file says of its data counts."""
+    plain = two_stages()
+    log, other = (tr.read_data(draw_stages(120, seed), plain, ends="complete") for seed in (1, 2))
+    result = tr.learn(plain.problem('P=? [ F "end" ]'), log, delta=0.1, outcomes="none")
+    tr.certify(result, tmp_path / "c.cert")
+    words = {"property": 'P=? [ F "end" ]'}
+    honest = tr.verify(tmp_path / "c.cert", model=plain, data=log, **words)
+    assert (honest.word, honest.values) == ("proved", tr.verify(tmp_path / "c.cert").values)
+    for amended in (two_stages(log.counts.provenance), two_stages(named=log.counts.provenance)):
+        for data in ({"data": log}, {}):  # the counts of the file are those of the log
+            verdict = tr.verify(tmp_path / "c.cert", model=amended, **words, **data)
+            assert (verdict.word, verdict.values) == ("nominal", honest.values)
+            assert "model chosen without this log" in {name for name, _, _ in verdict.assumptions}
+    verdict = tr.verify(tmp_path / "c.cert", model=two_stages(other.counts.provenance), data=log, **words)
+    assert verdict.word == "proved"
+    # Without the log nothing shows that the model was chosen without it: it is listed.
+    verdict = tr.verify(tmp_path / "c.cert", model=two_stages(other.counts.provenance), **words)
+    assert ("model chosen without this log", "stated") in {one[:2] for one in verdict.assumptions}
+
+
+def test_certificate_of_an_amended_model_says_nothing_of_the_original(tmp_path: Path) -> None:
+    plain = two_stages()
+    log = tr.read_data(draw_stages(300, 3), plain, ends="complete", order="as-read")
+    asked = plain.problem('P=? [ F "end" ]')
+    found = tr.doctor(asked, log, amend="memory=prev", delta=0.1, select_on=0.5, outcomes="none").amended
+    assert found is not None and found.verdict.is_proved
+    proved = tr.certify(found, tmp_path / "c.cert")
+    with pytest.raises(tr.CannotCertify, match=r"another model: .* its model was revised .*memory=prev"):
+        tr.verify(tmp_path / "c.cert", model=plain, property='P=? [ F "end" ]')
+    made = found.amended
+    again = load_prism_text(made.prism())
+    write_log(tmp_path / "rest.csv", made.log, made.model.structure, found.counts.design)
+    words = {"model": again, "property": 'P=? [ F "end" ]'}
+    verdict = tr.verify(tmp_path / "c.cert", data=tmp_path / "rest.csv", **words)
+    assert verdict.word == "proved" and [tr.Interval(*one) for one in verdict.values.values()] == [
+        *proved.values()
+    ]
+    names = {name: status for name, status, _ in verdict.assumptions}
+    assert names.get("model chosen without this log") in (None, "stated")
 
 
 def test_every_field_of_a_problem_is_compared_as_one_part() -> None:

@@ -26,7 +26,7 @@ from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective, CertifiedProblem, Claim
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
-from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type
+from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type, shown
 from tightrope.late import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
@@ -56,6 +56,7 @@ class Relation(Enum):
     JOINT = "the products of the bounds of commands that synchronise, which allow nature more"
     OUTER = "a model of beliefs in which no controller does worse, and one choice does what yours does"
     CHAIN = "the chain that the user's controller makes"
+    AMENDED = "the problem itself, of a model that data chose: drafted, or revised from another one"
 
 
 FOLLOWS = {
@@ -63,10 +64,13 @@ FOLLOWS = {
     Relation.JOINT: ("nature's", "nature's"),
     Relation.OUTER: ("far", "near"),
     Relation.CHAIN: ("none", "both"),
+    Relation.AMENDED: ("both", "both"),
 }
 """Which ends hold for the user's problem: of a claim about the best policy, and of one about a policy that is
 the user's. *Near* is the end that a policy which does so well proves of the best one, the lower one of what
-is maximised; *far* is the other; *nature's* is the end that she moves the value to where she may do more."""
+is maximised; *far* is the other; *nature's* is the end that she moves the value to where she may do more.
+What is *amended* has its confidence only from data that did not choose the model (`_chosen_with_data`), and
+nothing follows for the model that was revised: that is another problem."""
 
 
 def ends_that_follow(relation: Relation, claim: Claim, objective: CertifiedObjective) -> tuple[bool, bool]:
@@ -88,7 +92,7 @@ class Own:
     """What the user has: a model (at a point), what is asked of it, data, a policy and
     a baseline; `limit` is the comparison and the threshold of the property, where it has one, `misfit` how
     far the process may be from the model. `controlled`: the model is what the user's controller makes of
-    another one, and how."""
+    another one, and how. `origin`: the user's model itself, which says what data chose it."""
 
     model: MDP | IntervalMDP | ParametricMDP
     objective: Objective | Asked | None = None
@@ -99,6 +103,7 @@ class Own:
     misfit: float = 0.0
     baseline: Policy | None = None
     controlled: Relation | None = None
+    origin: Any = None
 
     def relation(self, problem: CertifiedProblem) -> Relation:
         """What the problem of a file must be to this one."""
@@ -107,7 +112,11 @@ class Own:
         if self.controlled is not None:
             return self.controlled
         joint = isinstance(self.model, IntervalMDP) and self.model.factored is not None
-        return Relation.JOINT if joint and problem.graph.states == self.model.states else Relation.SAME
+        if joint and problem.graph.states == self.model.states:
+            return Relation.JOINT
+        structure = (self.origin or self.model).structure
+        chosen = structure.made_from is not None or structure.named_from is not None
+        return Relation.AMENDED if chosen else Relation.SAME
 
 
 def verify(
@@ -188,7 +197,7 @@ def own_of(
     """All that is compared with a certificate, as its maker takes it; `policies`: policy, baseline."""
     from tightrope.model.pomdp import POMDP
 
-    problem, observed = certificate.problem, isinstance(model, POMDP)
+    problem, observed, origin = certificate.problem, isinstance(model, POMDP), model
     policy, baseline = policies
     if at is not None and problem.law not in (("point", "plain") if observed else ("point",)):
         raise InputError("`at` goes with certificates about a point, this one is about none")
@@ -206,7 +215,7 @@ def own_of(
             model, data = without_numbers(model, data)
         own = _own(model, property, at, data, policy, translator)
     usual = None if baseline is None else _policy(own.model, baseline)
-    return replace(own, misfit=misfit, baseline=usual)
+    return replace(own, misfit=misfit, baseline=usual, origin=origin)
 
 
 def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator: str | None) -> Own:
@@ -356,7 +365,7 @@ def _compare(certificate: Certificate, own: Own) -> Iterator[tuple[str, str | No
         return
     controlled = " or another controller" if own.controlled is not None else ""
     for name, trouble in compare_problems(problem, mine, is_asked, controlled):
-        yield name, trouble if trouble is None else f"{trouble}{_ranges(problem, own, trouble)}"
+        yield name, trouble and f"{trouble}{_ranges(problem, own, trouble)}{_revised(certificate, name)}"
     if is_asked and problem.data is not None and problem.data.returns is not None:
         yield "property", _refuted_returns(certificate, own)
     if own.counts is not None:
@@ -382,6 +391,14 @@ def _ranges(problem: CertifiedProblem, own: Own, trouble: str) -> str:
                 f'`params={{"{name}": ({low}, {high})}}` states the range of the file'
             )
     return ""
+
+
+def _revised(certificate: Certificate, differs: str) -> str:
+    """Where the model differs: that the file is about a revised one, if it says so."""
+    said = certificate.about.get("selection")
+    if differs != "model" or said is None:
+        return ""
+    return f"; the file says that its model was revised ({shown(str(said))}): compare it with the revised one"
 
 
 def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:
@@ -587,21 +604,29 @@ def tie_verdict(
 
 
 def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tuple[str, str, str]]:
-    """That the user's model, or the policy that the file singles out, was made from the user's data."""
+    """That the user's model, or the policy that the file singles out, was made from the user's data; without
+    these the counts of the file are all that is known of its data."""
+    from tightrope.learning.options import chosen_with
     from tightrope.learning.outcomes import chosen_before
-    from tightrope.provenance import Artefact, chosen_without
+    from tightrope.provenance import of_counts
 
-    data, made_from = own.counts if isinstance(own, Own) else own.exposure, own.model.structure.made_from
-    rows, chosen = None if data is None else data.provenance, []
-    if rows is not None and made_from is not None:
-        chosen.append(chosen_without(Artefact.MODEL, [made_from], lambda: rows))
-    stated, is_given = certificate.problem.data, any(one.name == "given policy" for one in certificate.claims)
-    if stated is not None and is_given and isinstance(own, Own) and own.counts is not None:
+    stated, given = certificate.problem.data, own.counts if isinstance(own, Own) else own.exposure
+    if stated is None:
+        return []
+    transitions, structure = certificate.problem.graph.transitions, own.model.structure
+    seen = stated.totals(np.arange(transitions), transitions)
+    known = structure if structure.transitions == transitions else None
+    rows = (None if given is None else given.provenance) or of_counts(known, seen)
+    chosen = [*chosen_with(getattr(own, "origin", None) or own.model, (), lambda: rows)]
+    chosen = [one for one in chosen if one.kept is not Kept.YES]
+    is_given = any(one.name == "given policy" for one in certificate.claims)
+    if is_given and isinstance(own, Own) and own.counts is not None:
         bets_on_it = stated.bets and not stated.method.endswith("best")
         policy = own.policy if own.baseline is None else own.baseline
         if policy is not None and (bets_on_it or stated.seen is not None):
-            chosen.append(chosen_before(policy, own.counts))
-    return [(one.name, one.kept.value, one.why) for one in chosen if not one.holds]
+            before = chosen_before(policy, own.counts)
+            chosen += [] if before.holds else [before]
+    return [(one.name, one.kept.value, one.why) for one in chosen]
 
 
 def _what_follows(certificate: Certificate, relation: Relation) -> tuple[dict[str, Bounds], Bounds]:

@@ -682,14 +682,20 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
 
 def with_selection(counts: Counts, model: Any, priors: Sequence[Prior] = ()) -> Counts:
     """The counts, with whether model and priors were chosen without them."""
-    chosen = selection_of(model.structure, priors, lambda: counts.provenance)
-    named = model.structure.named_from
-    if named is not None and not (named.is_telling and named.overlap(counts.provenance) is Overlap.NONE):
+    chosen = chosen_with(model, priors, lambda: counts.provenance)
+    return replace(counts, design=replace(counts.design, chosen=chosen)) if chosen else counts
+
+
+def chosen_with(model: Any, priors: Sequence[Prior], data: Callable[[], Provenance]) -> tuple[Assumed, ...]:
+    """Whether model and priors were chosen without these data; the names of successors alone may be seen in
+    them where what was not seen leads elsewhere."""
+    chosen, named = selection_of(model.structure, priors, data), model.structure.named_from
+    if named is not None and not (named.is_telling and named.overlap(data()) is Overlap.NONE):
         why = chosen_by_names(model)
         covered = "its successors were seen in these data; what was not seen leads elsewhere"
         one = Assumed(f"{Artefact.MODEL} {CHOSEN}", Kept.NO if why else Kept.YES, why or covered)
         chosen = (*(other for other in chosen if other.name != one.name or not other.holds), one)
-    return replace(counts, design=replace(counts.design, chosen=chosen)) if chosen else counts
+    return chosen
 
 
 def chosen_by_names(model: Any) -> str | None:

@@ -71,6 +71,10 @@ for path in sys.argv[1:]:
 """
 
 
+COMPARED = ("verification", "fields_compared")
+"""What compares a file with the user's own model, property, data and policy."""
+
+
 @functools.cache
 def code_lines(path: Path) -> int:
     """Lines that are neither blank nor a comment nor within a docstring, nor count work: these can only
@@ -112,8 +116,10 @@ def test_each_kind_rests_on_few_lines_and_the_page_says_on_how_many(loaded: dict
         for kind, names in loaded.items()
     }
     whole = sum(map(code_lines, (ROOT / "tightrope" / "certificate").rglob("*.py")))
-    rows = [f"| {kind} | {size:,} |" for kind, size in {**sizes, "everything": whole}.items()]
-    said = re.findall(r"^\| [^|]* \| [0-9],[0-9]{3} \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    compared = sum(size_of(f"tightrope.certify.{name}") for name in COMPARED)
+    every = {**sizes, "everything": whole, "any kind, beside your files": compared}
+    rows = [f"| {kind} | {size:,} |" for kind, size in every.items()]
+    said = re.findall(r"^\| [^|]* \| [0-9,]+ \|$", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
     assert said == rows, "the table of docs/trust.md should be\n" + "\n".join(rows)
     assert sizes["a value"] <= 1400
     assert {kind: size for kind, size in sizes.items() if size > MOST[kind.split(" ")[0]]} == {}

@@ -277,6 +277,61 @@ def deep_tree() -> Certificate:
     return replace(made, claims=(policy,), values=(replace(made.values[0], witness=None),))
 
 
+def empty_cells() -> Certificate:
+    """100,000 cells of a few bytes each, none of which is shown to be empty."""
+    made, proofs = deep_tree(), 100_000
+    hints = made.learned.coupled[0]
+    none = dict.fromkeys(("split_node", "split_direction", "split_value", "row", "multiplier"))
+    arrays = {name: getattr(hints, name)[:0] for name in none}
+    each = {"node": 0, "lower_dual": -1, "upper_dual": -1, "row_start": 0, "point_start": 0}
+    for name, value in each.items():
+        arrays[name] = np.full(proofs + name.endswith("start"), value)
+    for name in ("centre", "axes", "value", "slope", "curve", "error"):
+        arrays[name] = np.zeros((proofs, *getattr(hints, name).shape[1:]))
+    return replace(made, learned=replace(made.learned, coupled=(replace(hints, **arrays),)))
+
+
+def long_denominators() -> Certificate:
+    """A sum of terms without a common factor below: it is as long as all of them."""
+    size = 300
+    terms = {((i, 1),): Fraction(1, 10**3990 + 2 * i + 1) for i in range(size)}
+    return over_domain([terms], domain([Fraction(0)] * size, [Fraction(1)] * size))
+
+
+def long_domain() -> Certificate:
+    """The same in a constraint of the domain, which is asked for every batch."""
+    size, batches = 40, 200
+    row = [Fraction(1, 10**3990 + 2 * i + 1) for i in range(size)]
+    rows = domain([Fraction(0)] * size, [Fraction(1)] * size, (row, False))
+    made = over_domain([{((0, 1),): Fraction(1)}], replace(rows, bound=(Fraction(1),)))
+    start = np.arange(batches + 1)
+    data = replace(
+        seen("likelihood"), batch_start=start, batch_transition=start[1:] * 0, batch_count=start[1:] * 0 + 1
+    )
+    learned = LearnedHints(region=region(size))
+    return replace(made, problem=replace(made.problem, data=data), learned=learned)
+
+
+def long_exposures() -> Certificate:
+    """A rate in many states, each time by another factor with a long denominator."""
+    ways = 60
+    made = timed(spread_graph(ways), [Fraction(1)] * ways, Fraction(1))
+    rates = tuple({((0, 1),): Fraction(1, 10**3990 + 2 * i + 1)} for i in range(ways))
+    data = Data(
+        0.1, "gamma-poisson", "events", "trajectories", True, False, False, np.array([0, 1]), np.array([0]),
+        np.array([5]), waited=np.ones(ways + 1),
+    )  # fmt: skip
+    problem = replace(
+        made.problem,
+        polynomial=(*rates, {}),
+        theta=None,
+        domain=domain([Fraction(0)], [Fraction(1)]),
+        data=data,
+    )
+    hints = LearnedHints(rate_lower=np.zeros(1), rate_upper=np.ones(1))
+    return replace(made, problem=problem, learned=hints)
+
+
 def long_costs() -> Certificate:
     """Costs of 200 transitions whose sums have long denominators."""
     made = over_domain([{((0, 1),): Fraction(1)}], domain([Fraction(0)], [Fraction(1)]))
@@ -361,6 +416,10 @@ def long_rates() -> Certificate:
         (slow_automaton, "the automaton", 0.3),
         (long_product, "the product with the automaton", 0.3),
         (deep_tree, "cells", 0.3),
+        (empty_cells, "cells", 1),
+        (long_denominators, "ranges of expressions", 1),
+        (long_domain, "plug-ins within the domain", 1),
+        (long_exposures, "exposures", 1),
         (long_costs, "sums of costs", 0.3),
     ],
 )
@@ -435,6 +494,36 @@ def test_the_budget_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[s
         tr.verify(path, budget=0.0001)
     with pytest.raises(InputError, match="not an amount of work"):
         tr.verify(path, budget="much")
+
+
+def test_the_clock_stops_what_was_counted_too_low(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*_: Any) -> Any:
+        while True:
+            pass
+
+    path = tmp_path / "walk.cert"
+    path.write_bytes(as_file(walk_certificate()).content)
+    monkeypatch.setattr("tightrope.cli.verify.check", endless)
+    assert run(["verify", str(path), "--budget", "0.05s", "--json"]) == 1
+    told = capsys.readouterr()
+    words = "the check of this certificate took over 0.1 s; --budget raises it"
+    assert words in told.err.replace("\n", " ")
+    assert json.loads(told.out)["verdict"] == "limit"
+
+
+def test_a_check_of_more_than_a_minute_is_announced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "walk.cert"
+    path.write_bytes(as_file(walk_certificate()).content)
+    monkeypatch.setattr(WorkBudget, "allow_for", lambda self, size: setattr(self, "grown", 2 * self.more))
+    assert run(["verify", str(path)]) == 0
+    said = "this certificate has long coupled proofs: its check may take 80 s; --budget limits it"
+    assert said in capsys.readouterr().err.replace("\n", " ")
+    assert run(["verify", str(path), "--budget", "60s"]) == 0
+    assert said[:40] not in capsys.readouterr().err
 
 
 def test_coupled_proofs_may_take_longer_where_no_amount_is_given() -> None:

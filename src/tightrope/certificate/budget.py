@@ -16,6 +16,8 @@ from fractions import Fraction
 from math import isfinite, lcm
 from typing import Any
 
+import numpy as np
+
 from tightrope.errors import CannotCertify, InputError
 
 STEPS = 20_000_000
@@ -112,9 +114,10 @@ def allow_for(size: int) -> None:
 
 
 def spend_on(what: str, operations: float, n: Any, *arrays: Any) -> None:
-    """As `spend`, in an arithmetic: of rationals by the longest in the arrays."""
+    """As `spend`, in an arithmetic: of rationals by the longest in the arrays, doubles being as long as
+    their exponents say."""
     if _current.get() is not None:
-        spend(what, operations, longest(*(array.flat for array in arrays)) if n.exact else 0)
+        spend(what, operations, bits_in(*arrays) if n.exact else 0)
 
 
 def spend_terms(what: str, operations: float, *terms: Iterable[Any]) -> None:
@@ -130,19 +133,22 @@ def spend_product(what: str, operations: float, left: Iterable[Any], right: Iter
 
 
 def spend_sums(what: str, operations: float, rows: Iterable[Iterable[Any]], bits: int = 0) -> None:
-    """As `spend`, of so many operations for every row of rationals that is added up with others of `bits`:
-    a sum is as long as what its terms' denominators have in common."""
-    if _current.get() is None:
-        return
-    for row in rows:
-        below, most = 1, 1
-        for value in row:
-            own = int(value.q if hasattr(value, "q") else value.denominator)
-            most = max(most, _bits(value))
-            if below % own:
-                spend(what, 1, below.bit_length() + own.bit_length())
-                below = lcm(below, own)
-        spend(what, operations, most + below.bit_length() + bits)
+    """As `spend`, of so many operations for every row of rationals that is added up with others of `bits`."""
+    if _current.get() is not None:
+        for row in rows:
+            spend(what, operations, bits_of_sum(what, row) + bits)
+
+
+def bits_of_sum(what: str, row: Iterable[Any]) -> int:
+    """The bits of a sum of rationals: it is as long as what its terms' denominators have in common."""
+    below, most = 1, 1
+    for value in row if _current.get() is not None else ():
+        own = int(value.q if hasattr(value, "q") else value.denominator)
+        most = max(most, _bits(value))
+        if below % own:
+            spend(what, 1, below.bit_length() + own.bit_length())
+            below = lcm(below, own)
+    return most + below.bit_length()
 
 
 def hold(what: str, size: float, lasting: bool = False) -> None:
@@ -159,6 +165,13 @@ def hold(what: str, size: float, lasting: bool = False) -> None:
 def longest(*numbers: Iterable[Any]) -> int:
     """The most bits that one of some rationals has."""
     return max((_bits(value) for some in numbers for value in some), default=1)
+
+
+def bits_in(*arrays: Any) -> int:
+    """The most bits of an entry of some arrays."""
+    doubles = [np.abs(np.frexp(one)[1]).max(initial=0) for one in arrays if one.dtype == np.float64]
+    others = longest(*(one.flat for one in arrays if one.dtype != np.float64))
+    return max(others, 64 + int(max(doubles)) if doubles else 1)
 
 
 def _bits(value: Any) -> int:

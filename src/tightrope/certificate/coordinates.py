@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 from math import comb, prod
 from typing import Any
 
-from tightrope.certificate.budget import hold, longest, spend, spend_product, spend_terms
+from tightrope.certificate.budget import bits_of_sum, hold, spend, spend_product, spend_sums, spend_terms
 from tightrope.certificate.evidence import Domain
 from tightrope.certificate.fields import Polynomial, Polynomials
 from tightrope.certificate.numbers import Arithmetic, Numbers, as_fraction, bits_of, quick
@@ -27,7 +27,6 @@ from tightrope.certificate.verdict import Contradiction
 from tightrope.numerics.arrays import FloatArray
 
 MOST_COORDINATES = 400
-_NEW = 10
 
 Affine = tuple[list[Fraction], Fraction]
 """linear·x + constant."""
@@ -105,8 +104,8 @@ class Space:
             return dict(polynomial)
         total: Terms = {}
         for monomial, coefficient in polynomial.items():
-            total = add(total, self._in_free(monomial), coefficient)
-        return total
+            _add_to(total, self._in_free(monomial), coefficient)
+        return {monomial: c for monomial, c in total.items() if c}
 
     def row(self, index: int, part: int, points: FloatArray) -> Row:
         row = self.domain_rows[2 * index + part] if part in (0, 1) else None
@@ -176,12 +175,13 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
         if low > high:
             raise Contradiction(f"the domain of parameter {i} is empty")
         if low == high:
-            spend("parameters that are fixed", _NEW * size)
-            equalities.append([Fraction(int(j == i)) for j in range(size)] + [low])
+            spend("parameters that are fixed", 2 * size)
+            equalities.append([ONE if j == i else ZERO for j in range(size)] + [low])
     solved: dict[int, list[Fraction]] = {}
     for row in equalities:
+        spend("equalities of the domain", 4 * (len(solved) + size))
         for pivot, other in solved.items():
-            row = _without(row, other, pivot)
+            row = _without(row, other, pivot) if row[pivot] else row
         left = [j for j in range(size) if row[j]]
         if row[size] and not left:
             raise Contradiction("the domain's equalities have no solution")
@@ -189,7 +189,8 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
             continue
         spend_product("equalities of the domain", size, row, (row[left[-1]],))
         row = [a / row[left[-1]] for a in row]
-        solved = {pivot: _without(other, row, left[-1]) for pivot, other in solved.items()}
+        for pivot, other in solved.items():
+            solved[pivot] = _without(other, row, left[-1]) if other[left[-1]] else other
         solved[left[-1]] = row
     free = [i for i in range(size) if i not in solved]
     result: list[Terms] = []
@@ -205,10 +206,8 @@ def _solve(domain: Domain) -> tuple[list[int], list[Terms]]:
 def _without(row: list[Fraction], other: list[Fraction], pivot: int) -> list[Fraction]:
     """The row minus the multiple of another one, whose entry at the pivot is 1, that cancels there."""
     factor = row[pivot]
-    spend("equalities of the domain", 4)
-    if factor:
-        spend_product("equalities of the domain", 2 * len(row), row, other)
-    return [a - factor * b for a, b in zip(row, other, strict=True)] if factor else row
+    spend_product("equalities of the domain", 2 * len(row), row, other)
+    return [a - factor * b for a, b in zip(row, other, strict=True)]
 
 
 Monomial = tuple[tuple[int, int], ...]
@@ -234,13 +233,18 @@ def is_constant(polynomial: Polynomial) -> bool:
 
 def add(left: Polynomial, right: Polynomial, factor: Fraction | int = 1) -> Terms:
     """left + factor·right."""
-    met = (left[monomial] for monomial in right if monomial in left)
-    spend("sums of polynomials", 2 * len(left))
-    spend_terms("sums of polynomials", 2 * len(right), right.values(), met, (factor,))
+    spend("sums of polynomials", 8 * len(left))
     result = dict(left)
-    for monomial, c in right.items():
-        result[monomial] = result.get(monomial, ZERO) + factor * c
+    _add_to(result, right, factor)
     return {monomial: c for monomial, c in result.items() if c}
+
+
+def _add_to(total: Terms, right: Polynomial, factor: Fraction | int) -> None:
+    """The same in place, where sums of zero stay."""
+    met = (total[monomial] for monomial in right if monomial in total)
+    spend_terms("sums of polynomials", 3 * len(right) + 5, right.values(), met, (factor,))
+    for monomial, c in right.items():
+        total[monomial] = total.get(monomial, ZERO) + factor * c
 
 
 def product(left: Monomial, right: Monomial) -> Monomial:
@@ -278,7 +282,7 @@ def polynomial_range(
     of a reward or a denominator a ValueError.
     """
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
-        spend_terms("ranges of expressions", 6 * len(polynomial), polynomial.values())
+        spend_sums("ranges of expressions", 6 * len(polynomial), [polynomial.values()])
         low = high = polynomial.get((), ZERO)
         for monomial, c in polynomial.items():
             for v, _ in monomial:
@@ -307,7 +311,7 @@ def bernstein_coefficients(
 ) -> list[Any]:
     """The Bernstein coefficients on a box, written with these degrees."""
     controls: list[dict[Monomial, Any]] = [{monomial: quick(c) for monomial, c in polynomial.items()}]
-    bits = longest(polynomial.values())
+    bits = bits_of_sum("Bernstein coefficients", polynomial.values())
     for i, degree in degrees.items():
         own = degree * max(bits_of(lower[i]), bits_of(upper[i]))
         bits += own

@@ -54,7 +54,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate import fields
-from tightrope.certificate.budget import hold, spend, spend_on
+from tightrope.certificate.budget import bits_in, hold, spend, spend_on, spend_sums
 from tightrope.certificate.coordinates import Box, Row, Space
 from tightrope.certificate.fields import MOST_CODES, MOST_ENTRIES, is_offsets
 from tightrope.certificate.learned import Learned, RowOrigin, RowSystem, RowWriter, approximate_inverses
@@ -196,9 +196,8 @@ class Cells:
     def rows(self, node: int, names: Any) -> RowSystem:
         """These rows in the cell of a node, which may name only what holds there."""
         path = self.hints.path(node)
-        spend(
-            "cells", (150 + 4 * self.space.size) * len(path) + len(path) * len(names) // 2 + 20 * len(names)
-        )
+        steps, faces = (150 + 4 * self.space.size) * len(path), 2 * self.space.size**2
+        spend("cells", 3000 + steps + len(path) * len(names) // 2 + 20 * len(names) + faces)
         for origin, index, part in names.tolist():
             if origin == RowOrigin.SPLIT and (index, part) not in path:
                 raise ValueError("a split that does not lead to its cell")
@@ -237,6 +236,7 @@ def hull_misfit(
     """Why the hull of the points centre + axes·y need not contain the cell, or None."""
     count, size = simplices.shape
     hold("simplices of a cell", 24 * count * size * size)
+    spend("simplices of a cell", 20_000)
     spend("simplices of a cell", count * size * size * (4 + size // 2))
     spend("faces of simplices", 10 * count * size * (size + 4))
     if count <= size or np.any(simplices >= len(rows.bound)):
@@ -252,7 +252,10 @@ def hull_misfit(
 
     def beyond(n: Arithmetic, which: OffsetArray) -> BoolArray:
         """Where a point lies on the far side of all rows of its simplex."""
-        spend_on("simplices of a cell", len(which) * size * size, n, rows.matrix)
+        if n.exact:
+            spend_on("simplices of a cell", len(which) * size, n, points, centre, axes)
+            used = rows.matrix[np.unique(simplices[which])]
+            spend_sums("simplices of a cell", 2 * size * len(which) / len(used) * size, used.tolist())
         matrix, bound = (n.array(part)[simplices[which]] for part in (rows.matrix, rows.bound))
         x, along, y = n.array(centre), n.array(axes), n.array(points[which])
         place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
@@ -269,7 +272,9 @@ def hull_misfit(
         row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
         powers of two first, which changes no sign.
         """
-        spend_on("simplices of a cell", 2 * len(which) * size**3, n, rows.matrix)
+        if n.exact:
+            used = even[np.unique(simplices[which])]
+            spend_sums("simplices of a cell", 4 * size**3 * len(which) / len(used), used.tolist(), 128)
         matrix, near = n.array(even), n.array(inverse[which])
         own, other = matrix[simplices[which]], matrix[newcomer[which]]
         missed = rounding(n, size + 16, np.abs(own) @ np.abs(near))
@@ -382,6 +387,9 @@ class Ball:
     def of(walk: PolicyChain, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
         """On x = centre + axes·y; the numbers of the walk's expressions are the nearest."""
         n, linear, constant = walk.n, walk.linear, walk.constant
+        if n.exact:
+            spend_on("models of the value", 4 * points.size + axes.size, n, points, centre, axes)
+            spend_sums("models of the value", 3 * axes.size, linear.tolist(), 128)
         x, along, y = n.array(centre), n.array(axes), n.array(points)
         radius = norm_up(n, y).max()
         size = np.abs(linear) @ (np.abs(x) + radius * np.abs(along).sum(axis=1)) + np.abs(constant)
@@ -436,8 +444,12 @@ def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, N
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """
     work = len(walk.weight) * model.coefficient.shape[1] * (ball.size + 2)
-    spend("models of the value", 2 * work, 320 if walk.n.exact else 0)
     n, count = walk.n, len(walk.state)
+    if n.exact:  # denominators of all expressions may meet in a sum
+        longest = [*ball.form.flat, *walk.weight.flat]
+        spend_sums("models of the value", 2 * work, [longest], 2 * bits_in(model.coefficient, model.error))
+    else:
+        spend("models of the value", 2 * work)
     sizes = None
     if not n.exact:
         sizes = ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form) + ball.fuzz
@@ -578,6 +590,7 @@ def occupancy_ends(
 
 def _bilinear_ends(n: Arithmetic, table: Numbers, y: Numbers, blur: Any, slack: Any) -> ValueEnds:
     """Bounds of (1, Y_k)·table·(1, Y_l), up to blur_k + blur_l and the slack, over all pairs of points."""
+    spend_on("pairs of points", 2 * y.size * y.shape[1], n, table, y)
     half, cross = y @ (table[0, 1:] + table[1:, 0]) / 2, table[1:, 1:]
     low, high = _range_of_pairs(n, half - blur, half + blur, y @ ((cross + cross.T) / 2), y)
     low, high = n.fractions(np.array([table[0, 0] + low - slack, table[0, 0] + high + slack]))

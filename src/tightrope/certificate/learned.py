@@ -62,7 +62,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.certificate.budget import hold, spend, spend_on, spend_terms
+from tightrope.certificate.budget import hold, spend, spend_on, spend_sums, spend_terms
 from tightrope.certificate.coordinates import ONE, ZERO, Box, Interval, Row, Space, Terms, add, is_constant
 from tightrope.certificate.evidence import METHODS, RegionHints
 from tightrope.certificate.fields import Polynomial, Polynomials
@@ -98,7 +98,7 @@ class RowSystem:
         """The same in an arithmetic: bounds are raised by what rounding the entries may hide in the box."""
         if n.exact:
             return self
-        spend_on("rows of the region", 4 * self.matrix.size, RATIONAL, self.matrix)
+        spend_sums("rows of the region", 4 * self.size, self.matrix.tolist(), 64)
         near = n.array(self.matrix)
         n.require_finite(near)
         missed = np.abs(self.matrix - RATIONAL.array(near)) @ self.reach

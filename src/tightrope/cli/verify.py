@@ -6,7 +6,11 @@ Where the user gives them, it is compared with the user's own model, property, d
 from __future__ import annotations
 
 import dataclasses
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -25,7 +29,7 @@ from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_prov
 from tightrope.certify.verification import Own, compare, confidence_text, headline, own_of, tie_verdict, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
-from tightrope.cli.output import leave, print_json, print_table
+from tightrope.cli.output import leave, print_json, print_table, warn
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Interval
@@ -173,7 +177,8 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
                 refused = _refused(other, f"NOT VALID for what you gave: {trouble}", begin, failed)
                 print_json(replace(refused, bound=bound, digest=loaded.digest))
             raise CannotCertify(trouble)
-    verdict = check(certificate, RATIONAL if request.exact else FLOAT64, budget)
+    with _stopped_in_time(budget):
+        verdict = check(certificate, RATIONAL if request.exact else FLOAT64, budget)
     if own is not None and bound is not None:
         verdict = tie_verdict(verdict, certificate, own, bound)
     proved = None
@@ -191,6 +196,29 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
         leave(worth(verdict), request.accept_nominal)
     else:
         raise CannotCertify(f"the property is {verdict.answer}")
+
+
+@contextmanager
+def _stopped_in_time(budget: WorkBudget) -> Iterator[None]:
+    """A check that may take more than a minute says so first. Where work was counted too low, the processor's
+    clock stops it at twice its budget."""
+    seconds = budget.seconds + budget.grown
+    if budget.grown:
+        warn(f"this certificate has long coupled proofs: its check may take {seconds:g} s; --budget limits it")
+
+    def stop(*_: Any) -> None:
+        raise OverBudget(f"the check of this certificate took over {2 * seconds:g} s; `budget` raises it")
+
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, 2 * seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _answer(

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.budget import spend, spend_product, spend_sums, spend_terms
+from tightrope.certificate.budget import bits_of_sum, longest, spend, spend_product, spend_sums
 from tightrope.certificate.coordinates import Row, Space
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.fields import Polynomial
@@ -121,6 +121,10 @@ class Likelihood:
         linear, constant = (part[self.unknown] for part in forms.doubles)
         predictor = Predictor(about.space, linear, constant, data.prior)
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
+        spend("batches", data.batches * (200 + len(shares) + len(about.polynomials) // 8))
+        rows = [row for row, _ in filter(None, about.space.domain_rows)]
+        self._entries = sum(sum(map(bool, row)) for row in rows)
+        self._bits = max((bits_of_sum("plug-ins within the domain", row) for row in rows), default=1)
         so_far = data.totals(about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
         weight = np.zeros_like(so_far)
         for batch in range(self.pilot, data.batches):
@@ -147,6 +151,7 @@ class Likelihood:
                 raise ValueError("shares of pilots where a plan decides on one")
             return {pilot: 1}, log_below(delta)
         shares = {number: 1} if given is None else {j: n for j, n in enumerate(given.tolist()) if n}
+        spend("pilots", 2000 * len(shares))
         total = sum(shares.values())
         threshold = total * log_below(delta)
         for j, share in shares.items():
@@ -160,9 +165,9 @@ class Likelihood:
         for left, right in space.products:
             spend_product("products of parameters", 1, (lifted[left],), (lifted[right],))
             lifted.append(lifted[left] * lifted[right])
-        entries = sum(sum(map(bool, row)) for row, _ in filter(None, space.domain_rows))
-        spend_terms("plug-ins within the domain", 2 * entries, lifted)
-        spend_terms("scores of batches", 4 * forms.whole.size + 60 * len(self.unknown), lifted)
+        bits, whole = longest(lifted), forms.common.bit_length()
+        spend("plug-ins within the domain", 2 * self._entries, bits + self._bits)
+        spend("scores of batches", 4 * forms.whole.size + 60 * len(self.unknown), bits + whole)
         if not all(_dot(a, lifted) <= b for a, b in filter(None, space.domain_rows)):
             return None
         place, common = over_common(np.array([*lifted, Fraction(1)], dtype=object))

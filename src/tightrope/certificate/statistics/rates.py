@@ -26,7 +26,7 @@ from math import inf, isqrt
 
 import numpy as np
 
-from tightrope.certificate.budget import spend
+from tightrope.certificate.budget import spend, spend_sums
 from tightrope.certificate.coordinates import Key, key, polynomial_range
 from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.logarithms import log_ratio
@@ -65,7 +65,7 @@ def classes_of(problem: CertifiedProblem) -> tuple[list[RateClass], dict[int, tu
     counts = data.totals(np.arange(graph.transitions), graph.transitions).tolist()
     owner = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start)).tolist()
     waited = [Fraction(time) for time in data.waited.tolist()]
-    spend("exposures", 4 * graph.transitions, 200)
+    spend_sums("exposures", 4 * graph.transitions, [[factor for _, factor in of.values()]], 200)
     rows = zip(problem.expression.tolist(), graph.successor.tolist(), owner, counts, strict=True)
     for e, successor, state, count in rows:
         if e in of and successor != state:

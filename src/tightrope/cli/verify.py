@@ -204,7 +204,7 @@ def _stopped_in_time(budget: WorkBudget) -> Iterator[None]:
     clock stops it at twice its budget."""
     seconds = budget.seconds + budget.grown
     if budget.grown:
-        warn(f"this certificate has long coupled proofs: its check may take {seconds:g} s; --budget limits it")
+        warn(f"its coupled proofs are long: the check may take {seconds:g} s; --budget limits it")
 
     def stop(*_: Any) -> None:
         raise OverBudget(f"the check of this certificate took over {2 * seconds:g} s; `budget` raises it")

@@ -107,7 +107,6 @@ MOST_PARAMETERS = 8
 
 MORE_PARAMETERS = {
     "ambiguity/o_maximization.py": "innermost steps: with records these take 1.1 to 1.3 times as long",
-    "ambiguity/rectangular_inner.py": "as o-maximization",
     "solver/solve.py: solve": "options of a public function, by keyword",
     "model/builder.py: build_from_rows": "options of a public function, by keyword",
     "model/builder.py: build_ctmc_from_rows": "options of a public function, by keyword",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from cuda_cases import DEVICE
 from exact_reference import INFINITE, TinyModel, brute_force, random_objective
-from tightrope.ambiguity.records import ModelArrays, Scratch
+from tightrope.ambiguity.o_maximization import ModelArrays, Scratch
 from tightrope.certificate.checker import check
 from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.problem import to_problem

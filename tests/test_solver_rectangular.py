@@ -75,7 +75,7 @@ def test_nature_is_enclosed_on_the_safe_side_of_the_exact_optimum(seed: int) -> 
                 assert abs(low[choice] - float(optimum)) < 1e-9
                 assert abs(high[choice] - float(optimum)) < 1e-9
                 assert abs(attained[choice] - float(optimum)) < 1e-9
-    assert workspace.nature.region.pool.used[1] == 0, "a vertex found no room"
+    assert workspace.region.pool.used[1] == 0, "a vertex found no room"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -221,10 +221,9 @@ def test_walks_find_the_optimum_that_linear_programs_find_and_their_bounds_hold(
     matrix, right = shape.rows[:, :-1], shape.rows[:, -1]
     multiplier = np.empty(size)
     met = shape.open_pool()
-    pool = (shape.rows, met.vertex, met.link, met.table, met.used)
     for _ in range(30):
         q = rng.standard_normal(size)
-        v = walk(*pool, int(met.used[2]), q, multiplier)
+        v = walk(shape.rows, met, int(met.used[2]), q, multiplier)
         outer = outer_value(shape.rows, met.link, shape.reach, v, q, multiplier)
         inner = inner_value(met.vertex, v, q)
         best = -linprog(-q, A_ub=matrix, b_ub=right, bounds=(None, None)).fun
@@ -241,7 +240,7 @@ def test_a_walk_that_cannot_store_vertices_still_gives_bounds() -> None:
     direction = np.array([1.0, 1.0, 1.0])
     for pool, slack in ((shape.open_pool(), 1e-9), (shape.open_pool(1), 10.0)):
         multiplier = np.empty(3)
-        v = walk(shape.rows, pool.vertex, pool.link, pool.table, pool.used, 0, direction, multiplier)
+        v = walk(shape.rows, pool, 0, direction, multiplier)
         outer = outer_value(shape.rows, pool.link, shape.reach, v, direction, multiplier)
         exact = shape.reach.sum()  # the corner of the box
         assert exact - 1e-6 <= outer <= exact + slack

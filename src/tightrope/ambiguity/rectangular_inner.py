@@ -14,11 +14,72 @@ and too small, and is empty for a polytope.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import OrderArray, o_maximize, o_maximize_masses, o_maximize_safely
+from tightrope.ambiguity.o_maximization import Scratch, o_maximize, o_maximize_masses, o_maximize_safely
+from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
+
+MOST_VERTICES = 300_000
+POOL_BYTES = 2**28
+
+Transitions = tuple[IndexArray, FloatArray, FloatArray]
+"""Successors, lower and upper bounds."""
+
+
+class Shape(NamedTuple):
+    """What nature's problem needs of a region, made by `region_shape`; packed as said above.
+
+    `joint[c]`: choice c goes beyond its intervals. `basis`: the rows of the first vertex of a polytope.
+    """
+
+    expression: IndexArray
+    affine: FloatArray
+    joint: BoolArray
+    rows: FloatArray
+    reach: FloatArray
+    ball: FloatArray
+    basis: IndexArray
+
+    def open_pool(self, capacity: int | None = None) -> VertexPool:
+        """A pool that knows the first vertex; its memory is touched only as it fills."""
+        size = len(self.reach)
+        most = int(min(MOST_VERTICES, POOL_BYTES // (8 * size * (size + 3)))) if len(self.rows) else 1
+        room = most if capacity is None else capacity
+        pool = VertexPool(
+            np.full(len(self.joint), -1, np.int32),
+            np.empty((room, size * (size + 1) + 1)),
+            np.empty((room, 2 * size), np.int32),
+            np.full(1 << (2 * room - 1).bit_length(), -1, np.int32),
+            np.zeros(3, np.int64),
+        )
+        if len(self.rows) and (len(self.basis) < size or find_or_add(self.rows, pool, self.basis) != 0):
+            raise CannotCertify("no vertex of the region could be computed in float64")
+        return pool
+
+
+class VertexPool(NamedTuple):
+    """Vertices met so far (`walk`); `vertex_of[c]`: where choice c was last optimal,
+    −1 at first.
+    """
+
+    vertex_of: IndexArray
+    vertex: FloatArray
+    link: IndexArray
+    table: IndexArray
+    used: OffsetArray
+
+
+class RegionArrays(NamedTuple):
+    """The region of rectangular sets, the vertices met so far, and room for one direction."""
+
+    shape: Shape
+    pool: VertexPool
+    direction: FloatArray
+    work: FloatArray
 
 
 @inlined
@@ -74,21 +135,12 @@ def _image(ball: FloatArray, q: FloatArray, out: FloatArray) -> tuple[float, flo
 
 
 @inlined
-def _climb(
-    c: int,
-    vertex_of: IndexArray,
-    rows: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    q: FloatArray,
-    work: FloatArray,
-) -> int:
+def _climb(c: int, rows: FloatArray, pool: VertexPool, q: FloatArray, work: FloatArray) -> int:
     """The vertex that maximises q·z: mostly the one where the choice was last, else by a walk from there."""
-    v = int(vertex_of[c])
+    v = int(pool.vertex_of[c])
     if v < 0:
-        v = int(used[2])
+        v = int(pool.used[2])
+    vertex = pool.vertex
     size = len(q)
     worst, total = 0.0, 0.0
     for i in range(size):
@@ -99,8 +151,8 @@ def _climb(
         total += abs(value)
         worst = min(worst, value)
     if worst < -1e-13 * total:
-        v = walk(rows, vertex, link, table, used, v, q, work)
-    vertex_of[c] = v
+        v = walk(rows, pool, v, q, work)
+    pool.vertex_of[c] = v
     return v
 
 
@@ -109,33 +161,21 @@ def inner(
     c: int,
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    transitions: Transitions,
     values: FloatArray,
     maximise: bool,
-    expression: IndexArray,
-    affine: FloatArray,
-    joint: BoolArray,
-    vertex_of: IndexArray,
-    rows: FloatArray,
-    reach: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    ball: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-    work: FloatArray,
+    region: RegionArrays,
+    scratch: Scratch,
 ) -> float:
     """The optimum of p·values in plain floating point, and a distribution that attains it in mass[0:k].
 
     The distribution has no negative entries and sum 1. Where all values are equal it is that of the region's
     origin, which has all the support there is; where some are infinite, one with most or least mass there.
     The intervals are asked only where the region's optimum lies outside them."""
+    successor, lower, upper = transitions
+    shape, pool, q, work = region
+    expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
+    order, key, mass = scratch
     size = len(q)
     k = last - first
     y, error, within = 0.0, 0.0, False
@@ -152,10 +192,10 @@ def inner(
                         q[i] += ball[j, i] * work[j]
                     q[i] *= ball[size, 0] / max(norm, 1e-300)
             else:
-                v = _climb(c, vertex_of, rows, vertex, link, table, used, q, work)
+                v = _climb(c, shape.rows, pool, q, work)
                 for i in range(size):
-                    best += q[i] * vertex[v, i]
-                    q[i] = vertex[v, i]
+                    best += q[i] * pool.vertex[v, i]
+                    q[i] = pool.vertex[v, i]
         y = values[successor[first]] + base + (best if maximise else -best)
         total, within = 0.0, True
         for i in range(k):
@@ -188,30 +228,18 @@ def inner_safely(
     c: int,
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    transitions: Transitions,
     values: FloatArray,
-    maximise: bool,
-    upward: bool,
-    expression: IndexArray,
-    affine: FloatArray,
-    joint: BoolArray,
-    vertex_of: IndexArray,
-    rows: FloatArray,
-    reach: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    ball: FloatArray,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
-    q: FloatArray,
-    work: FloatArray,
+    directions: tuple[bool, bool],
+    region: RegionArrays,
+    scratch: Scratch,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
+    maximise, upward = directions
+    successor, lower, upper = transitions
+    shape, pool, q, work = region
+    expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
+    order, key, mass = scratch
     x = o_maximize_safely(
         first, last, successor, lower, upper, False, values, maximise, upward, True, order, key, mass
     )
@@ -227,11 +255,11 @@ def inner_safely(
                 else:
                     best = ball[len(q) + 1, 0] * max(norm - off, 0.0)
             else:
-                v = _climb(c, vertex_of, rows, vertex, link, table, used, q, work)
+                v = _climb(c, shape.rows, pool, q, work)
                 if outward:
-                    best = outer_value(rows, link, reach, v, q, work)
+                    best = outer_value(shape.rows, pool.link, shape.reach, v, q, work)
                 else:
-                    best = inner_value(vertex, v, q)
+                    best = inner_value(pool.vertex, v, q)
             start = values[successor[first]]
             error = error * (1.0 + 1e-9) + 2.0**-51 * (abs(start) + abs(base) + abs(best)) + 1e-300
             y = start + base + (best if maximise else -best)
@@ -302,15 +330,9 @@ def _invert(matrix: FloatArray, inverse: FloatArray) -> bool:
 
 
 @kernel
-def find_or_add(
-    rows: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    basis: IndexArray,
-) -> int:
+def find_or_add(rows: FloatArray, pool: VertexPool, basis: IndexArray) -> int:
     """The vertex of a basis (rows in increasing order), computed if it is new; BLOCKED where that fails."""
+    _, vertex, link, table, used = pool
     slot = _slot_of(link, table, basis)
     if table[slot] >= 0:
         return int(table[slot])
@@ -361,16 +383,9 @@ def find_or_add(
 
 
 @kernel
-def neighbour(
-    rows: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    v: int,
-    leaving: int,
-) -> int:
+def neighbour(rows: FloatArray, pool: VertexPool, v: int, leaving: int) -> int:
     """The vertex at the other end of the edge that leaves row link[v, leaving]."""
+    vertex, link = pool.vertex, pool.link
     size = rows.shape[1] - 1
     column = size * (leaving + 1)
     length = 0.0
@@ -408,7 +423,7 @@ def neighbour(
             filled += 1
     if not placed:
         basis[filled] = entering
-    w = find_or_add(rows, vertex, link, table, used, basis)
+    w = find_or_add(rows, pool, basis)
     if w >= 0:
         for i in range(size):
             if link[w, i] == entering:
@@ -417,17 +432,9 @@ def neighbour(
 
 
 @kernel
-def walk(
-    rows: FloatArray,
-    vertex: FloatArray,
-    link: IndexArray,
-    table: IndexArray,
-    used: OffsetArray,
-    start: int,
-    q: FloatArray,
-    multiplier: FloatArray,
-) -> int:
+def walk(rows: FloatArray, pool: VertexPool, start: int, q: FloatArray, multiplier: FloatArray) -> int:
     """Climb from vertex `start` to one that maximises q·z; leaves λ = q·A_I⁻¹ there in `multiplier`."""
+    vertex, link = pool.vertex, pool.link
     size = len(q)
     v = int(start)
     steps = 0
@@ -446,11 +453,11 @@ def walk(
         steps += 1
         w = int(link[v, size + leaving])
         if w == UNKNOWN:
-            w = neighbour(rows, vertex, link, table, used, v, leaving)
+            w = neighbour(rows, pool, v, leaving)
             link[v, size + leaving] = w
         if w >= 0:
             v = w
-    used[2] = v
+    pool.used[2] = v
     return v
 
 

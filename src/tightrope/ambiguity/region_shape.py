@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.ambiguity.records import Shape
+from tightrope.ambiguity.rectangular_inner import Shape
 from tightrope.ambiguity.sets import Sets
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

@@ -1,30 +1,37 @@
 """Bellman backups as loops over plain arrays: Φ rounded to the safe side, for every kind of sets.
 
 The loops are written once. `region` is None for ordinary and interval models, whose inner problem is a mean
-or o-maximization; for rectangular sets it is the region (`tightrope.ambiguity.records`), over which the inner
+or o-maximization; for rectangular sets it is the region (`RegionArrays`), over which the inner
 problem is solved. The compiler drops the branch that a kind of sets does not take, as the type of `region`
 decides. The steps inside the loops take single arrays, whose reason and price are told there.
 
 `tightrope.ambiguity.o_maximization` says how. A reward and a discount add an error of at most
 2⁻⁵⁰·(|reward| + |discounted value|).
+
+Several workers walk through an acyclic model level by level (`walk_stages`). A state's backup reads states of
+earlier stages only, so every worker's part of a stage is a plain backward pass.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import (
     UNDERFLOW,
+    ModelArrays,
+    Scratch,
     mean_safely,
     o_maximize_both,
     o_maximize_exactly,
     o_maximize_safely,
     spread_exactly,
 )
-from tightrope.ambiguity.records import ModelArrays, RegionArrays, Scratch
-from tightrope.ambiguity.rectangular_inner import inner, inner_safely
+from tightrope.ambiguity.rectangular_inner import RegionArrays, inner, inner_safely
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
+from tightrope.numerics.lockstep import ENDED, WAITING, publish, wait_for_all
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
 
 STEP_ERROR = 2.0**-50
@@ -58,7 +65,7 @@ def best_exit(
 
 @inlined
 def safe_step(x: float, reward: float, discount: float, upward: bool) -> float:
-    """reward + discount·x, rounded to the side of `upward`. (Numbers, not arrays: see `records`.)"""
+    """reward + discount·x, rounded to the side of `upward`. (Numbers, not arrays: see `o_maximization`.)"""
     x *= discount
     if (discount != 1.0 or reward != 0.0) and not np.isinf(x) and not (x == 0.0 and reward == 0.0):
         error = STEP_ERROR * (abs(reward) + abs(x)) + UNDERFLOW
@@ -83,10 +90,7 @@ def safe_groups(
     reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     group_start, member, visit, _ = block
-    if region is not None:
-        expression, affine, joint, table_rows, reach, ball, _ = region.shape
-        vertex_of, vertex, link, table, used = region.pool
-        q, work = region.direction, region.work
+    transitions, directions = (successor, lower, upper), (nature_maximises, upward)
     is_clear = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
@@ -104,33 +108,7 @@ def safe_groups(
                         continue
                     x = values[successor[first + offset]]
                 elif region is not None:
-                    x = inner_safely(
-                        c,
-                        first,
-                        last,
-                        successor,
-                        lower,
-                        upper,
-                        values,
-                        nature_maximises,
-                        upward,
-                        expression,
-                        affine,
-                        joint,
-                        vertex_of,
-                        table_rows,
-                        reach,
-                        vertex,
-                        link,
-                        table,
-                        used,
-                        ball,
-                        order,
-                        key,
-                        mass,
-                        q,
-                        work,
-                    )
+                    x = inner_safely(c, first, last, transitions, values, directions, region, arrays[1])
                 elif plain:
                     x = mean_safely(first, last, successor, lower, values, upward)
                 else:
@@ -172,10 +150,7 @@ def backward_pass(
     order, key, mass = arrays[1]
     reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
     rewarded, discounted = len(reward) > 0, len(discount) > 0
-    if region is not None:
-        expression, affine, joint, table_rows, reach, ball, _ = region.shape
-        vertex_of, vertex, link, table, used = region.pool
-        q, work = region.direction, region.work
+    transitions, scratch = (successor, lower, upper), arrays[1]
     done = 0
     for s in states:
         is_clear = True
@@ -187,60 +162,8 @@ def backward_pass(
                 continue
             first, last = transition_start[c], transition_start[c + 1]
             if region is not None:
-                a = inner_safely(
-                    c,
-                    first,
-                    last,
-                    successor,
-                    lower,
-                    upper,
-                    low,
-                    nature_maximises,
-                    False,
-                    expression,
-                    affine,
-                    joint,
-                    vertex_of,
-                    table_rows,
-                    reach,
-                    vertex,
-                    link,
-                    table,
-                    used,
-                    ball,
-                    order,
-                    key,
-                    mass,
-                    q,
-                    work,
-                )
-                b = inner_safely(
-                    c,
-                    first,
-                    last,
-                    successor,
-                    lower,
-                    upper,
-                    high,
-                    nature_maximises,
-                    True,
-                    expression,
-                    affine,
-                    joint,
-                    vertex_of,
-                    table_rows,
-                    reach,
-                    vertex,
-                    link,
-                    table,
-                    used,
-                    ball,
-                    order,
-                    key,
-                    mass,
-                    q,
-                    work,
-                )
+                a = inner_safely(c, first, last, transitions, low, (nature_maximises, False), region, scratch)
+                b = inner_safely(c, first, last, transitions, high, (nature_maximises, True), region, scratch)
             elif last - first == 1:  # which has all of the mass
                 to = np.uint32(successor[np.uint64(first)])
                 a, b = low[to], high[to]
@@ -336,15 +259,11 @@ def safe_choice_values(
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     is_clear = True
-    if region is not None:
-        expression, affine, joint, rows, reach, ball, _ = region.shape
-        vertex_of, vertex, link, table, used = region.pool
-        pool = vertex_of, rows, reach, vertex, link, table, used, ball
-        walk = expression, affine, joint, *pool, order, key, mass, region.direction, region.work
+    transitions, directions = (successor, lower, upper), (nature_maximises, upward)
     for c in range(choices[0], choices[1]):
         first, last = transition_start[c], transition_start[c + 1]
         if region is not None:
-            x = inner_safely(c, first, last, successor, lower, upper, values, nature_maximises, upward, *walk)
+            x = inner_safely(c, first, last, transitions, values, directions, region, arrays[1])
         elif plain:
             x = mean_safely(first, last, successor, lower, values, upward)
         else:
@@ -379,15 +298,11 @@ def answers(
     """See `BellmanOperator.answer`."""
     _, transition_start, successor, lower, upper, plain = arrays[0]
     order, key, mass = arrays[1]
-    if region is not None:
-        expression, affine, joint, rows, reach, ball, _ = region.shape
-        vertex_of, vertex, link, table, used = region.pool
-        pool = vertex_of, rows, reach, vertex, link, table, used, ball
-        walk = expression, affine, joint, *pool, order, key, mass, region.direction, region.work
+    transitions, scratch = (successor, lower, upper), arrays[1]
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         if region is not None:
-            inner(c, first, last, successor, lower, upper, values, maximise, *walk)
+            inner(c, first, last, transitions, values, maximise, region, scratch)
         elif not plain:
             spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
         for i in range(last - first):
@@ -412,3 +327,45 @@ def optimal(
         for i in range(last - first):
             tied = pivot >= 0 and values[successor[first + i]] == values[successor[first + pivot]]
             out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)
+
+
+UNTOLD = 2
+"""Some support could not be told (`o_maximize_safely`)."""
+
+Bounds = tuple[FloatArray, FloatArray, OffsetArray]
+"""Lower and upper bounds, and the policy."""
+
+
+class WalkArrays(NamedTuple):
+    """What compiled loops take of a `Walk`; `at` holds the stage and how many states of it are done."""
+
+    states: IndexArray
+    stages: OffsetArray
+    progress: OffsetArray
+    at: OffsetArray
+    worker: int
+
+
+@kernel
+def walk_stages(
+    arrays: LoopArrays,
+    region: RegionArrays | None,
+    system: SystemArrays,
+    walk: WalkArrays,
+    bounds: Bounds,
+    exactly: bool | None,
+) -> int:
+    states, stages, progress, at, worker = walk
+    low, high, policy = bounds
+    while at[0] < len(stages):
+        k = at[0]
+        if not wait_for_all(progress, k):
+            return WAITING
+        part = states[stages[k, worker] + at[1] : stages[k, worker + 1]]
+        done = backward_pass(arrays, region, system, part, low, high, policy, exactly)
+        if done < len(part):
+            at[1] += done
+            return UNTOLD
+        at[0], at[1] = k + 1, 0
+        publish(progress, worker, k + 1)
+    return ENDED

@@ -18,7 +18,8 @@ from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Record
-from tightrope.solver.bellman.interval import IntervalOperator, IntervalWorkspace
+from tightrope.solver.bellman.interval import IntervalOperator
+from tightrope.solver.bellman.operator import BackupWorkspace
 from tightrope.solver.equations.system import NORMAL, System
 
 
@@ -70,7 +71,7 @@ class FactoredOperator(Record):
         return result
 
     def _values_within(
-        self, system: System, values: FloatArray, upward: bool, workspace: IntervalWorkspace
+        self, system: System, values: FloatArray, upward: bool, workspace: BackupWorkspace
     ) -> FloatArray:
         """The values of all states of the game: no step is taken, and nothing earned, within a tree."""
         rows, nothing = self.rows, np.zeros(0)

@@ -16,17 +16,18 @@ import numpy as np
 
 from tightrope.ambiguity.o_maximization import (
     FEW,
+    ModelArrays,
+    Scratch,
     mean,
     o_maximize,
     o_maximize_again,
     o_maximize_few,
     o_maximize_row,
 )
-from tightrope.ambiguity.records import ModelArrays, NatureArrays, Scratch
-from tightrope.ambiguity.rectangular_inner import inner
+from tightrope.ambiguity.rectangular_inner import RegionArrays, inner
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.solver.bellman.backups import best_exit
+from tightrope.solver.bellman.backups import LoopArrays, best_exit
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, Rows, SystemArrays
 
 
@@ -234,7 +235,8 @@ def sweep_plain(
 
 @kernel
 def sweep_regions(
-    nature: NatureArrays,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
     system: SystemArrays,
     block: BlockArrays,
     rows: Rows,
@@ -243,12 +245,9 @@ def sweep_regions(
     unit: float,
 ) -> float:
     """See `BellmanOperator.sweep`. A row is written whenever a choice is better than those before it."""
-    model, scratch, region = nature
-    choice_start, transition_start, successor, lower, upper, _ = model
-    order, key, mass = scratch
-    expression, affine, joint, table_rows, reach, ball, _ = region.shape
-    vertex_of, vertex, link, table, used = region.pool
-    q, work = region.direction, region.work
+    choice_start, transition_start, successor, lower, upper, _ = arrays[0]
+    assert region is not None
+    transitions, scratch, mass = (successor, lower, upper), arrays[1], arrays[1].mass
     reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, row_reward, row_choice = rows[:7]
@@ -270,32 +269,7 @@ def sweep_regions(
                         continue
                     x = values[successor[first + offset]]
                 else:
-                    x = inner(
-                        c,
-                        first,
-                        last,
-                        successor,
-                        lower,
-                        upper,
-                        values,
-                        nature_maximises,
-                        expression,
-                        affine,
-                        joint,
-                        vertex_of,
-                        table_rows,
-                        reach,
-                        vertex,
-                        link,
-                        table,
-                        used,
-                        ball,
-                        order,
-                        key,
-                        mass,
-                        q,
-                        work,
-                    )
+                    x = inner(c, first, last, transitions, values, nature_maximises, region, scratch)
                 scale = discount[c] if len(discount) > 0 else 1.0
                 earned = reward[c] if len(reward) > 0 else 0.0
                 x = x * scale + earned

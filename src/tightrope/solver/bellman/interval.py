@@ -19,50 +19,25 @@ chains applies.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import OrderArray, empty_order, natural_order
-from tightrope.ambiguity.records import ModelArrays, Scratch
+from tightrope.ambiguity.o_maximization import OrderArray, Scratch, empty_order, natural_order
 from tightrope.errors import InputError
 from tightrope.late import dataclass
-from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import SUM_UNIT
 from tightrope.solver.bellman import backups
 from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
-from tightrope.solver.bellman.operator import Walk
+from tightrope.solver.bellman.operator import BackupWorkspace, BellmanOperator
 from tightrope.solver.equations.system import Block, Rows, System
 
 
-@dataclass(eq=False)
-class IntervalWorkspace:
-    """The order of every choice's successors as sorted last, room for one choice (see
-    `ambiguity.o_maximization`), and whether sums of bounds that float64 does not tell from 1 have been met
-    (`o_maximize_safely`): then backups take care from the start.
-    """
-
-    scratch: Scratch
-    care: bool | None = None
-
-    def take_care(self, is_clear: bool) -> None:
-        if not is_clear:
-            assert self.care is None
-            self.care = True
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class IntervalOperator(Record):
+class IntervalOperator(BellmanOperator):
     """Backups of a model with bounds `lower ≤ p ≤ upper`; `lower is upper` for an ordinary one."""
-
-    structure: Structure
-    lower: FloatArray
-    upper: FloatArray
 
     @staticmethod
     def of(model: MDP | IntervalMDP) -> IntervalOperator:
@@ -88,46 +63,26 @@ class IntervalOperator(Record):
         return IntervalOperator(structure, frozen, frozen)
 
     @property
-    def is_plain(self) -> bool:
-        return self.lower is self.upper
-
-    @cached_property
-    def support(self) -> Support:
-        return Support(self.structure, self.lower, self.upper)
-
-    @property
     def o_maximizes_rows(self) -> bool:
         return not self.is_plain
-
-    @property
-    def encloses_graph(self) -> bool:
-        return False
 
     def backup_error(self, system: System) -> float:
         """What rounding adds to a backup (`tightrope.ambiguity.o_maximization`), and a little more."""
         error = (self.structure.longest_choice + 6) * SUM_UNIT * (1 if self.is_plain else 2)
         return 1.0625 * error + (backups.STEP_ERROR if len(system.reward) or len(system.discount) else 0.0)
 
-    def open_workspace(self, for_passes: bool = False) -> IntervalWorkspace:
+    def open_workspace(self, for_passes: bool = False) -> BackupWorkspace:
         start, width = self.structure.transition_start, self.structure.longest_choice
         if self.is_plain:
             order: OrderArray = np.empty(0, np.uint16)
         else:
             order = empty_order(start, width) if for_passes else natural_order(start, width)
-        return IntervalWorkspace(Scratch(order, np.empty(width), np.empty(width)))
+        return BackupWorkspace(Scratch(order, np.empty(width), np.empty(width)))
 
-    def split_workspace(self, workspace: IntervalWorkspace) -> IntervalWorkspace:
-        """The order is shared: that of a choice is touched by the thread that looks at it alone."""
+    def split_workspace(self, workspace: BackupWorkspace) -> BackupWorkspace:
         order, key, mass = workspace.scratch
         scratch = Scratch(order, np.empty_like(key), np.empty_like(mass))
-        return IntervalWorkspace(scratch, workspace.care)
-
-    @cached_property
-    def arrays(self) -> ModelArrays:
-        """What compiled loops take of the model."""
-        s = self.structure
-        start, successor = s.transition_start, s.successor
-        return ModelArrays(s.choice_start, start, successor, self.lower, self.upper, self.is_plain)
+        return BackupWorkspace(scratch, care=workspace.care)
 
     def sweep(
         self,
@@ -137,118 +92,21 @@ class IntervalOperator(Record):
         shift: FloatArray,
         unit: float,
         rows: Rows,
-        workspace: IntervalWorkspace,
+        workspace: BackupWorkspace,
     ) -> float:
         scratch = workspace.scratch
         if self.is_plain and not system.has_exits:
             return sweep_plain(self.arrays, system.arrays, block.arrays, rows, values, shift, unit)
         return sweep_groups(self.arrays, scratch, system.arrays, block.arrays, rows, values, shift, unit)
 
-    def backward(
-        self,
-        system: System,
-        states: IndexArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        policy: OffsetArray,
-        workspace: IntervalWorkspace,
-    ) -> None:
-        while len(states):
-            done = backups.backward_pass(
-                (self.arrays, workspace.scratch),
-                None,
-                system.arrays,
-                states,
-                lower,
-                upper,
-                policy,
-                workspace.care,
-            )
-            states = states[done:]
-            workspace.take_care(len(states) == 0)
-
-    def walk(
-        self,
-        system: System,
-        walk: Walk,
-        lower: FloatArray,
-        upper: FloatArray,
-        policy: OffsetArray,
-        workspace: IntervalWorkspace,
-    ) -> int:
-        from tightrope.solver.bellman.walks import UNTOLD, walk_stages
-
-        bounds = lower, upper, policy
-        state = UNTOLD
-        while state == UNTOLD:
-            scratch, care = workspace.scratch, workspace.care
-            state = walk_stages((self.arrays, scratch), None, system.arrays, walk.arrays, bounds, care)
-            workspace.take_care(state != UNTOLD)
-        return state
-
-    def safe(
-        self,
-        system: System,
-        block: Block,
-        values: FloatArray,
-        upward: bool,
-        out: FloatArray,
-        workspace: IntervalWorkspace,
-    ) -> None:
-        is_clear = False
-        while not is_clear:
-            scratch, care = workspace.scratch, workspace.care
-            is_clear = backups.safe_groups(
-                (self.arrays, scratch), None, system.arrays, block.arrays, values, upward, out, care
-            )
-            workspace.take_care(is_clear)
-
-    def safe_range(
-        self,
-        system: System,
-        values: FloatArray,
-        upward: bool,
-        choices: tuple[int, int],
-        out: FloatArray,
-        workspace: IntervalWorkspace,
-    ) -> None:
-        is_clear = False
-        values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
-        while not is_clear:
-            scratch, care = workspace.scratch, workspace.care
-            is_clear = backups.safe_choice_values(
-                (self.arrays, scratch), None, system.arrays, values, upward, choices, out, care
-            )
-            workspace.take_care(is_clear)
-
-    def safe_choices(
-        self,
-        system: System,
-        values: FloatArray,
-        upward: bool,
-        workspace: IntervalWorkspace | None = None,
-    ) -> FloatArray:
-        out = np.empty(self.structure.choices)
-        workspace = workspace or self.open_workspace()
-        self.safe_range(system, values, upward, (0, self.structure.choices), out, workspace)
-        return out
-
     def optimal_transitions(
-        self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
+        self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None
     ) -> BoolArray:
         if self.is_plain:
             return self.support.possible
         out = np.empty(self.structure.transitions, np.bool_)
         scratch = (workspace or self.open_workspace()).scratch
         backups.optimal(self.arrays, scratch, self.support.possible, values, maximise, out)
-        return out
-
-    def answer(
-        self, values: FloatArray, maximise: bool, workspace: IntervalWorkspace | None = None
-    ) -> FloatArray:
-        out = np.empty(self.structure.transitions)
-        scratch = (workspace or self.open_workspace()).scratch
-        backups.answers((self.arrays, scratch), None, values, maximise, out)
         return out
 
 

@@ -1,33 +1,29 @@
-"""The face a kind of sets shows to the solver: sweeps over a block, safe backups, nature's answers.
+"""Backups under one kind of sets: sweeps over a block, safe backups, nature's answers.
 
-Everything the iteration does goes through these few calls, so a new kind of sets (a polygon for each
-signature, a walk on vertices, …) is one class with this face; `IntervalOperator` is the reference. Vectors
-of values are over all states of the model. A call looks at the groups of a `Block` and leaves everything
-else alone, so what lies outside the block is boundary.
+Everything the iteration does goes through these calls. A new kind of sets (a polygon per signature, …) is
+a class below `BellmanOperator`; `IntervalOperator` is the reference. Vectors of values are over all states of
+the model. A call looks at the groups of a `Block` and leaves everything else alone, so what lies outside the
+block is boundary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
+from tightrope.ambiguity.o_maximization import ModelArrays, Scratch
+from tightrope.ambiguity.rectangular_inner import RegionArrays
 from tightrope.late import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record
+from tightrope.solver.bellman import backups
 from tightrope.solver.equations.system import Block, Rows, System
-
-
-class WalkArrays(NamedTuple):
-    """What compiled loops take of a `Walk`; `at` holds the stage and how many states of it are done."""
-
-    states: IndexArray
-    stages: OffsetArray
-    progress: OffsetArray
-    at: OffsetArray
-    worker: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +32,13 @@ class Walk:
     (`numerics.lockstep`), and where one of them is.
     """
 
-    arrays: WalkArrays
+    arrays: backups.WalkArrays
 
     @staticmethod
     def begin(states: IndexArray, stages: OffsetArray, workers: int) -> Walk:
         from tightrope.numerics.lockstep import open_progress
 
-        return Walk(WalkArrays(states, stages, open_progress(workers), np.zeros(2, np.int64), 0))
+        return Walk(backups.WalkArrays(states, stages, open_progress(workers), np.zeros(2, np.int64), 0))
 
     def of(self, worker: int) -> Walk:
         """The walk of this worker, from the beginning."""
@@ -84,35 +80,85 @@ class Backups(Protocol):
         """Nature's optimal distribution at every choice, as probabilities per transition."""
 
 
-class BellmanOperator(Backups, Protocol):
-    """Backups that the iteration on the host is made of. A kernel never changes; what calls leave behind for
-    later ones, and room for intermediate results, is a workspace, and the caller's.
+@dataclass(eq=False)
+class BackupWorkspace:
+    """What calls leave behind for later ones: the order of every choice's successors as sorted last, room for
+    one choice (see `ambiguity.o_maximization`), the region of rectangular sets with the vertices met so far,
+    and whether sums of bounds that float64 does not tell from 1 have been met (`o_maximize_safely`): then
+    backups take care from the start.
     """
 
+    scratch: Scratch
+    region: RegionArrays | None = None
+    care: bool | None = None
+
     @property
+    def vertices_met(self) -> int:
+        """Vertices of the region that were optimal, or next to one, so far."""
+        return 0 if self.region is None else int(self.region.pool.used[0])
+
+    def repeat(self, attempt: Callable[[bool | None], bool]) -> None:
+        """Call until all supports could be told, which over a region they always can."""
+        while not attempt(self.care) and self.region is None:
+            assert self.care is None
+            self.care = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BellmanOperator(Record):
+    """Backups that the iteration on the host is made of. An operator never changes; what calls leave behind
+    for later ones, and room for intermediate results, is a workspace, and the caller's.
+    """
+
+    structure: Structure
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nature has no choice."""
+        return self.lower is self.upper
+
+    @cached_property
     def support(self) -> Support:
         """The graph as `lower` and `upper` make it."""
+        return Support(self.structure, self.lower, self.upper)
+
+    @cached_property
+    def arrays(self) -> ModelArrays:
+        """What compiled loops take of the model."""
+        s = self.structure
+        start, successor = s.transition_start, s.successor
+        return ModelArrays(s.choice_start, start, successor, self.lower, self.upper, self.is_plain)
 
     @property
     def o_maximizes_rows(self) -> bool:
         """Whether the rows that sweeps leave hold all that a new answer of nature takes (`Rows.pivot`)."""
+        return False
 
     @property
     def encloses_graph(self) -> bool:
         """Whether `lower` and `upper` may let nature change the graph where the sets would not."""
+        return False
 
     def backup_error(self, system: System) -> float:
         """A bound on the relative error of one safe backup, with a little room."""
+        raise NotImplementedError
 
-    def open_workspace(self, for_passes: bool = False) -> Any:
+    def open_workspace(self, for_passes: bool = False) -> BackupWorkspace:
         """A new workspace for calls that follow each other; `for_passes`: for `backward` and `walk` alone."""
+        raise NotImplementedError
 
-    def split_workspace(self, workspace: Any) -> Any:
-        """Another one, for a second thread that looks at other choices."""
+    def split_workspace(self, workspace: BackupWorkspace) -> BackupWorkspace:
+        """Another one, for a second thread that looks at other choices. The order is shared: that of a choice
+        is touched by the thread that looks at it alone."""
+        raise NotImplementedError
 
-    def optimal_transitions(self, values: FloatArray, maximise: bool, workspace: Any = None) -> BoolArray: ...
-
-    def answer(self, values: FloatArray, maximise: bool, workspace: Any = None) -> FloatArray: ...
+    def optimal_transitions(
+        self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None
+    ) -> BoolArray:
+        """Transitions that have positive probability in some optimal answer of nature to `values`."""
+        raise NotImplementedError
 
     def sweep(
         self,
@@ -122,13 +168,14 @@ class BellmanOperator(Backups, Protocol):
         shift: FloatArray,
         unit: float,
         rows: Rows,
-        workspace: Any,
+        workspace: BackupWorkspace,
     ) -> float:
         """One Gauss–Seidel pass x ← Φ(x) + shift over the groups, in order and in place, within floor and
         ceiling.
 
         Writes the choices it took, the agent's and nature's, into `rows`. Returns the largest change
         relative to max(|x|, unit)."""
+        raise NotImplementedError
 
     def backward(
         self,
@@ -137,11 +184,23 @@ class BellmanOperator(Backups, Protocol):
         lower: FloatArray,
         upper: FloatArray,
         policy: OffsetArray,
-        workspace: Any,
+        workspace: BackupWorkspace,
     ) -> None:
         """Safe backups of both bounds, in order and in place: all that an acyclic part needs.
 
         `policy` receives the choice that attains the agent's bound."""
+        arrays, left = (self.arrays, workspace.scratch), states
+
+        def attempt(care: bool | None) -> bool:
+            nonlocal left
+            done = backups.backward_pass(
+                arrays, workspace.region, system.arrays, left, lower, upper, policy, care
+            )
+            left = left[done:]
+            return len(left) == 0
+
+        if len(states):
+            workspace.repeat(attempt)
 
     def walk(
         self,
@@ -150,10 +209,20 @@ class BellmanOperator(Backups, Protocol):
         lower: FloatArray,
         upper: FloatArray,
         policy: OffsetArray,
-        workspace: Any,
+        workspace: BackupWorkspace,
     ) -> int:
         """`backward` of one worker's part of all stages, from where the walk is, as far as the others let it
         go on: `numerics.lockstep.ENDED` or `WAITING`."""
+        arrays, bounds = (self.arrays, workspace.scratch), (lower, upper, policy)
+        state = backups.UNTOLD
+
+        def attempt(care: bool | None) -> bool:
+            nonlocal state
+            state = backups.walk_stages(arrays, workspace.region, system.arrays, walk.arrays, bounds, care)
+            return state != backups.UNTOLD
+
+        workspace.repeat(attempt)
+        return state
 
     def safe(
         self,
@@ -162,9 +231,15 @@ class BellmanOperator(Backups, Protocol):
         values: FloatArray,
         upward: bool,
         out: FloatArray,
-        workspace: Any,
+        workspace: BackupWorkspace,
     ) -> None:
         """Φ(values) for every group into out[g], every error of rounding on the side of `upward`."""
+        arrays, region = (self.arrays, workspace.scratch), workspace.region
+        workspace.repeat(
+            lambda care: backups.safe_groups(
+                arrays, region, system.arrays, block.arrays, values, upward, out, care
+            )
+        )
 
     def safe_range(
         self,
@@ -173,7 +248,31 @@ class BellmanOperator(Backups, Protocol):
         upward: bool,
         choices: tuple[int, int],
         out: FloatArray,
-        workspace: Any,
+        workspace: BackupWorkspace,
     ) -> None:
         """Φ_c(values), rounded to the side of `upward`, into out[c] for the choices c from the first number
         up to the second."""
+        values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
+        arrays, region = (self.arrays, workspace.scratch), workspace.region
+        workspace.repeat(
+            lambda care: backups.safe_choice_values(
+                arrays, region, system.arrays, values, upward, choices, out, care
+            )
+        )
+
+    def safe_choices(
+        self, system: System, values: FloatArray, upward: bool, workspace: BackupWorkspace | None = None
+    ) -> FloatArray:
+        """Φ_c(values) for every choice (`Backups`)."""
+        out = np.empty(self.structure.choices)
+        self.safe_range(system, values, upward, (0, len(out)), out, workspace or self.open_workspace())
+        return out
+
+    def answer(
+        self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None
+    ) -> FloatArray:
+        """Nature's optimal distribution at every choice, as probabilities per transition."""
+        out = np.empty(self.structure.transitions)
+        room = workspace or self.open_workspace()
+        backups.answers((self.arrays, room.scratch), room.region, values, maximise, out)
+        return out

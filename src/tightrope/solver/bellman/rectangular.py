@@ -29,51 +29,26 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import OrderArray, natural_order
-from tightrope.ambiguity.records import NatureArrays, RegionArrays, Scratch, Shape
+from tightrope.ambiguity.o_maximization import OrderArray, Scratch, natural_order
+from tightrope.ambiguity.rectangular_inner import RegionArrays, Shape
 from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets
 from tightrope.late import dataclass
 from tightrope.model.graph.components import strongly_connected_components
-from tightrope.model.graph.support import Support
-from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.record import Record
-from tightrope.solver.bellman import backups
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.bellman.gauss_seidel import sweep_regions
 from tightrope.solver.bellman.interval import IntervalOperator
-from tightrope.solver.bellman.operator import Walk
+from tightrope.solver.bellman.operator import BackupWorkspace, BellmanOperator
 from tightrope.solver.equations.system import Block, Rows, System
 
 SMALLEST_SHIFT = 1e-13
 """What rounding adds to a backup is taken to be of this size, relatively."""
 
 
-@dataclass(frozen=True, eq=False)
-class RectangularWorkspace:
-    """The order of every choice's successors as sorted last, the vertices met so far, and room for one choice
-    and one direction.
-    """
-
-    nature: NatureArrays
-
-    @property
-    def arrays(self) -> tuple[backups.LoopArrays, RegionArrays]:
-        return (self.nature.model, self.nature.scratch), self.nature.region
-
-    @property
-    def vertices_met(self) -> int:
-        """Vertices of the region that were optimal, or next to one, so far."""
-        return int(self.nature.region.pool.used[0])
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class RectangularOperator(Record):
+class RectangularOperator(BellmanOperator):
     """Backups of rectangular sets; `lower` and `upper` are the intervals around them."""
 
-    structure: Structure
-    lower: FloatArray
-    upper: FloatArray
     shape: Shape
 
     @staticmethod
@@ -86,32 +61,23 @@ class RectangularOperator(Record):
         return IntervalOperator(self.structure, self.lower, self.upper)
 
     @property
-    def support(self) -> Support:
-        return self.intervals.support
-
-    @property
-    def o_maximizes_rows(self) -> bool:
-        return False
-
-    @property
     def encloses_graph(self) -> bool:
         return not (self.support.is_constant or strongly_connected_components(self.support).is_acyclic)
 
     def backup_error(self, system: System) -> float:
         return SMALLEST_SHIFT
 
-    def open_workspace(self, for_passes: bool = False) -> RectangularWorkspace:
+    def open_workspace(self, for_passes: bool = False) -> BackupWorkspace:
         return self._workspace(natural_order(self.structure.transition_start, self.structure.longest_choice))
 
-    def split_workspace(self, workspace: RectangularWorkspace) -> RectangularWorkspace:
-        """The order is shared: that of a choice is touched by the thread that looks at it alone."""
-        return self._workspace(workspace.nature.scratch.order)
+    def split_workspace(self, workspace: BackupWorkspace) -> BackupWorkspace:
+        return self._workspace(workspace.scratch.order)
 
-    def _workspace(self, order: OrderArray) -> RectangularWorkspace:
+    def _workspace(self, order: OrderArray) -> BackupWorkspace:
         size, width = len(self.shape.reach), self.structure.longest_choice
         scratch = Scratch(order, np.empty(width), np.empty(width))
         region = RegionArrays(self.shape, self.shape.open_pool(), np.empty(size), np.empty(size))
-        return RectangularWorkspace(NatureArrays(self.intervals.arrays, scratch, region))
+        return BackupWorkspace(scratch, region)
 
     def sweep(
         self,
@@ -121,81 +87,16 @@ class RectangularOperator(Record):
         shift: FloatArray,
         unit: float,
         rows: Rows,
-        workspace: RectangularWorkspace,
+        workspace: BackupWorkspace,
     ) -> float:
-        return sweep_regions(workspace.nature, system.arrays, block.arrays, rows, values, shift, unit)
-
-    def backward(
-        self,
-        system: System,
-        states: IndexArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        policy: OffsetArray,
-        workspace: RectangularWorkspace,
-    ) -> None:
-        backups.backward_pass(*workspace.arrays, system.arrays, states, lower, upper, policy, None)
-
-    def walk(
-        self,
-        system: System,
-        walk: Walk,
-        lower: FloatArray,
-        upper: FloatArray,
-        policy: OffsetArray,
-        workspace: RectangularWorkspace,
-    ) -> int:
-        from tightrope.solver.bellman.walks import walk_stages
-
-        return walk_stages(*workspace.arrays, system.arrays, walk.arrays, (lower, upper, policy), None)
-
-    def safe(
-        self,
-        system: System,
-        block: Block,
-        values: FloatArray,
-        upward: bool,
-        out: FloatArray,
-        workspace: RectangularWorkspace,
-    ) -> None:
-        backups.safe_groups(*workspace.arrays, system.arrays, block.arrays, values, upward, out, None)
-
-    def safe_range(
-        self,
-        system: System,
-        values: FloatArray,
-        upward: bool,
-        choices: tuple[int, int],
-        out: FloatArray,
-        workspace: RectangularWorkspace,
-    ) -> None:
-        values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
-        backups.safe_choice_values(*workspace.arrays, system.arrays, values, upward, choices, out, None)
-
-    def safe_choices(
-        self,
-        system: System,
-        values: FloatArray,
-        upward: bool,
-        workspace: RectangularWorkspace | None = None,
-    ) -> FloatArray:
-        out = np.empty(self.structure.choices)
-        workspace = workspace or self.open_workspace()
-        self.safe_range(system, values, upward, (0, len(out)), out, workspace)
-        return out
+        arrays, region = (self.arrays, workspace.scratch), workspace.region
+        return sweep_regions(arrays, region, system.arrays, block.arrays, rows, values, shift, unit)
 
     def optimal_transitions(
-        self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
+        self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None
     ) -> BoolArray:
         """Those of one optimal answer; at choices that intervals describe, those of all."""
         of_intervals = self.intervals.optimal_transitions(values, maximise)
         joint = self.shape.joint[self.structure.transition_choice]
         some: BoolArray = np.where(joint, self.answer(values, maximise, workspace) > 0.0, of_intervals)
-        return some & self.intervals.support.possible
-
-    def answer(
-        self, values: FloatArray, maximise: bool, workspace: RectangularWorkspace | None = None
-    ) -> FloatArray:
-        out = np.empty(self.structure.transitions)
-        backups.answers(*(workspace or self.open_workspace()).arrays, values, maximise, out)
-        return out
+        return some & self.support.possible

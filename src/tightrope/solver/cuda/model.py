@@ -32,8 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.ambiguity.records import Shape
-from tightrope.ambiguity.rectangular_inner import UNKNOWN, neighbour
+from tightrope.ambiguity.rectangular_inner import UNKNOWN, Shape, neighbour
 from tightrope.errors import CannotCertify
 from tightrope.late import dataclass
 from tightrope.model.structure import Structure
@@ -500,9 +499,7 @@ class Pool:
         met = self.met
         place = len(self.shape.reach) + leaving
         if met.link[vertex, place] == UNKNOWN:
-            met.link[vertex, place] = neighbour(
-                self.shape.rows, met.vertex, met.link, met.table, met.used, vertex, leaving
-            )
+            met.link[vertex, place] = neighbour(self.shape.rows, met, vertex, leaving)
 
     def _explore(self) -> None:
         vertex, size = 0, len(self.shape.reach)

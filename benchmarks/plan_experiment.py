@@ -4,7 +4,7 @@
     python benchmarks/plan_experiment.py 'rover(10,10)'       some by name; --seeds 1 2 3 others
     python benchmarks/plan_experiment.py --draws              planned draws of single choices, made
     python benchmarks/plan_experiment.py --coverage 1000      do guarantees of designed data hold?
-    python benchmarks/plan_experiment.py --table              what docs/planning.md shows, from the rows
+    python benchmarks/plan_experiment.py --table              the tables of docs/results/planning.md
     python benchmarks/plan_experiment.py --smoke              one small instance, in seconds
 
 δ = 0.001, likelihood region, rectangular sets. All ways begin with the same pilot of uniform episodes,
@@ -235,7 +235,7 @@ def summary(case: Case, rows: dict[tuple[Any, ...], Row], seeds: list[int]) -> R
 
 
 def print_table(found: list[Row]) -> None:
-    """The tables of docs/planning.md: episodes, with steps in brackets."""
+    """The tables of docs/results/planning.md: episodes, with steps in brackets."""
     columns = ("instance", "gap", "seeds", *WAYS, "fewer episodes", "fewer steps")
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     for row in found:

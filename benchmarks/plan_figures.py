@@ -1,4 +1,4 @@
-"""The figures of docs/planning.md, from the rows of plan_experiment.py and plan_forecasts.py.
+"""The figures of planning, from the rows of plan_experiment.py and plan_forecasts.py.
 
     python benchmarks/plan_figures.py EXPERIMENT.jsonl FORECASTS.jsonl -o docs/images
 

@@ -4,7 +4,7 @@
     python benchmarks/plan_forecasts.py 'rover(10,10)'       some by name; --seeds, --pilots, --ways, --shares
     python benchmarks/plan_forecasts.py --again              forecasts made anew for the rows that there are
     python benchmarks/plan_forecasts.py --times              how long a plan takes, up to rover(125,125)
-    python benchmarks/plan_forecasts.py --table              what docs/planning.md shows, from the rows
+    python benchmarks/plan_forecasts.py --table              the tables of docs/results/planning.md
     python benchmarks/plan_forecasts.py --smoke              one small cell, in seconds
 
 δ = 0.001, likelihood region, rectangular sets. From a pilot of uniform episodes `plan` forecasts how many

@@ -7,9 +7,10 @@
     python benchmarks/proved_battery.py --table rows.jsonl       the table of a run, in Markdown
 
 Data, regions and sets are those of `certificate_battery.py`; `value/free` is the certificate of the optimal
-value at the true parameters. Every certificate is given to the proved checker (`docs/proved.md`, built by
-`make proved`), and where it is covered to `verify`, up to `--exact` transitions in rationals as well. Leaves
-with status 1 where one accepts what the other refuses, or where a certificate that is covered is refused.
+value at the true parameters. Every certificate is given to the proved checker (built by `make proved`;
+`docs/results/proved.md`), and where it is covered to `verify`, up to `--exact` transitions in rationals as
+well. Leaves with status 1 where one accepts what the other refuses, or where a certificate that is covered is
+refused.
 """
 
 from __future__ import annotations

@@ -682,7 +682,7 @@ def gain_table(gains: list[Gain]) -> str:
     """The table of improvements there."""
     methods = list(dict.fromkeys(gain.method for gain in gains))
     heads = [f"{method}: claims, gains, false" for method in methods]
-    lines = [f"| world | possible | {' | '.join(heads)} |", "|---" * (len(methods) + 2) + "|"]
+    lines = [f"| model | possible | {' | '.join(heads)} |", "|---" * (len(methods) + 2) + "|"]
     for world_name in dict.fromkeys(gain.world for gain in gains):
         own = [gain for gain in gains if gain.world == world_name]
         cells = [f"{gain.claims + 0.0:.4g}, {gain.gains + 0.0:.4g}, {gain.false}" for gain in own]  # no −0
@@ -705,7 +705,7 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
     page = root / "docs" / "rivals.md"
     text = with_table(page.read_text(encoding="utf-8"), "| method |", table(rows))
     if gains:
-        text = with_table(text, "| world | possible |", gain_table(gains))
+        text = with_table(text, "| model | possible |", gain_table(gains))
         text = re.sub(r"Medians of \d+ logs", f"Medians of {gains[0].replications} logs", text)
     ran = f"`{known['command']}` made this table (seeds 1 to {logs}; {known['seconds']:.0f} CPU seconds)."
     last = "" if own == logs else f", of {own} in the last row"

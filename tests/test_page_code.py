@@ -176,5 +176,5 @@ def test_every_snippet_is_run() -> None:
     whole = {page for page in with_code if page.parent.name in WHOLE_FOLDERS or page.stem in WHOLE}
     alone = {*PYTHON_PAGES, *SHELL_PAGES}
     left = {page.name for page in with_code - whole - alone}
-    assert left == {"gpu.md"}  # commands that need a GPU: tests/test_cuda_device.py
+    assert left == set()
     assert sum(len(code_of(page)) for page in with_code) >= 140

@@ -7,65 +7,23 @@ from prose import measure, measure_text, pages
 
 NOT_YET = frozenset(
     {
-        "docs/benchmarks.md",
-        "docs/breakdown.md",
         "docs/certificates.md",
-        "docs/coupled.md",
         "docs/data.md",
         "docs/doctor.md",
-        "docs/gallery/digits.md",
-        "docs/gallery/heart.md",
-        "docs/gallery/index.md",
-        "docs/gallery/uploads.md",
-        "docs/gallery/valve-seats.md",
-        "docs/gpu.md",
-        "docs/how-to/big-models.md",
         "docs/how-to/clusters.md",
-        "docs/how-to/draft.md",
-        "docs/how-to/migrate.md",
-        "docs/how-to/own-data.md",
-        "docs/how-to/own-model.md",
-        "docs/how-to/papers.md",
-        "docs/how-to/partial-observation.md",
-        "docs/how-to/running-fleet.md",
-        "docs/improve.md",
         "docs/learning.md",
         "docs/models.md",
-        "docs/online.md",
-        "docs/planning.md",
-        "docs/policies.md",
         "docs/proofs/forecasts.md",
         "docs/proofs/statistics.md",
         "docs/proofs/values.md",
         "docs/properties.md",
-        "docs/proved.md",
-        "docs/python.md",
-        "docs/reference/calls.md",
-        "docs/reference/command-line.md",
-        "docs/reference/exit-codes.md",
-        "docs/reference/formats.md",
-        "docs/reports.md",
-        "docs/rivals.md",
         "docs/trust.md",
-        "docs/tutorials/certificate.md",
-        "docs/tutorials/clinic.md",
-        "docs/tutorials/crew.md",
-        "docs/tutorials/experiment.md",
-        "docs/tutorials/holding-cost.md",
-        "docs/tutorials/index.md",
-        "docs/tutorials/inventory.md",
-        "docs/tutorials/maintenance.md",
-        "docs/tutorials/protocol.md",
-        "docs/tutorials/race.md",
-        "docs/tutorials/robot.md",
-        "docs/tutorials/servers.md",
-        "docs/tutorials/taxi.md",
         "docs/watching.md",
     }
 )
 """Pages that are not within the rule yet. This list may only shrink."""
 
-MOST_WORDS = 78_500
+MOST_WORDS = 68_000
 """Words of README and all pages. This number may only shrink."""
 
 LONGEST_README = 120

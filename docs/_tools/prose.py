@@ -107,6 +107,7 @@ def measure_text(name: str, text: str) -> Prose:
 
 
 def _outside_code(text: str) -> list[str]:
+    text = re.sub(r"<!-- (table|notes).*?<!-- end of.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     lines, fence = [], ""
     for line in text.splitlines():
@@ -154,7 +155,7 @@ def _paragraphs(lines: list[str]) -> list[list[str]]:
 
 def _sentences(paragraph: str) -> list[str]:
     plain = re.sub(r"\b(e\.g|i\.e|cf|et al|resp|vs|Fig|Eq|No|pp|vol)\.", r"\1", _plain(paragraph))
-    return [s for s in re.split(r"(?<=[.!?])[)\"*']*\s+(?=[\W_]*[A-Z0-9c])", plain) if _words(s)]
+    return [s for s in re.split(r"(?<=[.!?])[)\"*']*\s+(?=[\W_]*(?:[^\W_a-z]|code))", plain) if _words(s)]
 
 
 def _found(pattern: str, lines: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ several states, an artificial state comes first; where they are over, by the log
 (`tightrope.data.added_rows`). Every row also leads elsewhere: learning bounds the mass of what was never
 seen, and counts it as the worst (`Structure.elsewhere`, `open_intervals`), so the same log may be learned
 from. Ties that a G² test does not refute at `LEVEL` are comments, unless they are chosen on a part of the
-episodes and the rest is learned from. See docs/how-to/draft.md.
+episodes and the rest is learned from. See docs/how-to/own-model.md.
 """
 
 from __future__ import annotations

@@ -13,9 +13,6 @@ NOT_YET = frozenset(
         "docs/how-to/clusters.md",
         "docs/learning.md",
         "docs/models.md",
-        "docs/proofs/forecasts.md",
-        "docs/proofs/statistics.md",
-        "docs/proofs/values.md",
         "docs/properties.md",
         "docs/trust.md",
         "docs/watching.md",
@@ -23,7 +20,7 @@ NOT_YET = frozenset(
 )
 """Pages that are not within the rule yet. This list may only shrink."""
 
-MOST_WORDS = 68_000
+MOST_WORDS = 65_000
 """Words of README and all pages. This number may only shrink."""
 
 LONGEST_README = 120

@@ -15,6 +15,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog, LogColumn
+from tightrope.data.fit_tables import CountTable, VisitGrid
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring import urns
@@ -23,7 +24,6 @@ from tightrope.monitoring.features import codes, list_features
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.monitoring.urns import (
     Cells,
-    CountTable,
     Visits,
     before_last_exits,
     first_visits,
@@ -123,7 +123,7 @@ def test_mean_by_counts_is_at_most_one_whatever_the_feature_does(monkeypatch: py
                 transition.append(2 * choice + outcome)
                 likely *= (p, q)[choice] if outcome == 0 else 1.0 - (p, q)[choice]
                 won += outcome == 0
-            table = CountTable.of(np.array(value), np.array(transition), 4)
+            table = CountTable.of(np.array(value), np.array(transition))
             total += likely * math.exp(weigh_counts(table, choice_of, width, units)[0])
         assert total <= 1.0
 
@@ -131,8 +131,8 @@ def test_mean_by_counts_is_at_most_one_whatever_the_feature_does(monkeypatch: py
 def test_tables_of_parts_add_up() -> None:
     rng = np.random.default_rng(5)
     value, transition = rng.integers(-1, 500, 900), rng.integers(0, 7, 900)
-    whole = CountTable.of(value, transition, 7)
-    parts = [CountTable.of(value[rows], transition[rows], 7) for rows in (slice(0, 100), slice(100, 900))]
+    whole = CountTable.of(value, transition)
+    parts = [CountTable.of(value[rows], transition[rows]) for rows in (slice(0, 100), slice(100, 900))]
     both = parts[0] + parts[1]
     for name in ("value", "transition", "number"):
         assert np.array_equal(getattr(both, name), getattr(whole, name)), name
@@ -144,8 +144,9 @@ def test_changes_that_are_none_are_rarely_believed(share: float) -> None:
     rng = np.random.default_rng(9)
     above, level = 0, math.log(20.0)
     for outcome in (rng.random((1_000, 256)) < share).astype(np.int64):
-        visits = Visits.of(np.zeros(256, dtype=np.int64), outcome, np.array([2]))
-        change = weigh_changes(visits, level)
+        grid = VisitGrid(np.arange(2, dtype=np.int32), np.array([0, 2]))
+        grid.add(outcome)
+        change = weigh_changes(grid.counts(), level)
         above += change is not None and change.log_e >= level
     assert above <= 50
 
@@ -222,7 +223,7 @@ def test_units_that_differ_are_found_by_counts() -> None:
         won = rng.binomial(10, share)
         unit = np.repeat(np.arange(40_000), 10)
         outcome = (np.tile(np.arange(10), 40_000) >= np.repeat(won, 10)).astype(np.int64)
-        table = CountTable.of(unit, outcome, 2)
+        table = CountTable.of(unit, outcome)
         log_e, gain = weigh_counts(table, np.zeros(2, dtype=np.int32), np.array([2]), units=True)
         assert (log_e > 100.0) == differs and (gain[0] > 100.0) == differs
 

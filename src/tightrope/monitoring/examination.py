@@ -38,6 +38,7 @@ import numpy.typing as npt
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.fit_tables import VISITS, CountTable, VisitGrid
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.late import dataclass
@@ -51,7 +52,6 @@ from tightrope.monitoring.urns import (
     FIRST_ROWS,
     LOOKS,
     Cells,
-    CountTable,
     Visits,
     before_last_exits,
     first_visits,
@@ -367,7 +367,7 @@ class _Counted(NamedTuple):
     ) -> tuple[float, _Counted]:
         structure = model.structure
         code = codes(feature.name, model, log)
-        table = CountTable.of(code, log.transition, structure.transitions)
+        table = CountTable.of(code, log.transition)
         width = np.diff(structure.transition_start)
         log_e, gain = weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
         return log_e, _Counted(feature, code, log_weight, table, gain)
@@ -468,27 +468,38 @@ def _pooled(
     return signature, outcome, Visits.of(signature, outcome, width)
 
 
+def visit_grid(model: ParametricMDP, is_later: bool = False) -> VisitGrid:
+    """Where the outcomes of the distributions of a model that have several are counted by visits."""
+    outcomes = Outcomes.of(model)
+    several = (outcomes.width > 1)[outcomes.signature[outcomes.of_transition]]
+    return VisitGrid(np.where(several, outcomes.of_transition, -1).astype(np.int32), outcomes.start, is_later)
+
+
 def _changes(model: ParametricMDP, log: EpisodeLog, level: float) -> tuple[list[Finding], int]:
     """The distribution that changes most clearly, and the row at which that reached the level (−1: none)."""
-    weight, visits = math.log(SHARES["drift"]), _pooled(model, log)[2]
-    change = weigh_changes(visits, level - weight)
+    weight, grid = math.log(SHARES["drift"]), visit_grid(model)
+    grid.add(log.transition.astype(np.int64))
+    counts = grid.counts()
+    change = weigh_changes(counts, level - weight)
     if change is None:
         return [], -1
     text, outcomes = "what happens next depends on when it happens in the log", Outcomes.of(model)
+    of_row = outcomes.of_transition[log.transition]
+    rows = np.flatnonzero(outcomes.signature[of_row] == change.context)
+    reached = int(rows[change.reached - 1]) if change.reached > 0 else -1
     if change.log_e <= 0.0:
-        return [Finding("drift", "drift", text, change.log_e, log_weight=weight)], change.reached
-    part = slice(int(visits.start[change.place]), int(visits.start[change.place + 1]))
-    seen, row = visits.outcome[part] == change.outcome, int(visits.row[part][change.before])
-    before, since = seen[: change.before].mean(), seen[change.before :]
-    slot = outcomes.start[visits.context[change.place]] + change.outcome
+        return [Finding("drift", "drift", text, change.log_e, log_weight=weight)], reached
+    seen, visits = counts[change.context][:, change.outcome], len(rows)
+    at, slot = int(np.searchsorted(VISITS, change.before)), outcomes.start[change.context] + change.outcome
+    before, since = int(seen[at]) / change.before, int(grid.seen[slot] - seen[at])
     transition = int(np.argmax(outcomes.of_transition == slot))
     choice = int(model.structure.transition_choice[transition])
     to = model.structure.state_name(int(model.structure.successor[transition]))
-    place, when = model.structure.choice_name(choice), f"since row {row + 1:,}"
-    cell = Cell(place, when, to, int(since.sum()), len(since), float(before))
-    effect = abs(float(since.mean()) - float(before)) * len(since) / len(log)
+    place, when = model.structure.choice_name(choice), f"since row {rows[change.before] + 1:,}"
+    cell = Cell(place, when, to, since, visits - change.before, before)
+    effect = abs(cell.observed - before) * cell.visits / len(log)
     about = ((choice,), (cell,), effect, weight)
-    return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, None, *about)], change.reached
+    return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, None, *about)], reached
 
 
 def _cut(visits: Visits, rows: int) -> Visits:

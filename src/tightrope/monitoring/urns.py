@@ -12,12 +12,14 @@ logarithms are lowered by more than rounding can make up. Proofs: docs/proofs/st
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, expit, gammaln, logit
 
+from tightrope.data.fit_tables import VISITS, CountTable
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -44,11 +46,9 @@ MEANS, WIDEST = 4001, 10.0
 LEAST_VISITS, LEAST_SEEN = 256, 16
 """Choices with fewer visits, and outcomes that are seen less, are not looked at for units by counts."""
 
-CANDIDATES = np.array([int(32 * 2 ** (k / 6)) for k in range(84)])
-"""Numbers of visits after which a change is looked for; later ones show by those."""
-
-CUTS = np.array([0, 1, 2, 4, *range(8, 513, 8)])
-"""Bets on a change are renewed after these parts of j pairs, in 512ths."""
+CANDIDATES = np.searchsorted(VISITS, np.rint(32.0 * 2.0 ** (np.arange(8 * 24) / 8.0)))
+"""Places in `VISITS` of the numbers of visits after which a change is looked for, eight in an octave from 32
+visits on; later ones show by those."""
 
 SIZES = np.array([[6.0, 0.6], [12.0, 0.25], [24.0, 0.15]])
 """How far shares before and after a change are apart, in standard errors of their difference after j visits
@@ -236,119 +236,93 @@ def weigh_units(
 @dataclass(frozen=True)
 class Change:
     """The strongest evidence for a change: `log_e` is weighed against that of other places and moments. The
-    change is after `before` visits to the context in `place`, and concerns one outcome; `reached` is the row
-    at which the level was reached, −1 where it was not."""
+    change is after `before` visits to a context, and concerns one outcome; `reached` are the visits to
+    `at_context` after which the level was first reached in it, −1 where it was not."""
 
     log_e: float
-    place: int
+    context: int
     outcome: int
     before: int
     reached: int
 
 
-def weigh_changes(visits: Visits, level: float) -> Change | None:
-    """Evidence that the distribution of a context changed; None where there are too few visits."""
-    best: tuple[float, int, int, int] | None = None
-    first = -1
-    for place, width in enumerate(visits.width.tolist()):
-        part = slice(int(visits.start[place]), int(visits.start[place + 1]))
-        number = np.bincount(visits.outcome[part], minlength=width)
-        runs = 1 + int(np.count_nonzero(np.diff(visits.outcome[part])))
-        if number.sum() < LEAST_CHANGE or runs <= width:  # a log that is sorted by outcomes says nothing
-            continue
+def weigh_changes(counts: Sequence[OffsetArray], level: float) -> Change | None:
+    """Evidence that the distribution of a context changed; None where there are too few visits.
+
+    `counts` are by context: how often each outcome was seen at the numbers of visits of `VISITS`.
+    """
+    best: Change | None = None
+    contexts = sum(seen.shape[1] > 1 for seen in counts)
+    for context, seen in enumerate(counts):
+        width, visits = seen.shape[1], int(VISITS[len(seen) - 1])
+        blocks = np.count_nonzero(np.diff(seen, axis=0), axis=1)
+        if width < 2 or visits < LEAST_CHANGE or np.count_nonzero(blocks > 1) < width:
+            continue  # a log that is sorted by outcomes says nothing
         outcomes = [1] if width == 2 else range(width)
-        price = math.log(visits.contexts * len(outcomes) * len(CANDIDATES))
+        price = math.log(contexts * len(outcomes) * len(CANDIDATES))
         for outcome in outcomes:
-            if not 0 < number[outcome] < number.sum():
+            own = np.ascontiguousarray(seen[:, outcome])
+            if not 0 < own[-1] < visits:
                 continue
-            seen = np.concatenate([[0], np.cumsum(visits.outcome[part] == outcome)]).astype(np.int64)
             least = (level + price) * (1.0 + 2e-9) + 2e-9  # more than rounding can make up
-            log_e, before, crossed = _follow_changes(seen, CANDIDATES, CUTS, SIZES, least)
-            if crossed >= 0:
-                row = int(visits.row[part][crossed - 1])
-                first = row if first < 0 else min(first, row)
+            log_e, before, reached = _follow_changes(own, VISITS, CANDIDATES, SIZES, least)
             value = log_e - price - 1e-9 * (1.0 + abs(log_e))
-            if best is None or value > best[0]:
-                best = value, place, outcome, int(before)
-    return None if best is None else Change(*best, first)
+            if best is None or value > best.log_e:
+                best = Change(value, context, outcome, int(before), int(reached))
+    return best
 
 
 @kernel
 def _follow_changes(
-    seen: OffsetArray, candidates: OffsetArray, cuts: OffsetArray, sizes: FloatArray, level: float
+    seen: OffsetArray, visits: OffsetArray, candidates: OffsetArray, sizes: FloatArray, level: float
 ) -> tuple[float, int, int]:
-    """The largest log of a mixture of bets, its j, and the visits after which one first reached the level."""
-    visits = len(seen) - 1
+    """The largest log of a mixture of bets, its j, and the visits after which one first reached the level.
+
+    What came after j is paired block by block with about as many visits before it, going backwards."""
     best, at, reached = -np.inf, 0, -1
     wealth = np.zeros((len(sizes), 2))
-    for j in candidates:
-        pairs = min(j, visits - j)
-        if pairs < 8:
+    for place in candidates:
+        if place + 1 >= len(seen):
             break
+        j = visits[place]
         for s in range(len(sizes)):
             wealth[s, :] = np.log(0.5 * sizes[s, 1])
-        low = 0
-        for k in range(1, len(cuts)):
-            high = min(j * cuts[k] // 512, pairs)
-            if high <= low:
-                continue
-            mean = (seen[low] + seen[j + low] - seen[j] + 0.5) / (2.0 * low + 1.0)
-            x, y = float(seen[high] - seen[low]), float(seen[j + high] - seen[j + low])
-            size = float(high - low)
-            largest = -np.inf
-            for s in range(len(sizes)):
-                apart = sizes[s, 0] * np.sqrt(mean * (1.0 - mean) / (2.0 * j))
-                apart = min(apart, 0.9 * min(mean, 1.0 - mean)) if low > 0 else 0.0
-                for sign in range(2):
-                    up, down = apart / mean, apart / (1.0 - mean)
-                    if sign == 1:
-                        up, down = -up, -down
-                    wealth[s, sign] += x * np.log1p(-up) + (size - x) * np.log1p(down)
-                    wealth[s, sign] += y * np.log1p(up) + (size - y) * np.log1p(-down)
-                    largest = max(largest, wealth[s, sign])
-            total = 0.0
-            for s in range(len(sizes)):
-                total += np.exp(wealth[s, 0] - largest) + np.exp(wealth[s, 1] - largest)
-            value = largest + np.log(total)
-            if value > best:
-                best, at = value, j
-            if value >= level and (reached < 0 or j + high < reached):
-                reached = j + high
-            low = high
+        low, high, number, total = place, place, 0.0, 0.0
+        while high + 1 < len(seen) and low > 0:
+            high += 1
+            start, goal = low - 1, 2 * j - visits[high]
+            while start > 0 and 2 * goal < visits[start] + visits[start - 1]:
+                start -= 1
+            x, size_x = float(seen[low] - seen[start]), float(visits[low] - visits[start])
+            y, size_y = float(seen[high] - seen[high - 1]), float(visits[high] - visits[high - 1])
+            if number > 0.0:
+                mean = (total + 0.5) / (number + 1.0)
+                even = 2.0 * size_x * size_y / (size_x + size_y)
+                largest, least = -np.inf, min(size_x, size_y)
+                for s in range(len(sizes)):
+                    apart = sizes[s, 0] * np.sqrt(mean * (1.0 - mean) / (2.0 * j)) * even
+                    apart = min(apart, 0.9 * min(mean, 1.0 - mean) * least)
+                    for sign in range(2):
+                        before, after = apart / size_x, apart / size_y
+                        if sign == 1:
+                            before, after = -before, -after
+                        wealth[s, sign] += x * np.log1p(-before / mean)
+                        wealth[s, sign] += (size_x - x) * np.log1p(before / (1.0 - mean))
+                        wealth[s, sign] += y * np.log1p(after / mean)
+                        wealth[s, sign] += (size_y - y) * np.log1p(-after / (1.0 - mean))
+                        largest = max(largest, wealth[s, sign])
+                summed = 0.0
+                for s in range(len(sizes)):
+                    summed += np.exp(wealth[s, 0] - largest) + np.exp(wealth[s, 1] - largest)
+                value = largest + np.log(summed)
+                if value > best:
+                    best, at = value, j
+                if value >= level and (reached < 0 or visits[high] < reached):
+                    reached = visits[high]
+            number += size_x + size_y
+            total += x + y
+            low = start
     return best, at, reached
-
-
-@dataclass(frozen=True, eq=False)
-class CountTable:
-    """How often each transition came at each value of a feature (−1: it has none)."""
-
-    value: OffsetArray
-    transition: OffsetArray
-    number: OffsetArray
-
-    @staticmethod
-    def of(value: npt.NDArray[Any], transition: npt.NDArray[Any], transitions: int) -> CountTable:
-        """The table of rows."""
-        key = (value.astype(np.int64) + 1) * transitions + transition
-        size = (int(value.max(initial=-1)) + 2) * transitions
-        if size <= 8 * len(key) + 64:
-            every = np.bincount(key, minlength=size)
-            key = np.flatnonzero(every)
-            number = every[key]
-        else:
-            key, number = np.unique(key, return_counts=True)
-        return CountTable(key // transitions - 1, key % transitions, number)
-
-    def __add__(self, other: CountTable) -> CountTable:
-        """The table of both parts of a log."""
-        transition = np.r_[self.transition, other.transition]
-        size = int(transition.max(initial=0)) + 1
-        key, place = np.unique((np.r_[self.value, other.value] + 1) * size + transition, return_inverse=True)
-        number = np.bincount(place, weights=np.r_[self.number, other.number]).astype(np.int64)
-        return CountTable(key // size - 1, key % size, number)
-
-    def select(self, rows: BoolArray) -> CountTable:
-        return CountTable(self.value[rows], self.transition[rows], self.number[rows])
 
 
 def weigh_counts(
@@ -364,26 +338,27 @@ def weigh_counts(
     owner, half = choice_of[seen], 0.5 * width
     most = _sums(owner, pooled[seen] * np.log(pooled[seen] / visits[owner]), len(width))
     whole = _sums(owner, gammaln(pooled[seen] + 0.5) - gammaln(0.5), len(width))
-    values = int(table.value.max(initial=-1)) + 2
-    cell, place = np.unique(choice * values + table.value + 1, return_inverse=True)
-    owner, label = cell // values, cell % values
+    names, value = np.unique(table.value, return_inverse=True)
+    cell, place = np.unique(choice * max(len(names), 1) + value, return_inverse=True)
+    owner = cell // max(len(names), 1)
+    cells = np.bincount(owner, minlength=len(width))
     inside = _sums(place, number, len(cell))
     own = _sums(place, gammaln(number + 0.5) - gammaln(0.5), len(cell)) - _norm(inside, half[owner])
     every = pooled[table.transition]
     less = _sums(place, gammaln(every + 0.5) - gammaln(every - number + 0.5), len(cell))
     rest = whole[owner] - less - _norm(visits[owner] - inside, half[owner])
     single = np.full(len(width), -math.inf)
-    np.logaddexp.at(single, owner, own + rest - np.log((label + 1.0) * (label + 2.0)))
+    np.logaddexp.at(single, owner, own + rest - np.log(cells[owner] * (cells[owner] + 1.0)))
     terms = [_sums(owner, own, len(width)), single]
     if units:
         terms.append(_spread(table, choice, pooled, visits, width, whole))
     met = visits > 0.0
     gain = np.zeros(len(width))
     gain[met] = np.logaddexp.reduce(np.stack(terms)[:, met], axis=0) - math.log(len(terms)) - most[met]
-    cells = np.bincount(owner, minlength=len(width))
     gain[met] -= _SPARE * (8.0 * (visits * np.log(visits + half + 3.0) + width + cells) + 100.0)[met]
     share = 1.0 / max(int(np.count_nonzero(width > 1)), 2)
-    return mean(np.concatenate([_hedged(gain[met, None], part) for part in (0.5, share)])), gain
+    parts = [_hedged(gain[met, None], part) for part in (0.5, share)]
+    return mean(np.concatenate(parts)) + table.log_weight, gain
 
 
 def _sums(place: npt.NDArray[Any], weights: FloatArray, size: int) -> FloatArray:

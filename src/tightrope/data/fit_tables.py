@@ -1,0 +1,391 @@
+"""Tables of counts by which a model is tested on every row of a log, whatever their number.
+
+`FitTables` sees each event once and keeps how often each transition came at each value of a feature: the
+transition before, the number of steps since the episode began and since the state was entered (in powers of
+2), the episode, and the columns without a role. Tables of parts of a log add up. What they say about a model:
+`tightrope.monitoring.urns`.
+
+*Bounded memory.* A table has at most `MOST_KEYS` entries. Above that it keeps the values whose hash begins
+with `level` zeros, and counts all others as one value. The hash of a value does not depend on outcomes, but
+how many zeros it takes may: `CountTable.log_weight` is the price of that choice. The kept values, and their
+counts, do not depend on how the log was cut.
+
+*Changes.* `VisitGrid` keeps how often each outcome of a distribution was seen at fixed numbers of visits to
+it, 16 in an octave, in the order in which rows are processed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.late import dataclass
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.jit import kernel
+
+MOST_KEYS = 1 << 18
+"""Entries of a table."""
+
+WHOLE = 0.9
+"""The weight of a table without sampling; the rest is for those with."""
+
+OTHERS = -2
+"""The value that stands for all values that a table does not keep; −1 is that of rows without one."""
+
+BINS = 64
+"""Bins of steps since the state was entered, for each bin of steps since the episode began."""
+
+FIRST_VISITS, PER_OCTAVE = 16, 16
+VISITS = np.unique(np.r_[0, np.rint(FIRST_VISITS * 2.0 ** (np.arange(16 * 34) / PER_OCTAVE))]).astype(
+    np.int64
+)
+"""Numbers of visits at which counts are kept."""
+
+
+class Events(Protocol):
+    """What is read of events: one entry each. `before` is the transition of the row that an event continues,
+    −1 where there is none; columns hold 64-bit codes, −1 for an empty cell."""
+
+    @property
+    def transition(self) -> OffsetArray: ...
+    @property
+    def before(self) -> OffsetArray: ...
+    @property
+    def episode(self) -> OffsetArray: ...
+    @property
+    def since_start(self) -> OffsetArray: ...
+    @property
+    def since_entry(self) -> OffsetArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class CountTable:
+    """How often each transition came at each value of a feature (−1: it has none), by value and transition.
+
+    With a `level` above 0 only values are kept whose hash begins with so many zeros (`is_kept`), and
+    `OTHERS` stands for the rest.
+    """
+
+    value: OffsetArray
+    transition: OffsetArray
+    number: OffsetArray
+    level: int = 0
+
+    @staticmethod
+    def of(
+        value: npt.NDArray[Any], transition: npt.NDArray[Any], number: OffsetArray | None = None
+    ) -> CountTable:
+        """The table of rows, each of which stands for `number` of them."""
+        place, names = np.zeros(len(value), dtype=np.int64), np.empty(0, dtype=np.int64)
+        if len(value):
+            names, place = np.unique(value, return_inverse=True)
+        size = int(transition.max(initial=0)) + 1
+        key = place.astype(np.int64) * size + transition
+        if len(names) * size <= 8 * len(key) + 64:
+            every = np.bincount(key, number, minlength=len(names) * size)
+            key = np.flatnonzero(every)
+            total = every[key]
+        else:
+            key, which = np.unique(key, return_inverse=True)
+            total = np.bincount(which, number, minlength=len(key))
+        return CountTable(names[key // size].astype(np.int64), key % size, total.astype(np.int64))
+
+    def __add__(self, other: CountTable) -> CountTable:
+        """The table of both parts of a log."""
+        level = max(self.level, other.level)
+        one, two = self.at_level(level), other.at_level(level)
+        parts = ((getattr(one, name), getattr(two, name)) for name in ("value", "transition", "number"))
+        return _at(CountTable.of(*(np.concatenate(pair) for pair in parts)), level)
+
+    def at_level(self, level: int) -> CountTable:
+        """The same with fewer values kept."""
+        if level <= self.level:
+            return self
+        kept = (self.value < 0) | is_kept(self.value, level)
+        return _at(CountTable.of(np.where(kept, self.value, OTHERS), self.transition, self.number), level)
+
+    def select(self, rows: BoolArray) -> CountTable:
+        return CountTable(self.value[rows], self.transition[rows], self.number[rows], self.level)
+
+    def by(self, value: npt.NDArray[Any]) -> CountTable:
+        """The table of a coarser feature; `value` is by entry."""
+        return _at(CountTable.of(value, self.transition, self.number), self.level)
+
+    @property
+    def log_weight(self) -> float:
+        """The weight of a table with this level among those with any, a logarithm."""
+        weight = WHOLE if self.level == 0 else (1.0 - WHOLE) / (self.level * (self.level + 1.0))
+        return math.log(weight)
+
+
+def _at(table: CountTable, level: int) -> CountTable:
+    return CountTable(table.value, table.transition, table.number, level)
+
+
+def is_kept(value: npt.NDArray[Any], level: int) -> BoolArray:
+    """Whether the hash of a value begins with so many zeros."""
+    if level == 0:
+        return np.ones(len(value), dtype=np.bool_)
+    result: BoolArray = _hash(value.astype(np.int64)) >> (63 - level) == 0
+    return result
+
+
+def _hash(value: Any) -> Any:
+    """63 bits of a value, or of an array of them."""
+    mixed = (value ^ (value >> 31)) * -7046029254386353131
+    mixed = (mixed ^ (mixed >> 29)) * -4658895280553007687
+    return (mixed ^ (mixed >> 32)) & 0x7FFFFFFFFFFFFFFF
+
+
+_hash_one = kernel(_hash)
+
+
+Slots = tuple[OffsetArray, OffsetArray, OffsetArray]
+"""Values, transitions, and how often they came together."""
+
+
+class TableCounter:
+    """Counts pairs of a value and a transition as they come, in a table of open addressing."""
+
+    def __init__(self, most: int = MOST_KEYS):
+        self.most, self.level, self.used = most, 0, 0
+        self._make(1 << 8)
+
+    def _make(self, size: int) -> None:
+        self.value = np.zeros(size, dtype=np.int64)
+        self.transition = np.full(size, -1, dtype=np.int64)
+        self.number = np.zeros(size, dtype=np.int64)
+
+    def add(self, value: OffsetArray, transition: OffsetArray, number: OffsetArray) -> None:
+        """Count rows, each so often as `number` says (its last entry is for all that follow)."""
+        done = 0
+        while done < len(value):
+            slots = (self.value, self.transition, self.number)
+            limit, rows = min(len(self.value) // 2, self.most), (value, transition, number)
+            done, self.used = _count(rows, done, slots, self.used, limit, self.level)
+            if done < len(value):
+                self._count_again(*((4, 0) if self.used < self.most else (1, 1)))
+
+    def _count_again(self, growth: int, levels: int) -> None:
+        """Make room: more of it, or fewer values."""
+        rows = self._rows()
+        self.level, self.used = self.level + levels, 0
+        self._make(growth * len(self.value))
+        self.add(*rows)
+
+    def merge(self, later: TableCounter) -> None:
+        if later.level > self.level:
+            self._count_again(1, later.level - self.level)
+        self.add(*later._rows())
+
+    def _rows(self) -> Slots:
+        there = np.flatnonzero(self.transition >= 0)
+        return self.value[there], self.transition[there], self.number[there]
+
+    def table(self) -> CountTable:
+        value, transition, number = self._rows()
+        order = np.lexsort((transition, value))
+        return CountTable(value[order], transition[order], number[order], self.level)
+
+
+@kernel
+def _count(rows: Slots, first: int, slots: Slots, used: int, limit: int, level: int) -> tuple[int, int]:
+    """Count rows from `first` on until `limit` places are used; the first row that was not counted."""
+    value, transition, number = rows
+    values, transitions, numbers = slots
+    mask, last = len(values) - 1, len(number) - 1
+    for i in range(first, len(value)):
+        v, t = value[i], transition[i]
+        if t < 0:
+            continue
+        h = _hash_one(v)
+        if level > 0 and v >= 0 and h >> (63 - level) != 0:
+            v = OTHERS
+            h = OTHERS
+        place = ((h ^ (t * 0x9E3779B97F4A7)) * 0x2545F4914F6CDD1D >> 30) & mask
+        while transitions[place] >= 0 and (transitions[place] != t or values[place] != v):
+            place = (place + 1) & mask
+        if transitions[place] < 0:
+            if used >= limit:
+                return i, used
+            values[place], transitions[place] = v, t
+            used += 1
+        numbers[place] += number[min(i, last)]
+    return len(value), used
+
+
+class VisitGrid:
+    """How often each outcome was seen at fixed numbers of visits to its distribution.
+
+    `outcome_of` is by transition (−1: not looked at), `context_of` by outcome; outcomes of one context lie
+    together. The grid of a later part of a log (`is_later`) holds its outcomes until it is merged.
+    """
+
+    def __init__(self, outcome_of: IndexArray, start: OffsetArray, is_later: bool = False):
+        self.outcome_of, self.start = outcome_of, start
+        self.context_of = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        self.visits = np.zeros(len(start) - 1, dtype=np.int64)
+        self.reached = np.zeros(len(start) - 1, dtype=np.int64)
+        self.seen = np.zeros(len(self.context_of), dtype=np.int64)
+        self.context: list[OffsetArray] = []
+        self.counted: list[OffsetArray] = []
+        self.held: list[npt.NDArray[Any]] | None = [] if is_later else None
+
+    def add(self, transition: OffsetArray) -> None:
+        outcome = self.outcome_of[transition[transition >= 0]]
+        outcome = outcome[outcome >= 0]
+        if self.held is not None:
+            small = np.uint8 if len(self.seen) <= 256 else np.uint16 if len(self.seen) <= 65_536 else np.int32
+            self.held.append(outcome.astype(small))
+            return
+        self._follow(outcome.astype(np.int64))
+
+    def _follow(self, outcome: OffsetArray) -> None:
+        widest, done = int(np.diff(self.start).max(initial=1)), 0
+        state = (self.visits, self.reached, self.seen)
+        while done < len(outcome):
+            context, counted = np.empty(1024, dtype=np.int64), np.empty(1024 * widest, dtype=np.int64)
+            done, number, size = _visit(
+                outcome, done, self.context_of, self.start, VISITS, state, context, counted
+            )
+            self.context.append(context[:number].copy())
+            self.counted.append(counted[:size].copy())
+
+    def merge(self, later: VisitGrid) -> None:
+        assert later.held is not None
+        if self.held is not None:
+            self.held += later.held
+            return
+        for outcome in later.held:
+            self._follow(outcome.astype(np.int64))
+
+    def counts(self) -> list[npt.NDArray[np.int64]]:
+        """Of each context a row for every number of `VISITS` that was reached, from 0 on, by outcome."""
+        nothing = np.empty(0, dtype=np.int64)
+        context, counted = (np.concatenate([nothing, *parts]) for parts in (self.context, self.counted))
+        width = np.diff(self.start)
+        size = width[context]
+        at, order = np.cumsum(size) - size, np.argsort(context, kind="stable")
+        limits = np.searchsorted(context[order], np.arange(len(width) + 1))
+        result = []
+        for one, wide in enumerate(width.tolist()):
+            begin = at[order[limits[one] : limits[one + 1]]]
+            rows = counted[begin[:, None] + np.arange(wide)] if len(begin) else np.empty((0, wide), np.int64)
+            result.append(np.concatenate([np.zeros((1, wide), dtype=np.int64), rows]))
+        return result
+
+
+@kernel
+def _visit(
+    outcome: OffsetArray,
+    first: int,
+    context_of: OffsetArray,
+    start: OffsetArray,
+    visits: OffsetArray,
+    state: tuple[OffsetArray, OffsetArray, OffsetArray],
+    context: OffsetArray,
+    counted: OffsetArray,
+) -> tuple[int, int, int]:
+    """Follow outcomes until there is no more room for counts; the outcome to go on with, how many times
+    counts were kept, and how many there are."""
+    number, reached, seen = state
+    kept, size = 0, 0
+    for i in range(first, len(outcome)):
+        o = outcome[i]
+        c = context_of[o]
+        number[c] += 1
+        seen[o] += 1
+        if reached[c] + 1 < len(visits) and number[c] == visits[reached[c] + 1]:
+            reached[c] += 1
+            context[kept] = c
+            kept += 1
+            for other in range(start[c], start[c + 1]):
+                counted[size] = seen[other]
+                size += 1
+            if kept == len(context):
+                return i + 1, kept, size
+    return len(outcome), kept, size
+
+
+ONE = np.ones(1, dtype=np.int64)
+LARGEST = np.int64(np.iinfo(np.int64).max)
+
+
+@dataclass
+class FitTables:
+    """The tables of a log; an observer of its events, in the order in which rows are processed."""
+
+    structure: Structure
+    grid: VisitGrid | None = None
+    columns: Sequence[str] = ()
+    most: int = MOST_KEYS
+    rows: int = 0
+    counters: dict[str, TableCounter] = field(default_factory=dict)
+    labels: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def update(self, events: Events) -> None:
+        transition = events.transition.astype(np.int64)
+        self.rows += int(np.count_nonzero(transition >= 0))
+        steps = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
+        values: dict[str, OffsetArray] = {
+            "before": events.before.astype(np.int64),
+            "steps": steps,
+            "unit:episode": events.episode.astype(np.int64) & LARGEST,
+        }
+        held: Mapping[str, OffsetArray] = getattr(events, "columns", None) or {}
+        before: Mapping[str, OffsetArray] = getattr(events, "columns_before", None) or {}
+        for name in self.columns:
+            if name in held:
+                values[f"column:{name}"] = _codes(held[name])
+            if name in before:
+                values[f"before:{name}"] = _codes(before[name])
+        for name, value in values.items():
+            self.counters.setdefault(name, TableCounter(self.most)).add(value, transition, ONE)
+        if self.grid is not None:
+            self.grid.add(transition)
+
+    def merge(self, later: FitTables) -> None:
+        self.rows += later.rows
+        for name, counter in later.counters.items():
+            if name in self.counters:
+                self.counters[name].merge(counter)
+            else:
+                self.counters[name] = counter
+        if self.grid is not None and later.grid is not None:
+            self.grid.merge(later.grid)
+
+    def finish(self) -> FitTables:
+        return self
+
+    def table(self, feature: str) -> CountTable | None:
+        """The table of a feature, None where none is kept."""
+        source = {"prev": "before", "action": "before", "since-start": "steps", "since-entry": "steps"}
+        name = source.get(feature, feature)
+        if name not in self.counters:
+            return None
+        table, structure = self.counters[name].table(), self.structure
+        value = table.value
+        if name == "before":
+            value = structure.transition_choice[value]
+            value = structure.choice_state[value] if feature == "prev" else structure.action_of_choice[value]
+        elif name == "steps":
+            value = value // BINS if feature == "since-start" else value % BINS
+        else:
+            return table
+        return table.by(np.where(table.value < 0, table.value, value))
+
+
+def _codes(code: npt.NDArray[Any]) -> OffsetArray:
+    """Codes of values as numbers from 0 on, −1 where there is none."""
+    return np.where(code == -1, -1, code & LARGEST).astype(np.int64)
+
+
+def dyadic(steps: npt.NDArray[Any]) -> OffsetArray:
+    """0, 1–2, 3–6, 7–14, …"""
+    return (np.frexp(steps + 1.0)[1] - 1).astype(np.int64)

@@ -14,7 +14,7 @@ import tightrope as tr
 from benchmark_script import run_benchmark
 from tightrope.cli.app import run
 from tightrope.data.exposure import Exposure, read_exposure
-from tightrope.monitoring.rate_fit import examine_rates
+from tightrope.monitoring.rate_fit import WEIGHTS, examine_rates
 
 PARAMETERS = tr.Parameters.box(lam=(0.01, 100), mu=(0.01, 100))
 LAM, MU = PARAMETERS.symbols()
@@ -140,4 +140,17 @@ def test_the_evidence_of_one_cell_is_the_mixture_over_the_best_rate() -> None:
     table = _table(rng.exponential(1.0, 200), 1, site=np.array(["west"]))
     result = examine_rates(MACHINE, read_exposure(table, MACHINE), alpha=0.01)
     (one,) = [each for each in result.findings if each.feature == "column:site"]
-    assert one.log_e_value < 0.0 and math.isclose(one.log_weight, -math.log(len(result.findings)))
+    assert one.log_e_value < 0.0
+
+
+def test_weights_of_features_are_fixed_before_the_data() -> None:
+    """A log of one episode has the weights that one of many has, and they sum to at most 1."""
+    rng = np.random.default_rng(9)
+    weights = []
+    for units in (1, 40):
+        table = _table(rng.exponential(1.0, 200), units, site=np.array(["west"] * units))
+        result = examine_rates(MACHINE, read_exposure(table, MACHINE), alpha=0.01)
+        weights.append({one.feature: one.log_weight for one in result.findings})
+    assert weights[0].items() <= weights[1].items() and "unit:episode" not in weights[0]
+    assert math.isclose(weights[0]["column:site"], math.log(0.18 * 0.75))
+    assert sum(map(math.exp, weights[1].values())) <= 1.0 == pytest.approx(sum(WEIGHTS.values()))

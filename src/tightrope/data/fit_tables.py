@@ -32,6 +32,8 @@ from tightrope.numerics.jit import kernel
 MOST_KEYS = 1 << 18
 """Entries of a table."""
 
+MOST_LEVELS = 40
+
 WHOLE = 0.9
 """The weight of a table without sampling; the rest is for those with."""
 
@@ -167,10 +169,13 @@ class TableCounter:
         done = 0
         while done < len(value):
             slots = (self.value, self.transition, self.number)
-            limit, rows = min(len(self.value) // 2, self.most), (value, transition, number)
+            limit, rows = len(self.value) // 2, (value, transition, number)
+            if self.level < MOST_LEVELS:
+                limit = min(limit, self.most)
             done, self.used = _count(rows, done, slots, self.used, limit, self.level)
             if done < len(value):
-                self._count_again(*((4, 0) if self.used < self.most else (1, 1)))
+                is_small = self.used < self.most or self.level == MOST_LEVELS
+                self._count_again(*((4, 0) if is_small else (1, 1)))
 
     def _count_again(self, growth: int, levels: int) -> None:
         """Make room: more of it, or fewer values."""
@@ -207,7 +212,7 @@ def _count(rows: Slots, first: int, slots: Slots, used: int, limit: int, level: 
         h = _hash_one(v)
         if level > 0 and v >= 0 and h >> (63 - level) != 0:
             v = OTHERS
-            h = OTHERS
+            h = _hash_one(v)
         place = ((h ^ (t * 0x9E3779B97F4A7)) * 0x2545F4914F6CDD1D >> 30) & mask
         while transitions[place] >= 0 and (transitions[place] != t or values[place] != v):
             place = (place + 1) & mask
@@ -236,6 +241,8 @@ class VisitGrid:
         self.context: list[OffsetArray] = []
         self.counted: list[OffsetArray] = []
         self.held: list[npt.NDArray[Any]] | None = [] if is_later else None
+        self.is_ordered = True
+        """Whether events came in the order of time; else nothing is to be concluded."""
 
     def add(self, transition: OffsetArray) -> None:
         outcome = self.outcome_of[transition[transition >= 0]]
@@ -346,7 +353,9 @@ class FitTables:
             if name in before:
                 values[f"before:{name}"] = _codes(before[name])
         for name, value in values.items():
-            self.counters.setdefault(name, TableCounter(self.most)).add(value, transition, ONE)
+            if name not in self.counters:
+                self.counters[name] = TableCounter(max(self.most, 4 * self.structure.transitions))
+            self.counters[name].add(value, transition, ONE)
         if self.grid is not None:
             self.grid.add(transition)
 
@@ -370,7 +379,7 @@ class FitTables:
         if name not in self.counters:
             return None
         table, structure = self.counters[name].table(), self.structure
-        value = table.value
+        value: npt.NDArray[Any] = table.value
         if name == "before":
             value = structure.transition_choice[value]
             value = structure.choice_state[value] if feature == "prev" else structure.action_of_choice[value]

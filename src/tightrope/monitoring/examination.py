@@ -38,14 +38,22 @@ import numpy.typing as npt
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.data.fit_tables import VISITS, CountTable, VisitGrid
+from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, VisitGrid
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.features import Feature, codes, is_stated, list_features, tells_outcome, value_name
+from tightrope.monitoring.features import (
+    Feature,
+    codes,
+    is_stated,
+    list_features,
+    part_of,
+    tells_outcome,
+    value_name,
+)
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 from tightrope.monitoring.urns import (
@@ -228,12 +236,14 @@ def examine(
     planned: bool = False,
     first: int | None = None,
     ordered: bool = True,
+    tables: FitTables | None = None,
 ) -> Examination:
     """Test what the rows of a log could depend on; with `counts`, the model's ties and expressions as well.
 
     `planned`: the number of episodes was settled before the first one. `first`: so many rows are tested in
     the order of visits, and where there are more all of them by counts. `ordered`: rows stand in the order in
-    which they happened; that of a file alone shows no change.
+    which they happened; that of a file alone shows no change. With `tables` of all rows `log` may be the
+    first of these alone.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -243,6 +253,7 @@ def examine(
     """
     check_number("alpha", alpha, 0, 1)
     whole, log = log, log if first is None else log.first(first)
+    rows = len(whole) if tables is None else tables.rows
     findings = [
         Finding("excluded", "", one.text, math.inf, log_weight=math.log(SHARES["counts"]))
         for one in whole.excluded[:LISTED]
@@ -259,19 +270,21 @@ def examine(
             left_out.append(feature.name)
             continue
         own = rows_of.tied(log) if feature.kind == "tie" else rows_of
-        share = math.log(SHARES[feature.kind] * feature.weight)
+        share = math.log(SHARES[feature.kind] * feature.weight * part_of(feature.name, log))
         test = _Test(feature, code, share + math.log1p(-BY_COUNTS), own)
         log_e = _evidence(test)
         if math.isfinite(log_e):
             tests.append((log_e, test))
-        if len(whole) > len(log) and feature.kind != "tie":
-            tests.append(_Counted.weigh(feature, model, whole, share + math.log(BY_COUNTS)))
+        if rows > len(log) and feature.kind != "tie":
+            counted = _Counted.of(feature, model, whole if tables is None else tables)
+            if counted is not None:
+                tests.append(counted.weigh(model, share + math.log(BY_COUNTS)))
     weight, level = math.log(SHARES["counts"]), math.log(1.0 / alpha)
     terms = [log_e + test.log_weight for log_e, test in tests]
     stated = [term for term, (_, test) in zip(terms, tests, strict=True) if is_stated(test.feature.name, log)]
     beside = [log_e + weight for _, log_e in looked[-1:]]
     ordered = ordered and (counts is None or counts.design.order.holds)
-    change, reached = _changes(model, whole, level) if ordered else ([], -1)
+    change, reached = _changes(model, whole, level, tables) if ordered else ([], -1)
     changed = max((one.weighed for one in change), default=-math.inf)
     summed = log_sum(np.array([*beside, *terms]))
     undecided = 0.5 * level <= max(changed, summed) < level
@@ -283,10 +296,7 @@ def examine(
     named: dict[str, tuple[float, _Test | _Counted]] = {}
     for each in tests:
         named.setdefault(each[1].feature.name, each)
-    findings += [
-        _finding(model, log if isinstance(one, _Test) else whole, one, log_e)
-        for log_e, one in list(named.values())[:SHOWN]
-    ]
+    findings += [_finding(model, log, one, log_e) for log_e, one in list(named.values())[:SHOWN]]
     findings += change
     findings.sort(key=lambda one: -one.weighed)
     alarms = [event for event, log_e in looked if log_e + weight >= level][:1]
@@ -298,13 +308,13 @@ def examine(
         alarms.append(_first_alarm(alone[0], level, len(log)))
     alarms += [reached + 1] if reached >= 0 else []
     if max(changed, summed) >= level and not alarms:
-        alarms.append(len(whole))
+        alarms.append(rows)
     return Examination(
         tuple(findings),
         math.inf if whole.excluded else max(changed, summed, -700.0),
         alpha,
         min(alarms, default=None),
-        len(whole),
+        rows,
         tuple(left_out),
         math.inf if whole.excluded else log_sum(np.array([*beside, *stated])),
         summed,
@@ -343,6 +353,13 @@ class _Test(NamedTuple):
     log_weight: float
     rows: _Rows
 
+    @property
+    def size(self) -> int:
+        return len(self.code)
+
+    def named(self, model: ParametricMDP, log: EpisodeLog, value: int) -> str:
+        return value_name(self.feature.name, model, value, log, self.code)
+
     def cells(self, model: ParametricMDP) -> _Cells:
         visits = self.rows.visits
         cells = Cells.of(visits, self.code)
@@ -356,21 +373,36 @@ class _Counted(NamedTuple):
     """The test of a feature on all rows by counts, with what each choice says."""
 
     feature: Feature
-    code: IndexArray
-    log_weight: float
+    source: EpisodeLog | FitTables
     table: CountTable
-    gain: FloatArray
+    log_weight: float = 0.0
+    gain: FloatArray = np.empty(0)
 
     @staticmethod
-    def weigh(
-        feature: Feature, model: ParametricMDP, log: EpisodeLog, log_weight: float
-    ) -> tuple[float, _Counted]:
+    def of(feature: Feature, model: ParametricMDP, source: EpisodeLog | FitTables) -> _Counted | None:
+        """None where rows are not counted by this feature."""
+        if isinstance(source, EpisodeLog):
+            table = CountTable.of(codes(feature.name, model, source), source.transition)
+            return _Counted(feature, source, table)
+        kept = source.table(feature.name)
+        return None if kept is None else _Counted(feature, source, kept)
+
+    def weigh(self, model: ParametricMDP, log_weight: float) -> tuple[float, _Counted]:
         structure = model.structure
-        code = codes(feature.name, model, log)
-        table = CountTable.of(code, log.transition)
         width = np.diff(structure.transition_start)
-        log_e, gain = weigh_counts(table, structure.transition_choice, width, feature.kind == "unit")
-        return log_e, _Counted(feature, code, log_weight, table, gain)
+        is_unit = self.feature.kind == "unit"
+        log_e, gain = weigh_counts(self.table, structure.transition_choice, width, is_unit)
+        return log_e, self._replace(log_weight=log_weight, gain=gain)
+
+    @property
+    def size(self) -> int:
+        return int(self.table.number.sum())
+
+    def named(self, model: ParametricMDP, log: EpisodeLog, value: int) -> str:
+        if isinstance(self.source, EpisodeLog):
+            code = codes(self.feature.name, model, self.source)
+            return value_name(self.feature.name, model, value, self.source, code)
+        return value_name(self.feature.name, model, value, labels=self.source.labels)
 
     def cells(self, model: ParametricMDP) -> _Cells:
         """Frequencies at the choices that show the feature most."""
@@ -380,14 +412,14 @@ class _Counted(NamedTuple):
         choice = structure.transition_choice[self.table.transition]
         part = self.table.select(np.isin(choice, order))
         choice = structure.transition_choice[part.transition].astype(np.int64)
-        names, place = np.unique(choice * (len(self.code) + 2) + part.value + 1, return_inverse=True)
-        owner = names // (len(self.code) + 2)
-        context, begin = np.unique(owner, return_index=True)
+        values, place = np.unique(part.value, return_inverse=True)
+        names, place = np.unique(choice * len(values) + place, return_inverse=True)
+        context, begin = np.unique(names // max(len(values), 1), return_index=True)
         outcome = part.transition - structure.transition_start[choice]
         number = np.zeros((len(names), int(outcome.max(initial=0)) + 1))
         np.add.at(number, (place, outcome), part.number)
         start = np.append(begin, len(names)).astype(np.int64)
-        return _Cells(context, start, names % (len(self.code) + 2) - 1, number, self.gain[context])
+        return _Cells(context, start, values[names % max(len(values), 1)], number, self.gain[context])
 
 
 class _Cells(NamedTuple):
@@ -475,29 +507,38 @@ def visit_grid(model: ParametricMDP, is_later: bool = False) -> VisitGrid:
     return VisitGrid(np.where(several, outcomes.of_transition, -1).astype(np.int32), outcomes.start, is_later)
 
 
-def _changes(model: ParametricMDP, log: EpisodeLog, level: float) -> tuple[list[Finding], int]:
+def _changes(
+    model: ParametricMDP, log: EpisodeLog, level: float, tables: FitTables | None
+) -> tuple[list[Finding], int]:
     """The distribution that changes most clearly, and the row at which that reached the level (−1: none)."""
-    weight, grid = math.log(SHARES["drift"]), visit_grid(model)
-    grid.add(log.transition.astype(np.int64))
+    weight, grid = math.log(SHARES["drift"]), visit_grid(model) if tables is None else tables.grid
+    if grid is None or not grid.is_ordered:
+        return [], -1
+    if tables is None:
+        grid.add(log.transition.astype(np.int64))
     counts = grid.counts()
     change = weigh_changes(counts, level - weight)
     if change is None:
         return [], -1
     text, outcomes = "what happens next depends on when it happens in the log", Outcomes.of(model)
-    of_row = outcomes.of_transition[log.transition]
-    rows = np.flatnonzero(outcomes.signature[of_row] == change.context)
-    reached = int(rows[change.reached - 1]) if change.reached > 0 else -1
+    of_row = outcomes.signature[outcomes.of_transition[log.transition]]
+    rows = np.flatnonzero(of_row == change.context) if tables is None else np.empty(0, dtype=np.int64)
+    reached = len(log) if tables is None else tables.rows
+    reached = int(rows[change.reached - 1]) if len(rows) else reached - 1
+    reached = reached if change.reached > 0 else -1
     if change.log_e <= 0.0:
         return [Finding("drift", "drift", text, change.log_e, log_weight=weight)], reached
-    seen, visits = counts[change.context][:, change.outcome], len(rows)
+    seen, visits = counts[change.context][:, change.outcome], int(grid.visits[change.context])
     at, slot = int(np.searchsorted(VISITS, change.before)), outcomes.start[change.context] + change.outcome
     before, since = int(seen[at]) / change.before, int(grid.seen[slot] - seen[at])
     transition = int(np.argmax(outcomes.of_transition == slot))
     choice = int(model.structure.transition_choice[transition])
     to = model.structure.state_name(int(model.structure.successor[transition]))
-    place, when = model.structure.choice_name(choice), f"since row {rows[change.before] + 1:,}"
-    cell = Cell(place, when, to, since, visits - change.before, before)
-    effect = abs(cell.observed - before) * cell.visits / len(log)
+    when = f"row {rows[change.before] + 1:,}" if len(rows) else f"its visit {change.before + 1:,}"
+    cell = Cell(
+        model.structure.choice_name(choice), f"since {when}", to, since, visits - change.before, before
+    )
+    effect = abs(cell.observed - before) * cell.visits / max(int(grid.visits.sum()), 1)
     about = ((choice,), (cell,), effect, weight)
     return [Finding("drift", "drift", f"{text}; {cell.words}", change.log_e, None, *about)], reached
 
@@ -634,9 +675,9 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
             place_of = outcomes.of_transition[slice(*model.structure.transition_start[choice : choice + 2])]
             slot += int(np.argmax(place_of == outcomes.start[cells.context[place]] + best)) - best
         to = model.structure.state_name(int(model.structure.successor[slot]))
-        when = "another value" if value == -2 else value_name(feature.name, model, log, value, test.code)
+        when = "another value" if value == OTHERS else test.named(model, log, value)
         numbers = int(table[cell, best]), int(number[cell]), float(total[cell, best])
         shown.append((choice, Cell(model.structure.choice_name(choice), when, to, *numbers)))
     contexts, listed = tuple(choice for choice, _ in shown), tuple(one for _, one in shown)
-    text, effect = f"{text}; {listed[0].words}" if listed else text, float(moved.sum()) / len(test.code)
+    text, effect = f"{text}; {listed[0].words}" if listed else text, float(moved.sum()) / test.size
     return Finding(feature.kind, feature.name, text, log_e, None, contexts, listed, effect, *rest)

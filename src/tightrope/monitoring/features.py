@@ -17,9 +17,13 @@ can only lower evidence. Numbers with many values are divided at the quartiles o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from tightrope.data.episode_log import EpisodeLog, LogColumn
+from tightrope.data.fit_tables import dyadic
 from tightrope.errors import InputError
 from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -51,6 +55,9 @@ MEMORY = {
 """How the share of memory is divided; that of `seen` among states by their rank."""
 
 EPISODE = "episode"
+
+AS_LABELS = 0.75
+"""The part of a column's weight that is for its values as they are; the rest is for bins of numbers."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,17 @@ def is_stated(feature: str, log: EpisodeLog) -> bool:
     return column is None or column.is_known
 
 
+def part_of(feature: str, log: EpisodeLog) -> float:
+    """The part of a feature's weight that its codes have: all rows of a log say how those of a column are
+    made, and each way has a part of its own."""
+    name, _, rest = feature.partition(":")
+    if rest not in log.columns:
+        return 1.0
+    column = log.columns[rest]
+    part = 1.0 if name == "unit" else 1.0 - AS_LABELS if _has_bins(column) else AS_LABELS
+    return part if column.is_known else 0.5 * part
+
+
 def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     """The value of a feature at every row, −1 where it has none."""
     name, _, rest = feature.partition(":")
@@ -130,7 +148,7 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
                 visit = np.unique(visit, return_inverse=True)[1]
             before = first_rows(visit, int(visit.max(initial=0)) + 1)[visit] < entry
             return before.astype(np.int32)
-        return _dyadic(steps if name == "since-start" else steps - steps[entry])
+        return dyadic(steps if name == "since-start" else steps - steps[entry]).astype(np.int32)
     if name == "seen":
         names = {model.structure.state_name(one): one for one in first_states(model, log)}
         if rest in names:
@@ -141,8 +159,15 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     raise InputError(f"a log has no feature '{feature}'", hint="prev, seen:STATE, column:NAME, unit:NAME, …")
 
 
-def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, code: IndexArray) -> str:
-    """A value of a feature in words."""
+def value_name(
+    feature: str,
+    model: ParametricMDP,
+    value: int,
+    log: EpisodeLog | None = None,
+    code: IndexArray | None = None,
+    labels: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
+) -> str:
+    """A value of a feature in words: by `log` and its codes, or by `labels` of columns."""
     name, _, rest = feature.partition(":")
     structure = model.structure
     if value < 0:
@@ -151,9 +176,8 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
         return "as others"
     if name == "prev":
         return f"after {structure.state_name(value)}"
-    if name == "prev2":
-        row = int(np.argmax(code == value))
-        first, older = int(log.previous[row]), -1
+    if name == "prev2" and log is not None and code is not None:
+        first = int(log.previous[int(np.argmax(code == value))])
         older = int(log.previous[first])
         state = log.state(structure)
         begin = "the beginning" if older < 0 else structure.state_name(int(state[older]))
@@ -166,6 +190,8 @@ def value_name(feature: str, model: ParametricMDP, log: EpisodeLog, value: int, 
     if name in ("since-start", "since-entry"):
         low, high = 2**value - 1, 2 ** (value + 1) - 2
         return f"step {low}" if low == high else f"steps {low} to {high}"
+    if log is None or code is None:
+        return f"{rest} = {labels[rest][value]}" if value in labels.get(rest, {}) else f"at one {rest}"
     if rest in log.columns:
         column = log.columns[rest]
         if column.values is not None and name == "column" and _has_bins(column):
@@ -218,11 +244,6 @@ def _by_appearance(code: OffsetArray) -> IndexArray:
     number[order] = np.arange(len(names)) - (len(names) > 0 and names[0] < 0)
     result: IndexArray = number[place]
     return result
-
-
-def _dyadic(steps: OffsetArray) -> IndexArray:
-    """0, 1–2, 3–6, 7–14, …"""
-    return np.asarray(np.floor(np.log2(steps + 1.0)), dtype=np.int32)
 
 
 @kernel

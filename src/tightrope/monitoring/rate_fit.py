@@ -10,7 +10,7 @@ that is fixed in advance
 is at most a non-negative martingale that begins at 1 (`tightrope.statistics.rates`), whenever one looks:
 exposures count until observation ends, which may depend on all that was seen before. It depends on totals
 alone, so it holds whatever the order in which episodes are read. No two transitions happen at once, so bets
-on all of them multiply, and one need not pay for every transition (METHODS 13): with S transitions
+on all of them multiply, and one need not pay for every transition: with S transitions
 ½ Π(1 − 1/S + E_t/S) + ½ Π(½ + E_t/2). The same is done with all transitions of a state together, which sees
 what makes sojourns shorter or longer; each of the two has half of the weight. All features share one budget.
 
@@ -34,12 +34,14 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from tightrope.data.episode_log import LogColumn
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.io.results import power_text
 from tightrope.late import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box
 from tightrope.monitoring.examination import Examination, Finding
+from tightrope.monitoring.features import AS_LABELS
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.statistics.rates import SHAPE, RateClasses, texts_of
 
@@ -54,6 +56,18 @@ LOWEST, HIGHEST = -24, 40
 
 MOST_VALUES = 64
 LISTED = 3
+
+WEIGHTS = {
+    "since-entry": 0.2,
+    "since-start": 0.12,
+    "clock": 0.1,
+    "prev": 0.15,
+    "unit:episode": 0.13,
+    "tie": 0.12,
+    "column": 0.18,
+}
+"""How the evidence is divided among features, whether a log shows them or not; columns share theirs, and of
+each a part is for its values as they are and the rest for numbers by size."""
 
 WORDS = {
     "since-entry": "the time since the state was entered",
@@ -80,9 +94,9 @@ def examine_rates(model: ParametricCTMC, exposure: Exposure, *, alpha: float) ->
     found = [(name, *test.evidence(cells)) for name, cells in test.features()]
     if (tied := test.ties()) is not None:
         found.append(("tie", *tied))
-    weight = -math.log(max(len(found), 1))
     findings = []
     for name, log_e, worst in found:
+        weight = test.log_weight(name)
         words = WORDS.get(name) or f"the column {name.partition(':')[2]}"
         text = f"{worst.text} depends on {words} (e-value {power_text(log_e)}): {worst.shown}"
         contexts = (worst.state,) if worst.state >= 0 else ()
@@ -248,11 +262,19 @@ class _RateTest:
                 yield "clock", self._by_time(pieces.clock - pieces.clock.min(), unit)
         for column, held in pieces.columns.items():
             code = held.code.astype(np.int64)
-            if len(held.labels) > MOST_VALUES and held.values is not None:
+            if _is_binned(held) and held.values is not None:
                 code, labels = _binned(held.values)
             else:
                 labels = held.labels
             yield f"column:{column}", self._by_code(code, (*labels, "missing"))
+
+    def log_weight(self, feature: str) -> float:
+        """The logarithm of a feature's weight, which is fixed before the first row."""
+        if feature in WEIGHTS:
+            return math.log(WEIGHTS[feature])
+        columns = {} if self.pieces is None else self.pieces.columns
+        binned = _is_binned(columns[feature.partition(":")[2]])
+        return math.log(WEIGHTS["column"] / len(columns) * (1.0 - AS_LABELS if binned else AS_LABELS))
 
     def is_stated(self, feature: str) -> bool:
         """Whether it is known that a feature comes before the outcome (`tightrope.monitoring.features`)."""
@@ -396,6 +418,10 @@ def _show(state: int, text: str, cells: _RateCells, unit: int) -> _Worst:
         )
     effect = float(np.abs(events - pooled * exposure).sum() / max(2.0 * events.sum(), 1.0))
     return _Worst(state, text, f"{', '.join(parts)}, against {pooled:.3g}", effect)
+
+
+def _is_binned(column: LogColumn) -> bool:
+    return len(column.labels) > MOST_VALUES and column.values is not None
 
 
 def _binned(values: FloatArray) -> tuple[OffsetArray, tuple[str, ...]]:

@@ -1,0 +1,148 @@
+"""Tables of counts of a log: exact however it is cut, bounded, and evidence of mean at most one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, TableCounter, VisitGrid, is_kept
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.examination import visit_grid
+from tightrope.monitoring.urns import weigh_changes, weigh_counts
+
+ONE = np.ones(1, dtype=np.int64)
+
+
+def counted(value: np.ndarray, transition: np.ndarray, most: int) -> TableCounter:
+    counter = TableCounter(most)
+    counter.add(value, transition, ONE)
+    return counter
+
+
+def as_rows(table: CountTable) -> list[tuple[int, int, int]]:
+    return list(zip(table.value.tolist(), table.transition.tolist(), table.number.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("most", [1 << 20, 700, 60])
+def test_tables_do_not_depend_on_how_a_log_is_cut(most: int) -> None:
+    rng = np.random.default_rng(3)
+    value, transition = rng.integers(-1, 900, 3_000) ** 5, rng.integers(-1, 4, 3_000)
+    whole = counted(value, transition, most)
+    for cuts in ([100], [1_500, 1_501], [7, 900, 2_000, 2_999]):
+        parts = [
+            counted(v, t, most)
+            for v, t in zip(np.split(value, cuts), np.split(transition, cuts), strict=True)
+        ]
+        for part in parts[1:]:
+            parts[0].merge(part)
+        assert as_rows(parts[0].table()) == as_rows(whole.table())
+        assert parts[0].level == whole.level
+    there = transition >= 0
+    kept = np.where((value < 0) | is_kept(value, whole.level), value, OTHERS)
+    assert as_rows(whole.table()) == as_rows(CountTable.of(kept[there], transition[there]))
+    assert len(whole.table().value) <= most
+    assert (whole.level == 0) == (most > 3_000) and whole.table().number.sum() == there.sum()
+
+
+def test_the_mean_is_at_most_one_where_outcomes_say_how_many_values_are_kept() -> None:
+    """A table of 4 entries: whether a value is kept depends on how many others there are, and these on what
+    came out. All paths of 8 tosses of a coin; the feature is a number that the past writes."""
+    choice_of, width = np.zeros(2, dtype=np.int32), np.array([2])
+    for p in (0.5, 0.85):
+        total, levels = 0.0, set()
+        for outcomes in itertools.product(range(2), repeat=8):
+            value = [3 * sum(outcomes[:k]) + 1_000 * outcomes[k - 1] if k else -1 for k in range(8)]
+            table = counted(np.array(value), np.array(outcomes), 4).table()
+            levels.add(table.level)
+            likely = math.prod(p if one else 1.0 - p for one in outcomes)
+            total += likely * math.exp(weigh_counts(table, choice_of, width)[0])
+        assert total <= 1.0 and len(levels) > 2
+
+
+def coin() -> ParametricMDP:
+    return tr.build_from_rows([(0, "a", {0: tr.free, 1: tr.free}), (1, "a", {0: 1}), (0, "b", {0: 1})])
+
+
+def test_visits_are_counted_at_fixed_numbers_however_a_log_is_cut() -> None:
+    model, rng = coin(), np.random.default_rng(5)
+    transition = rng.integers(0, 4, 900)
+    grid = visit_grid(model)
+    grid.add(transition)
+    (counts,) = [one for one in grid.counts() if one.shape[1] > 1]
+    outcome = transition[transition < 2] if model.structure.successor[0] == 0 else transition[transition >= 2]
+    first = np.concatenate([[0], np.cumsum(outcome == 0)])[VISITS[: len(counts)]]
+    assert (
+        counts[:, 0].tolist() == first.tolist()
+        and counts.sum(axis=1).tolist() == VISITS[: len(counts)].tolist()
+    )
+    parts = [visit_grid(model, is_later=number > 0) for number in range(4)]
+    for part, some in zip(parts, np.split(transition, [3, 500, 640]), strict=True):
+        part.add(some)
+    parts[2].merge(parts[3])
+    for part in parts[1:3]:
+        parts[0].merge(part)
+    for one, other in zip(parts[0].counts(), grid.counts(), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("p", [0.5, 0.1])
+def test_evidence_for_a_change_is_rare_where_there_is_none_and_common_where_there_is(p: float) -> None:
+    """At α = 0.001: 500 stacks of 3,000 visits, 100 with a change of 7 standard errors halfway."""
+    rng, level = np.random.default_rng(6), math.log(1_000.0 / 0.12)
+    at = VISITS[: int(np.searchsorted(VISITS, 3_000, side="right"))]
+    sizes = np.diff(at)
+    late = np.clip(at[1:] - 1_500, 0, sizes)
+    apart = 0.0
+    for _ in range(20):
+        apart = 7.0 * math.sqrt((p + 0.5 * apart) * (1.0 - p - 0.5 * apart) * 4.0 / 3_000)
+    found = []
+    for logs, q in ((500, p), (100, p + apart)):
+        number = 0
+        for _ in range(logs):
+            won = np.concatenate([[0], np.cumsum(rng.binomial(sizes - late, p) + rng.binomial(late, q))])
+            change = weigh_changes([np.stack([at - won, won], axis=1)], level)
+            number += change is not None and change.log_e >= level
+        found.append(number)
+    assert found[0] == 0 and found[1] >= 80
+
+
+def test_unequal_blocks_have_a_mean_of_at_most_one() -> None:
+    """All outcomes of n before and m after; tilts in inverse proportion to their numbers."""
+    for n, m, mean, p in itertools.product((1, 3), (1, 2, 5), (0.2, 0.6), (0.05, 0.4, 0.9)):
+        apart = 0.9 * min(mean, 1.0 - mean) * min(n, m)
+        before = p * (1.0 - apart / n / mean) + (1.0 - p) * (1.0 + apart / n / (1.0 - mean))
+        after = p * (1.0 + apart / m / mean) + (1.0 - p) * (1.0 - apart / m / (1.0 - mean))
+        assert before**n * after**m <= 1.0 + 1e-12
+
+
+def test_features_of_events() -> None:
+    model = coin()
+    structure = model.structure
+    transition = np.array([0, 0, 1, 2, 0, 1])
+    events = SimpleNamespace(
+        transition=transition,
+        before=np.array([-1, 0, 0, 1, -1, 0]),
+        episode=np.array([7, 7, 7, 7, 9, 9]),
+        since_start=np.array([0, 1, 2, 3, 0, 1]),
+        since_entry=np.array([0, 1, 2, 0, 0, 1]),
+        columns={"site": np.array([5, 5, 5, -1, 6, 6])},
+    )
+    tables = FitTables(structure, visit_grid(model), ("site",))
+    tables.update(events)
+    start = tables.table("since-start")
+    assert start is not None and sorted(set(start.value.tolist())) == [0, 1, 2]
+    for feature, value in (("unit:episode", events.episode), ("column:site", events.columns["site"])):
+        table = tables.table(feature)
+        assert table is not None and as_rows(table) == as_rows(CountTable.of(value, transition))
+    before = np.where(
+        events.before < 0, -1, structure.choice_state[structure.transition_choice[events.before]]
+    )
+    table = tables.table("prev")
+    assert table is not None and as_rows(table) == as_rows(CountTable.of(before, transition))
+    assert tables.table("seen:0") is None and tables.rows == 6
+    assert tables.grid is not None and isinstance(tables.grid, VisitGrid)

@@ -22,7 +22,7 @@ number of episodes was planned, for all rows at once.
 larger of the two is the evidence.
 
 *Long logs.* Tests in the order of visits read the first rows. All rows are weighed by counts
-(`CountTable`), for which a part of the weight of each feature is set aside.
+(`tightrope.data.fit_tables`), for which a part of the weight of each feature is set aside.
 """
 
 from __future__ import annotations

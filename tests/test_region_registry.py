@@ -22,6 +22,7 @@ NAME = "betting(4)"
 OWN = ("polytope", "l1", "ellipsoid", "likelihood", "slab", "joint", "chi2")
 OUTSIDE = '''
 from tightrope.regions.event_polytope import POLYTOPE
+from tightrope.regions.likelihood import LIKELIHOOD
 from tightrope.regions.region import RegionKind
 
 
@@ -36,10 +37,23 @@ class Halves(RegionKind):
         return replace(POLYTOPE.build(replace(task, delta=task.delta / 2)), kind=self)
 
 
+class Wrong(type(LIKELIHOOD)):
+    """The region of a tenth of the confidence that is asked for."""
+
+    value = "wrong"
+
+    def build(self, task):
+        from dataclasses import replace
+
+        made = LIKELIHOOD.build(replace(task, delta=0.9))
+        return replace(made, kind=self, ledger=replace(made.ledger, delta=task.delta))
+
+
 NOTHING = 17
 '''
 ENTRIES = """[tightrope.regions]
 halves = outside_region:Halves
+wrong = outside_region:Wrong
 nothing = outside_region:NOTHING
 missing = outside_region_that_is_not_there:Kind
 """
@@ -78,7 +92,7 @@ def test_what_each_kind_can_do() -> None:
 
 
 def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
-    assert region_names()[7:] == ("halves", "missing", "nothing")
+    assert region_names()[7:] == ("halves", "missing", "nothing", "wrong")
     known, counts = case(NAME), counts_of(NAME)
     result = tr.learn(known.problem, counts, delta=0.1, region="halves", sets="expression")
     assert isinstance(result.region, Polytope) and result.decisions.region == region_kind("halves")
@@ -91,6 +105,23 @@ def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
     for name, why in (("nothing", "is no region of the name"), ("missing", "cannot be loaded")):
         with pytest.raises(InputError, match=why):
             tr.learn(known.problem, counts, region=name)
+
+
+def test_a_region_that_names_a_method_is_proved_by_its_certificate_alone(
+    outside: None, tmp_path: Path
+) -> None:
+    known, counts = case(NAME), counts_of(NAME)
+    words = {"delta": 0.1, "sets": "expression", "outcomes": "none"}
+    honest = tr.learn(known.problem, counts, region="likelihood", **words)
+    result = tr.learn(known.problem, counts, region="wrong", **words)
+    assert result.robust.interval.lower > honest.robust.interval.lower
+    assert result.verdict.word.value == "nominal"
+    assert "a certificate that verify accepts is proof" in result.verdict.why
+    tr.certify(result, tmp_path / "c.cert")
+    verdict = tr.verify(tmp_path / "c.cert", model=known.model, data=counts)
+    assert verdict.word == "proved"
+    lower, _ = verdict.values["robust policy"]
+    assert lower <= honest.robust.interval.lower + 1e-6
 
 
 def test_the_command_line_takes_it(outside: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

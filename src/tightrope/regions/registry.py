@@ -1,9 +1,9 @@
 """The one place where the kinds of regions are found: the package's own, and those of other packages.
 
 Another package adds a kind by an entry point of the group `tightrope.regions`: its name is the kind's, its
-object a `RegionKind`, or a class of one. It is loaded when it is asked for. The checker of certificates has a
-list of its own, so a kind from outside is learned with and not certified; unless it names a method of the
-checker, results are nominal.
+object a `RegionKind`, or a class of one. It is loaded when it is asked for. Results with a kind from outside
+are nominal, whatever it says of itself. If it names a method of the checker, a certificate can be written, in
+which the checker derives the region again: what `verify` accepts is proved.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _OWN = {
 """Names, and where the kinds are; loaded when they are asked for."""
 
 _UNPROVED = "no method in the checker: nothing shows that it covers the true parameters"
+_UNCHECKED = "a method in the checker, not checked here: a certificate that verify accepts is proof"
 
 
 def region_names() -> tuple[str, ...]:
@@ -99,9 +100,10 @@ def build_region(
     known = outcomes or Outcomes.of(model)
     task = RegionTask(model, counts, delta, options or RegionOptions(), known, predictions, gradient)
     region: Any = chosen.build(task)
-    if _is_own(chosen) or chosen.certificate in {own.certificate for own in own_kinds()} - {None}:
+    if _is_own(chosen):
         return cast(Region, region)
-    doubt = Assumed("region", Kept.UNKNOWN, f"the region {chosen.value} of another package has {_UNPROVED}")
+    why = _UNPROVED if chosen.certificate is None else _UNCHECKED
+    doubt = Assumed("region", Kept.UNKNOWN, f"the region {chosen.value} of another package has {why}")
     ledger = replace(region.ledger, assumptions=(*region.ledger.assumptions, doubt))
     return cast(Region, replace(region, ledger=ledger))
 

@@ -272,6 +272,20 @@ def test_prism_file_says_from_which_data_it_was_made(tmp_path: Path) -> None:
     assert error.value.location is not None
 
 
+@pytest.mark.parametrize("ending", ["drn", "jani", "umb"])
+def test_model_files_say_from_which_data_the_model_was_made(tmp_path: Path, ending: str) -> None:
+    data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
+    made = problem(data.counts.provenance).model
+    named = dataclasses.replace(made.structure, named_from=seen(episodes(2, 9)))
+    model = dataclasses.replace(made, structure=named)
+    (model.instantiate(p=0.5, q=0.5) if ending == "umb" else model).save(tmp_path / f"m.{ending}")
+    again = tr.load(tmp_path / f"m.{ending}").structure
+    assert (again.made_from, again.named_from) == (named.made_from, named.named_from)
+    (walk().instantiate(p=0.5, q=0.5) if ending == "umb" else walk()).save(tmp_path / f"plain.{ending}")
+    plain = tr.load(tmp_path / f"plain.{ending}").structure
+    assert plain.made_from is None and plain.named_from is None
+
+
 def test_rates_of_a_model_made_from_the_same_log_are_nominal() -> None:
     parameters = tr.Parameters.box(a=(0.1, 9))
     (a,) = parameters.symbols()

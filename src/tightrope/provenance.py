@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -311,6 +311,27 @@ class Provenance:
         lines = (line.strip() for line in text.splitlines())
         texts = (line[len(comment) :] for line in lines if line.startswith(comment))
         return union(Provenance.parse(line, file) for line in texts)
+
+
+class Origin(TypedDict):
+    """What data chose a model, as its structure holds it."""
+
+    made_from: Provenance | None
+    named_from: Provenance | None
+
+
+def origin_in(text: str, file: str | None = None) -> Origin:
+    """What the comments of a model file say of the data that chose the model."""
+    made, named = (Provenance.in_comments(text, file, mark) for mark in (COMMENT, NAMED))
+    return {"made_from": made, "named_from": named}
+
+
+def origin_lines(of: Any) -> list[str]:
+    """The same as comments: of a structure, or those in a text."""
+    if isinstance(of, str):
+        return [line.strip() for line in of.splitlines() if line.strip().startswith((COMMENT, NAMED))]
+    known = (of.made_from, COMMENT), (of.named_from, NAMED)
+    return [one.comment(mark) for one, mark in known if one is not None]
 
 
 def union(several: Iterable[Provenance | None]) -> Provenance | None:

@@ -39,6 +39,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.provenance import origin_in, origin_lines
 
 _COMPRESSION = 6
 """Of gzip: 9, which is usual, takes ten times as long for files that are no smaller."""
@@ -81,13 +82,15 @@ class _UmbWriter:
     def __init__(self, model: MDP | IntervalMDP):
         import umbi.umb
         import umbi.version
-        from umbi.umb.index import FileData, TransitionSystem, UmbIndex, umbi_file_data
+        from umbi.umb.index import FileData, ModelData, TransitionSystem, UmbIndex, umbi_file_data
 
         structure = model.structure
+        said = "\n".join(origin_lines(structure))
         self.index = UmbIndex(
             format_version=umbi.version.__format_version__,
             format_revision=umbi.version.__format_revision__,
             file_data=FileData(NAME, __version__, umbi_file_data().creation_date),
+            model_data=ModelData(comment=said) if said else None,
             transition_system=TransitionSystem(
                 time="discrete",
                 num_players=0 if structure.is_chain else 1,
@@ -404,6 +407,7 @@ def _structure(archive: Any, path: str | Path) -> Structure:
         rewards,
         dict((archive.valuations or {}).get("states") or {}),
         declared_mdp=system.num_players == 1,
+        **origin_in(getattr(archive.index.model_data, "comment", None) or "", str(path)),
     )
 
 

@@ -58,6 +58,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Polynomial, parts
 from tightrope.model.structure import UNLABELLED, Structure
 from tightrope.numerics.arrays import IndexArray
+from tightrope.provenance import origin_lines
 
 VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
 AUTOMATON_TYPES = ("ma", "markov automaton", "markovautomaton")
@@ -86,6 +87,7 @@ class Header:
     states: int | None = None
     choices: int | None = None
     notes: Notes | None = None
+    comments: str = ""
     model_line: int = 0
 
 
@@ -106,6 +108,7 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool =
         if text.startswith(NOTES_MARK):
             header.notes = parse_notes(path, number, line)
         if not text or text.startswith("//"):
+            header.comments += "".join(f"{one}\n" for one in origin_lines(text))
             continue
         if text == "@model":
             header.model_line = number

@@ -42,6 +42,7 @@ from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
+from tightrope.provenance import origin_in
 
 
 class _Assembly:
@@ -72,6 +73,7 @@ class _Assembly:
                 rewards=self.rewards(),
                 valuations=self.body.valuations.columns(self.states),
                 declared_mdp=not self.body.header.is_chain,
+                **origin_in(self.body.header.comments, str(self.body.path)),
             )
             return self.body.values.model(structure, self.code)
         except InputError as error:

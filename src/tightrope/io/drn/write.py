@@ -29,6 +29,7 @@ from tightrope.model.polynomial import Function, Polynomial, parts
 from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
+from tightrope.provenance import origin_lines
 
 
 def drn_function(function: Function, names: Sequence[str]) -> str:
@@ -173,6 +174,7 @@ def _header(model: Model | Continuous, structure: Structure, seen: POMDP | None)
     parameters = model.parameters if isinstance(model, ParametricMDP | ParametricCTMC) else Parameters()
     rewards = {name: _parts(reward) for name, reward in structure.rewards.items()}
     yield DRN_MARK
+    yield from origin_lines(structure)
     if not isinstance(model, IntervalCTMC):
         labels = tuple(labels_of(structure))
         looks = () if seen is None else seen.names

@@ -777,10 +777,16 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
         modules=modules,
         rewards=(*_rewards(transients, in_state, earned), *_steps(root)),
         init=init,
-        source="\n".join(places.paths),
+        source="\n".join([*places.paths, _description(content)]),
         file=file,
     )
     return expand(model, given, synchronisations)
+
+
+def _description(content: Any) -> str:
+    about = content.get("metadata")
+    said = about.get("description") if isinstance(about, dict) else None
+    return said if isinstance(said, str) else ""
 
 
 def _automata(

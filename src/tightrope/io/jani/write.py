@@ -38,6 +38,7 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, StateVariable
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.parser import parse_model
+from tightrope.provenance import origin_lines
 
 _LOCATION = "here"
 _OPERATORS = {"&": "∧", "|": "∨", "=>": "⇒", "<=>": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
@@ -79,7 +80,7 @@ class _ProgramWriter:
         content: dict[str, Any] = {
             "jani-version": 1,
             "name": Path(program.file).stem or "model",
-            "metadata": {"description": JANI_MARK},
+            "metadata": {"description": "\n".join([JANI_MARK, *origin_lines(program.source)])},
             "type": program.type.value,
             "features": ["derived-operators"],
         }
@@ -313,7 +314,8 @@ def as_program(
     """The program; `name` is what messages call the model, `constants` are values of its parameters."""
     if isinstance(model, IntervalMDP):
         raise InputError("JANI has no interval probabilities", hint="write DRN or UMB, which have")
-    return expand(parse_model(program_text(model), name), constants or {})
+    text = "\n".join([*origin_lines(model.structure), program_text(model)])
+    return expand(parse_model(text, name), constants or {})
 
 
 def program_text(model: ParametricMDP | MDP | ParametricCTMC, notes: Sequence[str] = ()) -> str:

@@ -50,7 +50,7 @@ from tightrope.prism.explore.narrow import NARROW, NarrowSearch
 from tightrope.prism.explore.observe import Observations, observe, polynomial_of_items, split_items
 from tightrope.prism.explore.probabilities import ZERO, PolynomialProbabilities, Probabilities, check_held
 from tightrope.prism.parse.syntax import Complaint, Expression, Literal, ModelType, Rewards, SourceText
-from tightrope.provenance import NAMED, Provenance
+from tightrope.provenance import origin_in
 
 _MANY = 24
 """With fewer commands it is not worth the while."""
@@ -361,8 +361,7 @@ def structure_of(
         seen.valuations,
         declared_mdp=program.type in (ModelType.MDP, ModelType.POMDP, ModelType.MA),
         definitions=Definitions.of(program),
-        made_from=Provenance.in_comments(program.source, program.file),
-        named_from=Provenance.in_comments(program.source, program.file, NAMED),
+        **origin_in(program.source, program.file),
     )
 
 

@@ -69,7 +69,8 @@ def test_a_draft_is_read_and_learned_from_and_covers_the_truth(tmp_path: Path) -
         result = tr.learn(tr.Problem(model, 'P=? [ F "done" ]'), reading, delta=0.1, sets="tied")
         covered += result.interval.lower <= TRUTH <= result.interval.upper
     assert covered == 8
-    assert (drafted.states, drafted.choices, drafted.free) == (6, 6, 2)
+    assert (drafted.states, drafted.choices, drafted.free) == (6, 6, 4)
+    assert sum("-> free : " in line for line in drafted.text.splitlines()) == 4
     assert model.structure.labels["at_work"].sum() == 1
     assert any("never seen: they lead elsewhere" in line for line in drafted.assumptions)
     assert any("columns unit" in line for line in drafted.assumptions)
@@ -123,7 +124,7 @@ def test_the_command_writes_a_model_and_the_rest(tmp_path: Path, capsys: pytest.
     csv.write_csv(machine_log(60, 5), log)
     assert run(["draft", log, "-o", model, "--select-on", "0.5", "--rest", rest, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["states"], answer["choices"], answer["free"], answer["ties"]) == (6, 6, 2, [])
+    assert (answer["states"], answer["choices"], answer["free"], answer["ties"]) == (6, 6, 4, [])
     read = tr.read_data(rest, tr.load(model))
     assert read.counts.design.episodes == 30
     assert run(["draft", log, "-o", model]) == 2

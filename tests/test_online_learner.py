@@ -23,6 +23,7 @@ from tightrope.learning.options import LearnOptions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
+from tightrope.provenance import Overlap
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import own_kinds, region_kind
 from tightrope.statistics.confidence_budget import Assumption
@@ -53,6 +54,18 @@ def test_an_update_is_due_where_a_choice_has_been_taken_as_often_as_before() -> 
     assert data.counts().visits.tolist()[:2] == [7, 3]
     assert data.counts().batches is not None
     assert data.counts().batches == GrowingCounts.restored(two_coins(), data.state()).counts().batches
+
+
+def test_resumed_data_remember_the_log_that_they_began_with() -> None:
+    problem = case("betting(4)").problem
+    log = case("betting(4)").counts(80, seed=3)
+    data = GrowingCounts(problem.model)
+    data.begin_with(log)
+    again = GrowingCounts.restored(problem.model, data.state())
+    again.add(np.flatnonzero(log.transition)[:1])
+    assert again.counts().provenance.overlap(log.provenance) is Overlap.PART
+    third = GrowingCounts.restored(problem.model, again.state())
+    assert third.counts().provenance == again.counts().provenance
 
 
 def test_compiled_episodes_are_those_of_the_simulator_and_stop_where_a_choice_doubles() -> None:

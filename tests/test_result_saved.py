@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 import tightrope as tr
 from cases.coins import counted, two_coins
 from report_cases import STORED
+from tightrope.cli.app import run
 from tightrope.io.coding import to_text
 from tightrope.report.plotting import small_figure
 
@@ -57,6 +59,18 @@ def test_a_result_read_back_says_the_same(learned: tr.LearningResult, saved: Pat
     assert len(repr(back).splitlines()) <= 10 and "with confidence 0.999" in repr(back)
     other = tr.learn(learned.problem, learned.counts, delta=0.01, sets="expression", region="polytope")
     assert back != other and back != 7
+
+
+def test_policy_files_outside_of_the_folder_are_refused(saved: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(saved, folder)
+    text = (folder / "result.json").read_text()
+    (folder / "robust-policy.json").rename(tmp_path / "robust-policy.json")
+    (folder / "result.json").write_text(text.replace('"robust-policy.json"', '"../robust-policy.json"'))
+    result = tr.load_result(folder)
+    with pytest.raises(tr.InputError, match="lies outside of the folder of its result"):
+        _ = result.policy
+    assert run(["report", str(folder)]) == 2
 
 
 def test_what_is_saved_is_what_the_command_writes(saved: Path) -> None:

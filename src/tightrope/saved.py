@@ -32,7 +32,7 @@ from tightrope.numerics.record import Facts
 from tightrope.problem import Problem
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.what_if import REFUTED, TOO_LARGE, WhatIf, is_too_large, what_if
-from tightrope.report.write import load_policies
+from tightrope.report.write import load_policies, policy_beside
 from tightrope.verdict import Word
 
 
@@ -165,11 +165,10 @@ class SavedResult(Result):
 
     def _read(self, name: str) -> Policy:
         files = self.outcome.files
-        listed = [] if isinstance(files, UnsetType) else files
-        file = next((file for file in listed if file.endswith(f"{name}-policy.json")), None)
-        if file is None or not (self.file.parent / file).is_file():
+        path = policy_beside(self.file, [] if isinstance(files, UnsetType) else files, name)
+        if path is None:
             raise InputError(f"there is no {name} policy beside {self.file}")
-        return Policy(self.model, self.file.parent / file)
+        return Policy(self.model, path)
 
     def _refuse_another(self, model: Any) -> None:
         if not hasattr(model, "hash") or model.hash() != self.document.model.hash:

@@ -26,7 +26,7 @@ from tightrope.learning.draft import Tie
 
 
 class DraftAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`draft`: what was proposed. `free` counts the rows with several successors; `ties` are comments of the
+    """`draft`: what was proposed. `free` counts the rows with several outcomes; `ties` are comments of the
     model, unless they were chosen on a part of the log, of which `rest` is the other."""
 
     states: int

@@ -47,8 +47,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.data.counts import NO_COUNTS, Batches, Counts, add_counts, batch_ends, next_end
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
@@ -112,7 +114,7 @@ class GrowingCounts:
         self._open_episodes = 0
         self._batch_ended = False
         self._begun_with: SamplingDesign | None = None
-        self._earlier: Counts | None = None
+        self._earlier: Callable[[], Provenance] | None = None
 
     def begin_with(self, counts: Counts) -> None:
         """Go on from data that are there already, before the first episode is added."""
@@ -126,7 +128,7 @@ class GrowingCounts:
         batches = counts.batches
         seen = np.flatnonzero(counts.transition)
         self._closed = [(seen, counts.transition[seen])] if batches is None else list(batches)
-        self._begun_with, self._earlier = counts.design, counts
+        self._begun_with, self._earlier = counts.design, lambda: counts.provenance
         self.episodes, self.steps = counts.design.episodes, counts.steps
         self.visits = counts.visits.copy()
         self.batch_end = next_end(self.episodes)
@@ -189,12 +191,13 @@ class GrowingCounts:
 
         def seen() -> Provenance:
             whole = of_counts(structure, counts.transition)
-            return whole if earlier is None else whole | earlier.provenance
+            return whole if earlier is None else whole | earlier()
 
         return replace(counts, seen=seen)
 
-    def state(self) -> dict[str, OffsetArray]:
+    def state(self) -> dict[str, npt.NDArray[Any]]:
         """Everything, as arrays."""
+        earlier = b"" if self._earlier is None else self._earlier().text().encode()
         batches = Batches.from_parts(self._closed)
         return {
             "batch_start": batches.start,
@@ -205,12 +208,13 @@ class GrowingCounts:
             "progress": np.array([self.episodes, self.steps, self._open_episodes, self.batch_end]),
             "planned": np.array([] if self.planned is None else [self.planned], dtype=np.int64),
             "before": np.array(self.before, dtype=np.int64),
+            "earlier": np.frombuffer(earlier, dtype=np.uint8),
         }
 
     @staticmethod
     def restored(
         model: ParametricMDP,
-        state: Mapping[str, OffsetArray],
+        state: Mapping[str, npt.NDArray[Any]],
         by_choice: bool = True,
         by_batch: bool = False,
         begun_with: SamplingDesign | None = None,
@@ -220,6 +224,9 @@ class GrowingCounts:
         before = state["before"].tolist() if "before" in state else (0, 0)
         data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch, (before[0], before[1]))
         data._begun_with = begun_with if before[0] == 0 else None
+        if earlier := bytes(state.get("earlier", b"")).decode():
+            known = Provenance.parse(earlier)
+            data._earlier = lambda: known
         batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
         data._closed = list(batches)
         data.pending = state["pending"].copy()

@@ -121,8 +121,10 @@ def draft(
     >>> import pyarrow as pa
     >>> log = {"episode": [1, 1, 2], "state": ["idle", "busy", "idle"]}
     >>> found = draft(pa.table({**log, "next_state": ["busy", "done", "done"]}))
-    >>> found.states, found.free, [line for line in found.text.split("\\n") if "free" in line]
-    (3, 1, ["  [] state=0 -> free : (state'=1) + free : (state'=2);"])
+    >>> found.states, found.free  # what was never seen leads to two states more
+    (5, 3)
+    >>> next(line for line in found.text.split("\\n") if "state=1 ->" in line)
+    "  [] state=1 -> free : (state'=2) + free : (state'=3) + free : (state'=4);"
     """
     tables = open_tables(data, words.get("format"))
     if not tables:
@@ -537,8 +539,9 @@ class _Drafting:
         used = [] if self.chosen is None else ties
         active: Active = {n: (tie.name, order) for tie, members in used for n, order in members.items()}
         assumptions = self._assumptions(ties)
-        several = [len(self.starts), *(len(row.successors) + (row.state in self.ends) for row in self.rows)]
-        free = sum(number > 1 for number in several)
+        several = [len(row.successors) + (row.state in self.ends) for row in self.rows]
+        several += [1] * (self.structure.states - len(self.left))
+        free = sum(number + 2 * self.covers > 1 for number in several) + (len(self.starts) > 1)
         added = (len(self.starts) > 1) + bool(self.ends) + 2 * self.covers
         choices = len(self.rows) + self.structure.states - len(self.left) + added
         states = self.structure.states + added

@@ -80,6 +80,17 @@ def _about_certificate(run: ResultDocument, path: Path) -> dict[str, str]:
     return known
 
 
+def policy_beside(result: Path, listed: Sequence[str], name: str) -> Path | None:
+    """The file of a policy that a result lists, where it exists; one outside of its folder is refused."""
+    file = next((file for file in listed if file.endswith(f"{name}-policy.json")), None)
+    if file is None or not (path := result.parent / file).is_file():
+        return None
+    if not path.resolve().is_relative_to(result.parent.resolve()):
+        words = f"the policy {file} lies outside of the folder of its result"
+        raise InputError(words, Location(str(result)), "save the result again, or remove that name")
+    return path
+
+
 def load_policies(run: ResultDocument) -> PolicyMap | None:
     """The robust and the optimistic policy of the main outcome, where their files lie beside the result."""
     files = {}
@@ -87,9 +98,8 @@ def load_policies(run: ResultDocument) -> PolicyMap | None:
     if run.file is None or isinstance(written, UnsetType):
         return None
     for name in ("robust", "optimistic", "given"):
-        listed = next((file for file in written if file.endswith(f"{name}-policy.json")), None)
-        if listed is not None and (run.file.parent / listed).is_file():
-            files[name] = run.file.parent / listed
+        if (path := policy_beside(run.file, written, name)) is not None:
+            files[name] = path
     policies, names = read_policy_map(files) if files else None, run.data.names
     return policies if policies is None or isinstance(names, UnsetType) else policies.calling(names)
 

@@ -85,6 +85,14 @@ def test_a_column_and_units(tmp_path: Path) -> None:
     assert shift.mends
     assert shift.value is not None and shift.value.lower <= truth <= shift.value.upper
     assert shift.finding is max(found.findings, key=lambda one: one.finding.weighed).finding
+    for asked, status, word in (("split=shift", "stated", "proved"), ("auto", "unknown", "nominal")):
+        answer = tr.doctor(
+            question(), tmp_path / "log.csv", amend=asked, select_on=0.5, order="as-read", **OPTIONS
+        ).amended
+        assert answer is not None and answer.amended.amendment.text == "split=shift"
+        (values,) = [one for one in answer.verdict.assumptions if one.name == "values"]
+        assert (values.kept.value, answer.verdict.word.value) == (status, word)
+        assert values.why == "a value of 'shift' that the log does not have does not occur"
 
 
 def test_a_broken_tie_is_untied() -> None:

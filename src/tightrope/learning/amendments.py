@@ -298,7 +298,7 @@ def _with_names(structure: Structure) -> Structure:
 def _told(amendment: Amendment) -> str:
     kind, _, rest = amendment.feature.partition(":")
     if amendment.kind == "split":
-        return f"the column '{amendment.feature}', which is drawn once for every episode"
+        return f"the column '{amendment.feature}', drawn once for every episode from the values seen"
     return {
         "prev": "the state before",
         "prev2": "the two states before",

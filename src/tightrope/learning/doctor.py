@@ -95,6 +95,8 @@ class AmendedAnswer(Record):
     result: LearningResult | None
     groups: Groups | None = None
     """With `groups=COLUMN` the answers for each group; there is no single result then."""
+    values: Assumed | None = None
+    """With `split=COLUMN` that a value which the log does not have does not occur."""
 
     @property
     def e_value(self) -> float:
@@ -121,6 +123,7 @@ class AmendedAnswer(Record):
         result = self.result if self.groups is None else self.groups
         own = Worth.of(()) if result is None else result.verdict
         known = own.given(self.selection)
+        known = known if self.values is None else known.given(self.values)
         return _judge(self.examination, self.counts, self.amended.model, known)
 
     def _title_(self) -> str:
@@ -577,12 +580,16 @@ class _Answers:
             left = max(self.end - time.perf_counter(), 5.0)
             groups = self._groups(change, log, delta, left)
             return AmendedAnswer(made, counts, selection, groups.examination, None, groups)
+        values = None
+        if change.kind == "split":
+            why = f"a value of '{change.feature}' that the log does not have does not occur"
+            values = Assumed("values", Kept.UNKNOWN if is_chosen else Kept.STATED, why)
         tested = examine(made.model, made.log, alpha=self.alpha, counts=counts)
         result = None
         if self.asked:
             left = max(self.end - time.perf_counter(), 5.0)
             result = self._learn(made, counts, tested, delta, self._words(made.model, left))
-        return AmendedAnswer(made, counts, selection, tested, result)
+        return AmendedAnswer(made, counts, selection, tested, result, None, values)
 
     def at_best_fit(self, problem: Problem, counts: Counts) -> float | None:
         """The value at the parameters that fit best: for comparison, no bound."""

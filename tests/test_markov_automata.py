@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -213,8 +214,14 @@ def test_commands_of_one_state_race(tmp_path: Path) -> None:
         assert bounds[0] - 1e-12 <= value <= bounds[1] + 1e-12 and bounds[1] - bounds[0] < 1e-6, asked
 
 
-def _solve_differential_equation(automaton: tr.MarkovAutomaton, goal: np.ndarray, time: float) -> float:
-    """v' = E·(P w − v), w what v is worth once the least of immediate choices has been made."""
+def _solve_differential_equation(
+    automaton: tr.MarkovAutomaton,
+    goal: np.ndarray,
+    time: float,
+    best: Callable[..., float] = min,
+    rounds: int = 40,
+) -> float:
+    """v' = E·(P w − v), w what v is worth once the best of immediate choices has been made."""
     structure = automaton.structure
     rows = [range(*structure.transition_start[c : c + 2]) for c in range(structure.choices)]
     rate, steps = automaton.exit_rate, 400
@@ -224,9 +231,9 @@ def _solve_differential_equation(automaton: tr.MarkovAutomaton, goal: np.ndarray
 
     def chosen(values: np.ndarray) -> np.ndarray:
         values = values.copy()
-        for _ in range(40):
+        for _ in range(rounds):
             for s in np.flatnonzero((rate == 0) & ~goal):
-                values[s] = min(mean(c, values) for c in range(*structure.choice_start[s : s + 2]))
+                values[s] = best(mean(c, values) for c in range(*structure.choice_start[s : s + 2]))
         return values
 
     def slope(values: np.ndarray) -> np.ndarray:
@@ -254,6 +261,77 @@ def test_immediate_circles_beside_the_differential_equation() -> None:
     value = _solve_differential_equation(automaton, np.arange(5) == 4, 1.5)
     low, high = tr.solve(automaton, 'Pmin=? [ F<=1.5 "end" ]').bounds
     assert high - low <= 1e-6 and low - 2e-5 <= value <= high + 2e-5
+
+
+JOBS = """ma // by a risky fast or a safe slow way; what is best depends on the time that is left
+const int K;
+module jobs
+  n : [0..K] init 0; s : [0..3] init 0; e : [0..2] init 0;
+  [fast] s=0 & n<K -> (s'=1);
+  [slow] s=0 & n<K -> (s'=2) & (e'=0);
+  <> s=1 -> 3 : (s'=0) & (n'=n+1) + 1.5 : (s'=3);
+  <> s=2 & e<2 -> 5 : (e'=e+1);
+  <> s=2 & e=2 -> 5 : (s'=0) & (n'=n+1) & (e'=0);
+  <> s=3 -> 0.4 : (s'=0);
+  <> s=0 & n=K -> 1 : true;
+endmodule
+label "done" = n=K;
+"""
+
+
+def test_choices_that_change_with_the_time_left(tmp_path: Path) -> None:
+    """The values of finer and finer Poisson clocks, which took minutes."""
+    target = tmp_path / "jobs.ma"
+    target.write_text(JOBS)
+    for size, asked, value in (
+        (5, 'Pmax=? [ F<=3 "done" ]', 0.62727894354),
+        (20, 'Pmax=? [ F<=12 "done" ]', 0.59521104326),
+    ):
+        answer = tr.solve(tr.load(target, const={"K": size}), asked)
+        low, high = answer.bounds
+        assert answer.verdict.is_proved and high - low <= 1e-6
+        assert low - 1e-9 <= value <= high + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slices_of_time_beside_the_differential_equation(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    waiting, immediate = 4, 3
+    end = waiting + immediate
+    rows: list[tuple[int, str, dict[int, float]]] = []
+    for state in range(waiting + immediate):
+        waits = state % 2 == 1 or state >= 2 * immediate
+        for choice in range(1 if waits else 3):
+            behind = [s for s in range(end + 1) if s % 2 == 1 or s >= 2 * immediate or s > state]
+            successors = generator.choice(behind, 2, replace=False)
+            share = generator.integers(1, 8) / 8
+            rows.append((state, f"c{choice}", {int(successors[0]): share, int(successors[1]): 1 - share}))
+    rows.append((end, "", {end: 1}))
+    mdp = tr.build_from_rows(
+        [(s, a, {t: p for t, p in d.items() if p}) for s, a, d in rows], labels={"end": [end]}
+    )
+    model = mdp.instantiate()
+    rate = np.where(np.diff(model.structure.choice_start) > 1, 0.0, generator.uniform(0.3, 6, end + 1))
+    automaton = tr.MarkovAutomaton(model.structure, model.probability, rate)
+    for asked, best in (("Pmin", min), ("Pmax", max)):
+        value = _solve_differential_equation(automaton, np.arange(end + 1) == end, 1.25, best, 3)
+        answer = tr.solve(automaton, f'{asked}=? [ F<=1.25 "end" ]', precision=1e-7)
+        low, high = answer.bounds
+        assert answer.verdict.is_proved and high - low <= 1e-7
+        assert low - 2e-6 <= value <= high + 2e-6
+
+
+def test_rare_events_of_an_automaton(tmp_path: Path) -> None:
+    target = tmp_path / "rare.ma"
+    target.write_text(
+        "ma module m s : [0..3]; <> s=0 -> 1e-5 : (s'=1); <> s=1 -> 2 : (s'=0) + 1e-4 : (s'=3);"
+        " [a] s=2 -> (s'=0); [b] s=2 -> (s'=1); <> s=3 -> 1 : true; endmodule"
+    )
+    low, high = tr.solve(tr.load(target), "Pmax=? [ F<=3 s=3 ]").bounds
+    slow, fast = np.roots([1, 2 + 1e-4 + 1e-5, 1e-9])[::-1]
+    value = 1 + (slow * np.exp(3 * fast) - fast * np.exp(3 * slow)) / (fast - slow)
+    assert 1e-10 < low <= high * (1 + 1e-12) and high - low <= 1e-6 * low
+    assert abs(value - low) < 1e-14
 
 
 def test_runs_in_which_time_stops_are_refused(tmp_path: Path) -> None:

@@ -11,35 +11,52 @@ depends on what happens at the first N events alone. So (Butkova, Hatefi, Herman
   W_i = P(N = i)·f + T W_{i+1}, states that keep their worth w at P(N ≥ i)·w, W_0 is at most the maximum and
   at least the minimum.
 
-Both meet for large Λ; without choices they are equal for every Λ. Immediate states are backed up in
-topological order; where they form circles, lower values rise from 0 and upper ones fall from the largest
-value there is, so that they stay on their sides whenever the iteration is cut off. A set of immediate states
-that can be kept to for ever (Zeno) would stop time, and is refused. All numbers are nonnegative: rounding is
-a relative error that is known in advance, that of the nearest float64 behind exact numbers included (Λ is
-some eighth above the largest exit rate, so that no self-loop is a small difference).
+Both are equal where the best choices are the same whatever the number of events, and meet for large Λ. Where
+choices change with the time that is left, it is cut into slices (`TimeSlices`), in each of which a policy
+stays the same. With v(x) its worth when x of the slice is left, a(s) ≥ Σ p_c·v(x) − v(x)(s) for every choice
+c of an immediate state s and every x is the advantage over it, and nobody gets more than v(x) and the most
+that a comes to on the way, paid at every visit. v(x) is a Poisson mixture of v_k, the policy's worth with k
+events left, so the second derivative of an advantage is at most Λ²·max |second difference of v_k|, and the
+largest advantage is that at some points plus (their distance)²/8 times that. It is 0 where the choices stay
+best, and falls with the slice where they change. A minimum is turned in the same way.
+
+Immediate states are backed up in topological order. Where they form circles Λ grows instead, lower values
+rise from 0 and upper ones fall from the largest value there is, so that they stay on their sides whenever the
+iteration is cut off. A set of immediate states that can be kept to for ever (Zeno) would stop time, and is
+refused. All numbers are nonnegative: rounding is a relative error that is known in advance, that of the
+nearest float64 behind exact numbers included (Λ is some eighth above the largest exit rate, so that no
+self-loop is a small difference).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from functools import cached_property
+from time import monotonic
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
-from tightrope.continuous.transient import Pair, TimeHorizon
+from tightrope.continuous.transient import Pair, TimeHorizon, bounds_of
 from tightrope.errors import InputError
 from tightrope.late import dataclass
 from tightrope.model.continuous import MarkovAutomaton
+from tightrope.model.product import ranges
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel, stop_interpreting
-from tightrope.numerics.rounding import UNIT, error_factor
+from tightrope.numerics.rounding import down, error_factor, up
 
 _ABOVE = 1.125
 _EXTRA = 40
 """Roundings of a backup beside one for every transition: those of shares, moves, stays and given numbers."""
 _MOST_SWEEPS = 2000
-_TINY = 1e-280
+_POINTS = 8
+"""Of a slice, at which advantages are looked at."""
+_SHORTEST = 1e-7
+"""Events that a slice has on average at least: it is taken as it is."""
+_MOST_NUMBERS = 4_000_000
+"""Entries of the table of a slice."""
 
 
 class EventSteps(NamedTuple):
@@ -54,23 +71,48 @@ class EventSteps(NamedTuple):
     immediate: OffsetArray
     still: OffsetArray
     worth: FloatArray
+    bonus: FloatArray
+    """Of immediate states, at every visit."""
+
+
+class Shares(NamedTuple):
+    """Of every number of events k: the weight of what the end is worth, of what states that stand still are
+    worth, and of the result."""
+
+    end: FloatArray
+    worth: FloatArray
+    total: FloatArray
+
+    @staticmethod
+    def informed(total: FloatArray) -> Shares:
+        """Who is told the number of events."""
+        end = np.zeros(len(total))
+        end[0] = 1.0
+        return Shares(end, np.ones(len(total)), total)
+
+    @staticmethod
+    def counting(total: FloatArray) -> Shares:
+        """Who counts events."""
+        return Shares(total[::-1].copy(), np.cumsum(total[::-1]), Shares.informed(total).end[::-1].copy())
 
 
 @kernel
 def run_events(
     model: EventSteps,
     ends: FloatArray,
-    end_share: FloatArray,
-    worth_share: FloatArray,
-    share: FloatArray,
+    shares: Shares,
     maximise: bool,
     top: float,
     most_sweeps: int,
+    table: FloatArray,
 ) -> tuple[FloatArray, int]:
-    """Σ_k share[k]·x_k with x_k = end_share[k]·ends + T x_{k−1}, x_{−1} = 0, and the number of sweeps over
-    immediate states; states that stand still have worth_share[k]·worth. Circles begin at top·worth_share[k].
+    """Σ_k total[k]·x_k with x_k = end[k]·ends + T x_{k−1}, x_{−1} = 0, and the number of sweeps over
+    immediate states. Circles begin at top·worth[k]. The rows of `table`, where it has some, become x_0, ….
     """
-    choice_start, transition_start, successor, probability, waiting, move, immediate, still, worth = model
+    choice_start, transition_start, successor, probability, waiting, move, immediate, still, worth, bonus = (
+        model
+    )
+    end_share, worth_share, share = shares
     states = len(ends)
     now, after, total = np.zeros(states), np.zeros(states), np.zeros(states)
     sweeps = 0
@@ -96,6 +138,7 @@ def run_events(
                         value += probability[t] * after[successor[t]]
                     if best < 0.0 or (value > best) == maximise:
                         best = value
+                best += bonus[s]
                 change = max(change, abs(best - after[s]))
                 after[s] = best
             if change <= 1e-17 * worth_share[k]:
@@ -103,15 +146,19 @@ def run_events(
         if share[k] != 0.0:
             for s in range(states):
                 total[s] += share[k] * after[s]
+        if k < len(table):
+            table[k] = after
         now, after = after, now
     return total, sweeps
 
 
 @dataclass(frozen=True)
 class EventHorizon(TimeHorizon):
-    """How many times as many events as are needed: more bring the two bounds closer."""
+    """`slack` is how far bounds may move apart in a slice; infinite: one slice will do. `events`: where there
+    are no slices, how many times as many as are needed."""
 
     events: int = 1
+    slack: float = np.inf
 
 
 def refuse_zeno(automaton: MarkovAutomaton, within: BoolArray | None = None) -> None:
@@ -147,51 +194,181 @@ def expect_optimally(
     nonnegative.
     """
     stop_interpreting()
-    waits, structure = automaton.is_markovian, automaton.structure
+    waits = automaton.is_markovian
     earning = np.where(active, np.where(waits, values, 0.0), worth) > 0
     moving = active & _may_earn(automaton, active, earning, horizon.maximise)
     worth, active = np.where(active & ~moving, 0.0, worth), moving
     if not active.any():
         return (worth, worth), 0
     refuse_zeno(automaton, active)
-    model, rate, depth = _uniformise(automaton, active, worth, getattr(horizon, "events", 1))
-    weights = poisson_weights(rate * horizon.time, horizon.tail)
-    number = weights.last + 1
-    exact = np.zeros(number)
-    exact[weights.first :] = weights.weight
-    later = np.cumsum(exact[::-1])
-    single = np.zeros(number)
-    single[0] = 1.0
+    events, slack = (horizon.events, horizon.slack) if isinstance(horizon, EventHorizon) else (1, np.inf)
+    model, rate, depth = _uniformise(automaton, active, worth, events)
     ends = np.where(active & waits, values, 0.0)
     peak = float(max(worth[~active].max(initial=0.0), ends.max(initial=0.0)))
-    most = 1 if depth is not None else _MOST_SWEEPS
-    length = int(np.diff(structure.transition_start).max())
-    results = []
-    for is_informed, is_lower in ((True, not horizon.maximise), (False, horizon.maximise)):
-        shares = (
-            (single, np.ones(number), exact)
-            if is_informed
-            else (exact[::-1].copy(), later, single[::-1].copy())
+    steps = TimeSlices(automaton, model, active & waits, rate, depth, horizon, peak, {})
+    if depth is None or slack == np.inf:
+        return steps.advance((ends, ends), horizon.time)
+    pair, number, left = (ends, ends), 0, horizon.time
+    size = left
+    while left > 0:
+        size = min(size, left)
+        later, gained, more = steps.follow(pair, size)
+        number += more
+        if gained > slack and rate * size > _SHORTEST and monotonic() < horizon.deadline:
+            size /= 2
+            continue
+        pair, left = later, left - size
+        size *= 2 if gained < slack / 8 else 1
+    return pair, number
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSlices:
+    """How bounds move back over a slice of time, of an automaton whose `waiting` states move; no number is
+    above `peak`."""
+
+    automaton: MarkovAutomaton
+    model: EventSteps
+    waiting: BoolArray
+    rate: Fraction
+    depth: int | None
+    horizon: TimeHorizon
+    peak: float
+    shares: dict[Fraction, tuple[FloatArray, PoissonWeights]]
+    """By time: weights of 0, 1, … events, and how far they are from probabilities."""
+
+    def advance(self, pair: Pair, time: Fraction) -> tuple[Pair, int]:
+        """By who counts events and who is told their number."""
+        exact, weights = self._shares(time)
+        maximise = self.horizon.maximise
+        low = self._bound(self.model, pair, time, Shares.counting(exact) if maximise else None, True)
+        high = self._bound(self.model, pair, time, None if maximise else Shares.counting(exact), False)
+        return self._still(low, high), 2 * weights.last
+
+    def follow(self, pair: Pair, time: Fraction) -> tuple[Pair, float, int]:
+        """By one policy, with the advantages over it added on the side of the bound that speaks of all
+        policies; how much that is at most, and the number of events."""
+        exact, weights = self._shares(time)
+        states, maximise = len(self.waiting), self.horizon.maximise
+        if len(exact) * states > _MOST_NUMBERS and len(exact) > 100:
+            return pair, np.inf, 0
+        typical = self._bound(self.model, pair, time / 2, None, maximise)
+        choice = self._best(typical)
+        policy, table = self._only(choice), np.zeros((len(exact) + 2, states))
+        shares = Shares.informed(np.append(exact, (0.0, 0.0)))
+        low = self._bound(policy, pair, time, shares, True, None if maximise else table)
+        high = self._bound(policy, pair, time, shares, False, table if maximise else None)
+        bonus = self._advantages(table, choice, time)
+        gained = self._gained(bonus, time) if bonus.any() else bonus
+        low, high = (low, up(high + gained)) if maximise else (np.maximum(down(low - gained), 0.0), high)
+        return self._still(low, high), float(gained[self.waiting].max(initial=0.0)), 3 * weights.last
+
+    def _advantages(self, table: FloatArray, choice: OffsetArray, time: Fraction) -> FloatArray:
+        """A bound on what any choice of an immediate state is worth more than the policy's, at any moment of
+        the slice; `table` has what the policy is worth with 0, 1, … events left."""
+        structure, result = self.automaton.structure, np.zeros(len(self.waiting))
+        several = np.zeros(structure.states, np.bool_)
+        several[self.model.immediate] = np.diff(structure.choice_start)[self.model.immediate] > 1
+        others = np.flatnonzero(several[structure.choice_state])
+        others = others[choice[structure.choice_state[others]] != others]
+        if not len(others):
+            return result
+        state = structure.choice_state[others]
+        worth, own = (self._backup[others] @ table.T).T, table[:, state]
+        more = worth - own if self.horizon.maximise else own - worth
+        relative, step = self._relative(len(table), len(table)), float(self.rate * time) / _POINTS
+        beyond = self._shares(time)[1].right
+        bend = np.abs(np.diff(more, 2, axis=0)).max(axis=0) + 8 * relative * (worth + own).max(axis=0)
+        largest = np.full(len(others), -np.inf)
+        for point in range(_POINTS + 1):
+            exact, weights = self._shares(time * point / _POINTS)
+            error = 2 * relative + weights.error + (weights.high_total / weights.low_total - 1)
+            there = np.append(exact, np.zeros(len(table)))[: len(table)] / weights.low_total
+            outside = 2 * (weights.left + weights.right + beyond) * self.peak
+            largest = np.maximum(largest, there @ more + 1.1 * error * (there @ (worth + own)) + outside)
+        largest += (bend + 2 * outside) * step**2 / 8
+        np.maximum.at(result, state, largest * (1 + 1e-12))
+        return result
+
+    def _shares(self, time: Fraction) -> tuple[FloatArray, PoissonWeights]:
+        if time not in self.shares:
+            weights = poisson_weights(self.rate * time, self.horizon.tail)
+            exact = np.zeros(weights.last + 1)
+            exact[weights.first :] = weights.weight
+            self.shares[time] = exact, weights
+        return self.shares[time]
+
+    def _bound(
+        self,
+        model: EventSteps,
+        pair: Pair,
+        time: Fraction,
+        shares: Shares | None,
+        is_lower: bool,
+        table: FloatArray | None = None,
+    ) -> FloatArray:
+        """One end of what `pair` is worth a slice before, to one who is told the number of events where no
+        shares are given."""
+        exact, weights = self._shares(time)
+        shares, top = shares or Shares.informed(exact), 0.0 if is_lower else self.peak
+        ends = np.where(self.waiting, pair[not is_lower], 0.0)
+        table = np.zeros((0, len(ends))) if table is None else table
+        most = _MOST_SWEEPS if self.depth is None else 1
+        result, sweeps = run_events(model, ends, shares, self.horizon.maximise, top, most, table)
+        relative = self._relative(len(shares.end), sweeps)
+        outside = (weights.left + weights.right) * self.peak
+        return bounds_of(result, relative, 0.0, outside, weights)[not is_lower]
+
+    def _gained(self, bonus: FloatArray, time: Fraction) -> FloatArray:
+        """The most that a bonus at every visit comes to in a slice."""
+        assert self.depth is not None
+        exact, weights = self._shares(time)
+        zero, number = np.zeros(len(bonus)), len(exact)
+        paid = self.model._replace(bonus=bonus, worth=zero)
+        result, _ = run_events(paid, zero, Shares.informed(exact), True, 0.0, 1, np.zeros((0, len(bonus))))
+        visits = weights.excess + number * (weights.left + weights.right)
+        outside = float(bonus.max()) * self.depth * visits
+        return bounds_of(result, self._relative(number, number), 0.0, outside, weights)[1]
+
+    def _relative(self, number: int, sweeps: int) -> float:
+        """The relative error of so many events."""
+        length = int(np.diff(self.model.transition_start).max()) + _EXTRA
+        rounds = number + sweeps * (len(self.model.immediate) if self.depth is None else self.depth)
+        return error_factor(rounds * length + number + 8)
+
+    def _still(self, low: FloatArray, high: FloatArray) -> Pair:
+        still = self.model.still
+        low[still] = high[still] = self.model.worth[still]
+        return low, np.maximum(low, np.minimum(high, self.peak))
+
+    @cached_property
+    def _backup(self) -> Any:
+        """What values are worth behind every choice, as a matrix."""
+        from scipy import sparse
+
+        structure = self.automaton.structure
+        numbers = (self.automaton.probability, structure.successor, structure.transition_start)
+        return sparse.csr_matrix(numbers, shape=(structure.choices, structure.states))
+
+    def _best(self, values: FloatArray) -> OffsetArray:
+        """The choice of every state that looks best."""
+        structure = self.automaton.structure
+        worth = self._backup @ values * (1.0 if self.horizon.maximise else -1.0)
+        best = np.maximum.reduceat(worth, structure.choice_start[:-1])
+        reaching = np.flatnonzero(worth == best[structure.choice_state])
+        return reaching[np.unique(structure.choice_state[reaching], return_index=True)[1]]
+
+    def _only(self, choice: OffsetArray) -> EventSteps:
+        """The model under a policy."""
+        structure = self.automaton.structure
+        taken, _ = ranges(structure.transition_start, choice)
+        start = np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])])
+        return self.model._replace(
+            choice_start=np.arange(structure.states + 1),
+            transition_start=start,
+            successor=self.model.successor[taken],
+            probability=self.model.probability[taken],
         )
-        top = 0.0 if is_lower else peak
-        result, sweeps = run_events(model, ends, *shares, horizon.maximise, top, most)
-        rounds = number + sweeps * (len(model.immediate) if depth is None else depth)
-        results.append(_bound(result, rounds * (length + _EXTRA) + number, peak, weights, is_lower))
-    low, high = results if not horizon.maximise else results[::-1]
-    low[~active], high[~active] = worth[~active], worth[~active]
-    return (low, np.maximum(low, high)), 2 * weights.last
-
-
-def _bound(
-    result: FloatArray, roundings: int, peak: float, weights: PoissonWeights, is_lower: bool
-) -> FloatArray:
-    error = (error_factor(roundings + 8) + weights.error) * 1.01 + 8 * UNIT
-    if is_lower:
-        lower: FloatArray = np.maximum(result * ((1 - error) / weights.high_total) - _TINY, 0.0)
-        return lower
-    outside = (weights.left + weights.right) * peak
-    upper: FloatArray = result * ((1 + error) / weights.low_total) + outside * (1 + 8 * UNIT) + _TINY
-    return np.minimum(upper, peak)
 
 
 def _uniformise(
@@ -212,6 +389,7 @@ def _uniformise(
         immediate,
         np.flatnonzero(~active),
         worth.copy(),
+        np.zeros(structure.states),
     )
     return model, Fraction(rate), depth
 

@@ -229,7 +229,9 @@ def expect_at(
     result, relative, absolute = clock.run(np.ascontiguousarray(values[clock.active]), shares, horizon)
     peak = float(max(worth[~active].max(initial=0.0), values[active].max(initial=0.0)))
     outside = (weights.left + weights.right) * peak
-    return _spread(active, worth, _bounds(result, relative, absolute * peak, outside, weights)), weights.last
+    return _spread(
+        active, worth, bounds_of(result, relative, absolute * peak, outside, weights)
+    ), weights.last
 
 
 def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHorizon) -> tuple[Pair, int]:
@@ -251,14 +253,15 @@ def earn_until(chain: CTMC | IntervalCTMC, earned: FloatArray, horizon: TimeHori
     missing = weights.first * weights.left + (weights.last + 1) * weights.right + weights.excess
     relative += error_factor(len(weights.weight) + 4)
     steps = float(mean) * 1.01 + 1
-    low, high = _bounds(result, relative, absolute * peak * steps, missing * peak * 1.01, weights)
+    low, high = bounds_of(result, relative, absolute * peak * steps, missing * peak * 1.01, weights)
     bounds = low / rate * (1 - 4 * UNIT), high / rate * (1 + 4 * UNIT)
     return _spread(active, nothing, bounds), weights.last
 
 
-def _bounds(
+def bounds_of(
     result: FloatArray, relative: float, absolute: float, outside: float, weights: PoissonWeights
 ) -> Pair:
+    """The lower and upper bound of a weighted sum with its errors."""
     error = (relative + weights.error) * 1.01 + 8 * UNIT
     low = np.maximum(result * ((1 - error) / weights.high_total) - absolute - _TINY, 0.0)
     high = result * ((1 + error) / weights.low_total) + (absolute + outside) * (1 + 8 * UNIT) + _TINY

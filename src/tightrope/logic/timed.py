@@ -283,10 +283,10 @@ class TimedOperators(Operators):
 
 
 class AutomatonOperators(TimedOperators):
-    """Those of Markov automata: the efforts are numbers of events, as many times as are needed at least."""
+    """Those of Markov automata: efforts are how often the time is cut more finely (`EventHorizon`)."""
 
-    efforts = tuple(4.0**k for k in range(10))
-    why_wide = "who counts events and who knows their number beforehand are still apart"
+    efforts = tuple(map(float, range(10)))
+    why_wide = "policies that are the same for some time and those that are not are still apart"
 
     def bounds(
         self, operator: ValueOperator, precision: float, starts: OffsetArray, is_whole: bool
@@ -307,7 +307,8 @@ class AutomatonOperators(TimedOperators):
         return super().bounds(operator, precision, starts, is_whole)
 
     def _horizon(self, time: Fraction, maximise: bool, precision: float, effort: float) -> TimeHorizon:
-        return EventHorizon(time, precision * 1e-4, maximise, self._deadline, int(effort))
+        slack = precision / 64 ** (effort - 1) if effort else np.inf
+        return EventHorizon(time, precision * 1e-12, maximise, self._deadline, int(4**effort), slack)
 
     def _long_run(self, task: OperatorTask) -> StateBounds:
         assert isinstance(self.chain, MarkovAutomaton)

@@ -3,7 +3,8 @@
     python docs/_tools/prose.py            # one line per page, most words first
     python docs/_tools/prose.py PAGE ...   # every finding of these pages
 
-Words are counted outside code and generated parts; tables count. Pages under `docs/results/` hold
+Words are counted outside code and generated parts; tables count. The length of a sentence is that of its
+words with two letters or more, so that a formula is no long sentence. Pages under `docs/results/` hold
 measurements, so only their length of lines is free: they are not measured at all.
 """
 
@@ -94,13 +95,13 @@ def measure_text(name: str, text: str) -> Prose:
     lines = _outside_code(text)
     paragraphs = _paragraphs(lines)
     sentences = [s for paragraph in paragraphs for s in _sentences(" ".join(paragraph))]
-    plain = [_plain(line) for line in lines]
+    plain = _plain("\n".join(lines)).split("\n")
     return Prose(
         name,
         sum(len(_words(line)) for line in plain),
         len(sentences),
         [line for line in lines if _is_long(line)],
-        [s for s in sentences if len(_words(s)) > LONGEST_SENTENCE],
+        [s for s in sentences if len(re.findall(r"\S*[^\W\d_]{2}\S*", s)) > LONGEST_SENTENCE],
         [" ".join(p)[:80] for p in paragraphs if len(p) > LONGEST_PARAGRAPH],
         [f"{word!r}: {BANNED[pattern]}" for pattern in BANNED for word in _found(pattern, plain)],
     )
@@ -121,10 +122,11 @@ def _outside_code(text: str) -> list[str]:
     return lines
 
 
-def _plain(line: str) -> str:
-    line = re.sub(r"`+[^`]*`+", "code", line)
-    line = re.sub(r"!?\[([^\]]*)\](\([^)]*\))?", r"\1", line)
-    return re.sub(r"https?://\S+|<[^>]+>", "", line)
+def _plain(text: str) -> str:
+    """Without code, addresses and tags; a span of code or a link may go on in the next line."""
+    text = re.sub(r"`+[^`\n]*\n?[^`\n]*`+", lambda span: "code" + "\n" * span[0].count("\n"), text)
+    text = re.sub(r"!?\[([^\]]*)\](\([^)\s]*\))?", r"\1", text)
+    return re.sub(r"https?://\S+|</?\w[^>\n]*>", "", text)
 
 
 def _words(text: str) -> list[str]:

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import repeats
-from tightrope.data.log_counts import finish, join
-from tightrope.data.partial_counts import count_part
+from tightrope.data.fold import Fold
+from tightrope.data.log_counts import describe
+from tightrope.data.observers import CountTally, count_part
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
@@ -171,5 +172,10 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     sent = pickle.loads(pickle.dumps(plan))
     partials = [pickle.loads(pickle.dumps(count_part(sent, part))) for part in plan.parts()]
     assert len(partials) == 3
-    counts = finish(plan, join(plan, iter(partials), LogReadOptions()), None, LogReadOptions())
+    tally = CountTally(plan)
+    whole = Fold(plan, (tally,))
+    for partial in partials:
+        whole.merge(partial)
+    whole.finish()
+    counts = describe(plan, whole, tally, LogReadOptions())
     assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()

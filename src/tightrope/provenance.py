@@ -186,6 +186,16 @@ class RowTally:
             self._limit = int(every[MOST - 1])
         self._keys, self._contents = every[:MOST], total[:MOST]
 
+    def merge(self, other: RowTally) -> None:
+        """Add what another tally took; it is the same in which order."""
+        self.rows += other.rows
+        self._digest += other._digest
+        self._counted += other._counted
+        self._limit = min(self._limit, other._limit)
+        near = self._keys <= np.uint64(self._limit)
+        self._keys, self._contents = self._keys[near], self._contents[near]
+        self._keep(other._keys, other._contents)
+
     def finish(self, episodes: int | None = None) -> Provenance:
         """What the rows are."""
         contents = (self._contents >> np.uint64(32)).tolist()

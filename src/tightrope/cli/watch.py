@@ -405,7 +405,8 @@ class _Watching:
 
     def take(self, events: LogEvents) -> None:
         """Weigh a chunk; say so where a report is due or an alarm is new."""
-        from tightrope.data.event_stream import Excluded, split_at_excluded
+        from tightrope.data.event_stream import split_at_excluded
+        from tightrope.data.fold import Excluded
 
         is_new = False
         for part in split_at_excluded(events):

@@ -382,31 +382,6 @@ class BatchAccumulator:
                 self._close()
             first = cut
 
-    def add_one(self, transition: int, position: int, times: int = 1) -> None:
-        """Count a transition whose batch may be closed already; −1 times takes it back."""
-        batch, end = 0, next_end(0)
-        while end <= position:
-            batch, end = batch + 1, next_end(end)
-        self.add_to(transition, batch, times)
-
-    def add_to(self, transition: int, batch: int, times: int = 1) -> None:
-        """The same for a batch by its number."""
-        self._parts += [NO_COUNTS] * (batch + 1 - len(self._parts))
-        self._parts[batch] = add_counts(self._parts[batch], (np.array([transition]), np.array([times])))
-
-    def add_parts(self, parts: Sequence[tuple[OffsetArray, OffsetArray]]) -> None:
-        """Add the batches that were counted elsewhere, from the first on."""
-        self._parts += [NO_COUNTS] * (len(parts) - len(self._parts))
-        for batch, part in enumerate(parts):
-            if len(part[0]):
-                self._parts[batch] = add_counts(self._parts[batch], part)
-
-    def parts(self) -> list[tuple[OffsetArray, OffsetArray]]:
-        """Transitions and counts of all batches so far."""
-        if self._pending:
-            self._close()
-        return self._parts
-
     def finish(self, batches: int | None = None) -> Batches:
         """All batches; where their number is known, empty ones are added at the end."""
         if self._pending:
@@ -422,33 +397,64 @@ class BatchAccumulator:
         self._pending = False
 
 
-DENSE = 1 << 23
+DENSE = 1 << 20
 """Counters, of all batches together, that are kept as one array."""
 
 
 class BatchCounter:
     """Takes transitions in any order, each with the number of its batch."""
 
-    def __init__(self, transitions: int, batches: int):
-        self.batches, self._transitions = batches, transitions
-        dense = transitions * batches <= DENSE
-        self._dense = np.zeros((batches, transitions), dtype=np.int64) if dense else None
-        self._sparse = [NO_COUNTS] * (0 if dense else batches)
+    def __init__(self, transitions: int):
+        self._transitions = transitions
+        self._dense = np.zeros((0, transitions), dtype=np.int64)
+        self._sparse: dict[int, tuple[OffsetArray, OffsetArray]] = {}
+        self._open: tuple[int, OffsetArray] = (-1, np.empty(0, dtype=np.int64))
+        """Beyond these, the batch that was counted last, with a counter of every transition."""
 
     def add(self, transition: OffsetArray, batch: OffsetArray) -> None:
-        if self._dense is not None:
+        if not len(transition):
+            return
+        high = int(batch.max()) + 1
+        if high * self._transitions <= DENSE:
+            if high > len(self._dense):
+                more = np.zeros((high - len(self._dense), self._transitions), dtype=np.int64)
+                self._dense = np.concatenate([self._dense, more])
             _add_to_batches(self._dense, transition, batch)
             return
         for one in np.unique(batch).tolist():
-            seen, count = np.unique(transition[batch == one], return_counts=True)
-            self._sparse[one] = add_counts(self._sparse[one], (seen, count.astype(np.int64)))
+            if one != self._open[0]:
+                self._close()
+                self._open = (one, np.zeros(self._transitions, dtype=np.int64))
+            _add(self._open[1], transition[batch == one])
+
+    def merge(self, later: BatchCounter) -> None:
+        """Add what was counted elsewhere."""
+        for batch, part in enumerate(later.parts()):
+            self._sum(batch, part)
+
+    def _close(self) -> None:
+        batch, count = self._open
+        seen = np.flatnonzero(count)
+        self._sum(batch, (seen, count[seen]))
+        self._open = (-1, count[:0])
+
+    def _sum(self, batch: int, part: tuple[OffsetArray, OffsetArray]) -> None:
+        if len(part[0]):
+            self._sparse[batch] = add_counts(self._sparse.get(batch, NO_COUNTS), part)
 
     def parts(self) -> list[tuple[OffsetArray, OffsetArray]]:
-        """Transitions and counts of all batches."""
-        if self._dense is None:
-            return self._sparse
-        seen = [np.flatnonzero(row) for row in self._dense]
-        return [(places, row[places]) for places, row in zip(seen, self._dense, strict=True)]
+        """Transitions and counts of all batches up to the last that has some."""
+        self._close()
+        for batch, row in enumerate(self._dense):
+            seen = np.flatnonzero(row)
+            self._sum(batch, (seen, row[seen]))
+        self._dense = self._dense[:0]
+        return [self._sparse.get(batch, NO_COUNTS) for batch in range(max(self._sparse, default=-1) + 1)]
+
+    def finish(self, batches: int = 0) -> Batches:
+        """All batches, at least so many."""
+        parts = self.parts()
+        return Batches.from_parts(parts + [NO_COUNTS] * (batches - len(parts)))
 
 
 @kernel

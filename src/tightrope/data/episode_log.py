@@ -9,7 +9,7 @@ say so.
 
 `Counts.log` reads it when it is asked for, from the files again, and keeps it; for episodes in Python and
 simulations the rows are at hand. Episodes are followed by their names whatever stands between their rows
-(`tightrope.data.time_order`). Where rows of an episode are out of order, all are sorted first.
+(`tightrope.data.fold`). Where rows of an episode are out of order, all are sorted first.
 
 Values of columns are numbered by first appearance, so that the numbers themselves say nothing of what comes.
 A value beyond the first `MOST_LABELS` of its column counts as missing.
@@ -28,14 +28,13 @@ import numpy.typing as npt
 from tightrope.data.columns import EPISODE, TIME, TRUNCATED, unused_names
 from tightrope.data.counts import BatchAccumulator, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, absorbing_states
-from tightrope.data.event_stream import EXCLUDED, Excluded
-from tightrope.data.partial_counts import locate_known
+from tightrope.data.fold import EventBatch, Excluded, Fold
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import EPISODES, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
 from tightrope.data.rows import TimeKind, plain_text
-from tightrope.data.time_order import Placed, Strands, sorted_rows
+from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
-from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, truth_values
+from tightrope.io.table.columns import ProblemCodes, distinct, truth_values
 from tightrope.late import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
@@ -188,8 +187,10 @@ class EpisodeLog(Record):
     def since(self, row: int) -> EpisodeLog:
         """The rows from number `row` on, from 0."""
         later = np.arange(len(self)) >= row
-        names, number = _number(self.episode[row:], self.episodes)
-        return self._select(later, number, self.over[names])
+        kept, numbers = _number(self.episode[row:])
+        number = np.zeros(self.episodes, dtype=np.int64)
+        number[self.episode[row:]] = numbers
+        return self._select(later, number, self.over[kept])
 
     def select(self, rows: BoolArray) -> EpisodeLog:
         """Some rows alone, chosen by what was known before them; episodes keep their numbers."""
@@ -335,75 +336,56 @@ class _Coding:
         return _by_appearance(np.concatenate(self.codes)[rows], tuple(self.number), values)
 
 
-Columns = tuple[list[OffsetArray], ...]
+class _Rows:
+    """Keeps the rows of a log: places, episodes, times, transitions, and where episodes are over."""
 
-
-class _Gathering:
-    """Gathers the rows that a log's episodes settle: places in the log, transitions, episodes and times."""
-
-    def __init__(self, plan: ReadPlan, strict: bool, is_sorted: bool = False):
-        self.plan, self.strict = plan, strict
-        self.strands = Strands(plan, is_sorted, trail=True)
-        self.rows: Columns = ([], [], [], [], [])
-        self.names: OffsetArray | None = None
-        self.excluded: list[tuple[int, Excluded]] = []
+    def __init__(self, plan: ReadPlan):
+        self.plan = plan
+        self.parts: list[tuple[OffsetArray, ...]] = []
         self.closed: list[OffsetArray] = []
-        self.flagged: Columns = ([], [])
+        self.flagged: list[tuple[OffsetArray, OffsetArray]] = []
         """Episodes that the model says are over; places and episodes of rows that are marked as ends."""
 
-    def follow(self) -> None:
-        """All rows as they stand, until some are out of order."""
-        plan = self.plan
-        for table, opened in enumerate(plan.tables):
-            decoder = plan.decoder(table)
-            for chunk in opened.chunks(plan.columns[table].names, _ragged(plan)):
-                rows = decoder.decode(chunk)
-                self.add(self.strands.follow(rows, table, np.zeros(len(rows), dtype=np.int64)))
-                if self.is_disordered:
-                    return
-        self.finish()
+    def update(self, batch: EventBatch) -> None:
+        rows, one = batch.rows, batch.counted
+        names = self.plan.names_of(one.rows)
+        self.parts.append(
+            (one.place, one.transition, one.origin, one.time, names, one.since_start, one.before)
+        )
+        self.closed.append(batch.origin[self.plan.leads_nowhere(rows)])
+        self.flagged.append((batch.place[rows.ended], batch.origin[rows.ended]))
 
-    def follow_sorted(self) -> None:
-        """All rows, sorted within their episodes."""
-        rows, table, self.names = sorted_rows(self.plan)
-        self.add(self.strands.follow(rows, table, np.zeros(len(rows), dtype=np.int64)))
-        self.finish()
+    def merge(self, later: _Rows) -> None:
+        self.parts += later.parts
+        self.closed += later.closed
+        self.flagged += later.flagged
 
-    @property
-    def is_disordered(self) -> bool:
-        notes = self.strands.notes
-        late = self.strands.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
-        return bool(notes[OUT_OF_ORDER]) or (bool(late) and not self.strands.is_sorted)
+    def finish(self) -> tuple[OffsetArray, ...]:
+        """All of each, one below the other."""
+        return tuple(_flat(list(part)) for part in zip(*self.parts, strict=True))
 
-    def add(self, settled: Placed) -> None:
-        plan, rows, transition = self.plan, settled.rows, settled.transition
-        if self.strands.from_next:
-            transition, _ = locate_known(plan, rows)
-        outside: BoolArray = np.isin(rows.problems, EXCLUDED) & (not self.strict)
-        bad = np.flatnonzero((rows.problems != RowProblem.NONE) & ~outside)
-        if len(bad) and not plan.skip:
-            raise plan.validation(int(settled.table[bad[0]])).error_at(rows, int(bad[0]))
-        for row in np.flatnonzero(outside).tolist():
-            text = str(plan.validation(int(settled.table[row])).error_at(rows, row)).split("\n")[0]
-            outcome = Excluded(int(rows.number[row]), text, int(rows.time[row]))
-            self.excluded.append((int(settled.places[row]), outcome))
-        valid = (rows.problems == RowProblem.NONE) & (transition >= 0)
-        parts = (settled.places, transition, settled.batch, rows.time, plan.names_of(rows, 0, self.names))
-        for part, values in zip(self.rows, parts, strict=True):
-            part.append(values[valid])
-        self._note_ends(settled)
+    def are_over(self, episodes: OffsetArray, truncated: Callable[[OffsetArray], BoolArray]) -> BoolArray:
+        """Which episodes are over, and not cut off."""
+        place, origin = (_flat([pair[side] for pair in self.flagged]) for side in (0, 1))
+        over = np.concatenate([_flat(self.closed), origin[~truncated(place)]])
+        result: BoolArray = np.isin(episodes, over)
+        return result
 
-    def finish(self) -> None:
-        """The last rows of episodes, which lead nowhere that the log knows."""
-        if self.strands.from_next and self.strands.tails is not None:
-            self._note_ends(self.strands.tails)
 
-    def _note_ends(self, placed: Placed) -> None:
-        sound = placed.rows.problems == RowProblem.NONE
-        self.closed.append(placed.batch[sound & self.plan.leads_nowhere(placed.rows)])
-        ended = sound & placed.rows.ended
-        for part, values in zip(self.flagged, (placed.places, placed.batch), strict=True):
-            part.append(values[ended])
+def _fold_rows(plan: ReadPlan, excludes: bool) -> tuple[Fold, _Rows]:
+    """All rows as they stand, or sorted within their episodes where some are out of order."""
+    rows = _Rows(plan)
+    fold = Fold(plan, (rows,), by_name=True, excludes=excludes)
+    for part in range(len(plan.tables)):
+        for chunk in plan.tables[part].chunks(plan.columns[part].names, _ragged(plan)):
+            fold.update(chunk, part)
+            notes = fold.notes
+            late = fold.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
+            if notes[OUT_OF_ORDER] or late:
+                rows = _Rows(plan)
+                return fold_sorted(plan, (rows,), excludes)[0], rows
+    fold.finish()
+    return fold, rows
 
 
 def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = False) -> EpisodeLog:
@@ -411,39 +393,31 @@ def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = Fal
 
     With `strict` an outcome that the model excludes is an error, as it is for counting.
     """
-    gathering = _Gathering(plan, strict)
-    gathering.follow()
-    if gathering.is_disordered:
-        gathering = _Gathering(plan, strict, is_sorted=True)
-        gathering.follow_sorted()
-    has_time = TIME in plan.columns[0].roles
-    place, transition, episode, time, names = map(_flat, gathering.rows)
-    order = np.arange(len(place)) if gathering.strands.is_sorted else np.argsort(place)
-    if has_time and in_time:
+    fold, held = _fold_rows(plan, not strict)
+    place, transition, origin, time, names, since, before = held.finish()
+    by_time = TIME in plan.columns[0].roles and in_time
+    order = np.arange(len(place)) if fold.is_sorted else np.argsort(place)
+    if by_time:
         order = order[np.argsort(time[order], kind="stable")]
     left_out, order = max(0, len(order) - MOST), order[:MOST]
-    place, transition, episode, time, names = (
-        part[order] for part in (place, transition, episode, time, names)
+    previous = _previous(origin, since, before, order)
+    place, transition, origin, time, names = (
+        part[order] for part in (place, transition, origin, time, names)
     )
-    beside, begins = BesideColumns(plan), gathering.strands.begun
-    over = np.zeros(begins, dtype=np.bool_)
-    over[_flat(gathering.closed)] = True
-    where, which = map(_flat, gathering.flagged)
-    over[which[~beside.truncated[beside.index(where)]]] = True
-    number, numbers = _number(episode, begins)
-    columns = beside.columns(place, len(number))
+    beside = BesideColumns(plan)
+    episodes, numbers = _number(origin)
     excluded = []
-    for here, one in gathering.excluded:
-        rises, at = (time, one.time) if has_time and in_time else (np.maximum.accumulate(place), here)
+    for here, one in fold.excluded:
+        rises, at = (time, one.time) if by_time else (np.maximum.accumulate(place), here)
         excluded.append(replace(one, row=int(np.searchsorted(rises, at))))
     return EpisodeLog(
         transition.astype(np.int32),
-        _previous(place, gathering.strands.trail),
-        numbers[episode].astype(np.int32),
-        over[number],
+        previous,
+        numbers.astype(np.int32),
+        held.are_over(episodes, lambda place: beside.truncated[beside.index(place)]),
         model_hash,
-        _clock(time, plan.time_kind) if has_time else None,
-        columns,
+        _clock(time, plan.time_kind) if TIME in plan.columns[0].roles else None,
+        beside.columns(place, len(episodes)),
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
         left_out,
         names,
@@ -458,28 +432,27 @@ def _flat(parts: list[OffsetArray]) -> OffsetArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
-def _number(episode: npt.NDArray[Any], begun: int) -> tuple[OffsetArray, OffsetArray]:
-    """The episodes in the order of their first rows, and the number of each in that order."""
-    seen, first = np.unique(episode, return_index=True)
-    order = seen[np.argsort(first, kind="stable")]
-    numbers = np.full(begun, -1, dtype=np.int64)
+def _number(episode: npt.NDArray[Any]) -> tuple[OffsetArray, OffsetArray]:
+    """The episodes in the order of their first rows, and the number of each row's in that order."""
+    seen, first, which = np.unique(episode, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    numbers = np.empty(len(order), dtype=np.int64)
     numbers[order] = np.arange(len(order))
-    return order, numbers
+    return seen[order], numbers[which]
 
 
-def _previous(place: OffsetArray, trail: list[tuple[OffsetArray, OffsetArray]]) -> IndexArray:
-    """The row that each row continues, where that is among them."""
-    result: IndexArray = np.full(len(place), -1, dtype=np.int32)
-    row, before = (_flat([pair[side] for pair in trail]) for side in (0, 1))
-    order = np.argsort(place)
-    rises = place[order]
-    for wanted in (row, before):
-        at = np.minimum(np.searchsorted(rises, wanted), max(len(rises) - 1, 0))
-        known = rises[at] == wanted if len(rises) else np.zeros(len(wanted), dtype=np.bool_)
-        wanted[:] = np.where(known, order[at] if len(rises) else -1, -1)
-    both = (row >= 0) & (before >= 0) & (before < row)
-    result[row[both]] = before[both]
-    return result
+def _previous(
+    episode: OffsetArray, since: OffsetArray, before: OffsetArray, order: OffsetArray
+) -> IndexArray:
+    """The row that each row in an order continues, where that is among them."""
+    grouped = np.lexsort((since, episode))
+    follows = (np.diff(episode[grouped]) == 0) & (before[grouped[1:]] >= 0)
+    row = np.full(len(episode) + 1, -1, dtype=np.int64)
+    row[grouped[1:][follows]] = grouped[:-1][follows]
+    place = np.full(len(episode) + 1, -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    result = place[row[order]]
+    return np.where(result < np.arange(len(order)), result, -1).astype(np.int32)
 
 
 def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:

@@ -4,7 +4,7 @@ Rows are read and checked exactly as for counting, with one difference: an outco
 successor without a transition or outside of the reachable states, is an event, too. It is evidence about the
 model and not a fault of the log.
 
-Episodes are followed by their names, whatever stands between their rows (`tightrope.data.time_order`), and an
+Episodes are followed by their names, whatever stands between their rows (`tightrope.data.fold`), and an
 event has the place of the row in which its action was taken: what is decided later may depend on its outcome,
 and its outcome on nothing that was decided later. Where rows have times, these are the order, over all files.
 
@@ -36,32 +36,18 @@ import numpy as np
 from tightrope.data.columns import TIME
 from tightrope.data.counts import BatchAccumulator, Counts, LazyLog
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.partial_counts import locate_known
+from tightrope.data.fold import EventBatch, Excluded, Fold
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
-from tightrope.data.rows import LogRows
-from tightrope.data.time_order import Placed, Strands, are_in_time
+from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem
-from tightrope.io.table.data_table import Chunk
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Record
 
 BLOCK = 1 << 18
 """Events that are handed over at once."""
-
-EXCLUDED = (RowProblem.IMPOSSIBLE_TRANSITION, RowProblem.UNKNOWN_NEXT_STATE)
-"""What is wrong with an outcome that the model does not know."""
-
-
-@dataclass(frozen=True)
-class Excluded:
-    """An outcome that the model excludes: its row in the chunk, from 0, and what it is."""
-
-    row: int
-    text: str
-    time: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,86 +121,62 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
     that are out of order are one, too: what came later may depend on what came before, so that no other
     order will do.
     """
-    reader = _EventReader(plan, table, take, strict)
-    reader.follow_all()
-    rows, dropped, notes = reader.validation.rows, reader.validation.dropped, reader.strands.notes
-    if (missing := int(notes[MISSING] + notes[HOLES])) and not plan.outages:
-        dropped[RowProblem.MISSING_STEP.words] += missing
-    return rows, dropped
+    stream = _Stream()
+    fold = Fold(plan, (stream,), by_name=True, excludes=not strict)
+    opened, columns, first = plan.tables[table], plan.columns[table], 1
+    ragged = fold.ragged if plan.skip and not columns.from_next_row else None
+    for chunk in opened.chunks(columns.names, ragged):
+        try:
+            fold.update(chunk, table)
+        except InputError:
+            if not fold.notes[OUT_OF_ORDER]:
+                raise
+        if fold.notes[OUT_OF_ORDER]:
+            raise InputError(
+                "the rows are not in their order in time, by which alone they can be watched",
+                Location(opened.path),
+                "sort them by episode and step",
+            )
+        settled = first = chunk.first_row + chunk.rows
+        if fold.last is not None and fold.from_next:  # outcomes that may still come
+            settled = int(fold.last.row[fold.are_open(fold.last)].min(initial=first))
+        take(stream.released(fold, settled, chunk.first_row, chunk.rows))
+    if fold.last is not None:
+        take(stream.released(fold, first, first, 0))
+    if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and not plan.outages:
+        fold.dropped[RowProblem.MISSING_STEP.words] += missing
+    return fold.rows, fold.dropped
 
 
-class _EventReader:
-    """Follows the episodes of one table; events are handed over in the order of their rows."""
+class _Stream:
+    """Hands over events in the order of their rows."""
 
-    def __init__(self, plan: ReadPlan, table: int, take: Take, strict: bool):
-        self.plan, self.table, self.take, self.strict = plan, table, take, strict
-        self.strands = Strands(plan)
-        self.validation = plan.validation(table)
+    def __init__(self) -> None:
         self._held: list[tuple[OffsetArray, OffsetArray, BoolArray, OffsetArray]] = []
-        self._excluded: list[Excluded] = []
-        """By their rows in the table."""
 
-    def follow_all(self) -> None:
-        first, opened, columns = 1, self.plan.tables[self.table], self.plan.columns[self.table]
-        ragged = self.validation.ragged if self.plan.skip and not columns.from_next_row else None
-        for chunk in opened.chunks(columns.names, ragged):
-            rows = self.validation.decoder.decode(chunk)
-            self.validation.rows += chunk.rows
-            if not self.plan.skip:
-                self._check_values(rows, chunk)
-            settled = self.strands.follow(rows, self.table, np.zeros(len(rows), dtype=np.int64))
-            if self.strands.notes[OUT_OF_ORDER]:
-                raise InputError(
-                    "the rows are not in their order in time, by which alone they can be watched",
-                    Location(opened.path),
-                    "sort them by episode and step",
-                )
-            self._hold(settled, chunk)
-            first = chunk.first_row + chunk.rows
-            self._release(self._settled_before(first), chunk.first_row, chunk.rows)
-        if self.strands.tails is not None:
-            self._release(first, first, 0)
+    def update(self, batch: EventBatch) -> None:
+        batch = batch.counted
+        self._held.append((batch.row, batch.transition, batch.since_start == 0, batch.time))
 
-    def _check_values(self, rows: LogRows, chunk: Chunk) -> None:
-        """Refuse values that cannot be read; what the model excludes is looked at later."""
-        wrong = rows.problems.copy()
-        wrong[np.isin(wrong, EXCLUDED)] = RowProblem.NONE
-        if wrong.any():
-            self.validation.admit(replace(rows, problems=wrong), chunk)
+    def merge(self, later: _Stream) -> None:
+        self._held += later._held
 
-    def _hold(self, settled: Placed, chunk: Chunk) -> None:
-        settled = settled[np.argsort(settled.rows.number, kind="stable")]
-        rows, transition = settled.rows, settled.transition
-        if self.strands.from_next:
-            transition, _ = locate_known(self.plan, rows)
-        outside: BoolArray = np.isin(rows.problems, EXCLUDED) & (not self.strict)
-        for row in np.flatnonzero(outside).tolist():
-            text = str(self.validation.error_at(rows, row, chunk)).split("\n")[0]
-            self._excluded.append(Excluded(int(rows.number[row]), text, int(rows.time[row])))
-        rows.problems[outside] = RowProblem.NONE
-        valid = self.validation.admit(rows, chunk) & ~outside & (transition >= 0)
-        self._held.append((rows.number[valid], transition[valid], settled.begins[valid], rows.time[valid]))
+    def finish(self) -> None: ...
 
-    def _settled_before(self, number: int) -> int:
-        """The first row whose outcome may still come."""
-        tails = self.strands.tails
-        if tails is None or not self.strands.from_next:
-            return number
-        waiting = tails.rows.number[self.strands.are_open(tails)]
-        return int(waiting.min()) if len(waiting) else number
-
-    def _release(self, before: int, first_row: int, size: int) -> None:
-        """Hand over the events of all rows before this one."""
-        number, transition, begins, time = (np.concatenate(part) for part in zip(*self._held, strict=True))
+    def released(self, fold: Fold, before: int, first_row: int, size: int) -> LogEvents:
+        """The events of all rows before this one."""
+        nothing = np.empty(0, dtype=np.int64)
+        held = [*self._held, (nothing, nothing, nothing.astype(np.bool_), nothing)]
+        number, transition, begins, time = (np.concatenate(part) for part in zip(*held, strict=True))
         order = np.argsort(number, kind="stable")
         ready = order[: int(np.searchsorted(number[order], before))]
         rest = order[len(ready) :]
         self._held = [(number[rest], transition[rest], begins[rest], time[rest])]
-        excluded = sorted((one for one in self._excluded if one.row < before), key=lambda one: one.row)
-        self._excluded = [one for one in self._excluded if one.row >= before]
-        shown = tuple(replace(one, row=one.row - first_row) for one in excluded)
+        outside = sorted((one for _, one in fold.excluded if one.row < before), key=lambda one: one.row)
+        fold.excluded = [(place, one) for place, one in fold.excluded if one.row >= before]
+        shown = tuple(replace(one, row=one.row - first_row) for one in outside)
         events = (transition[ready], number[ready] - first_row, begins[ready])
-        self.take(LogEvents(*events, shown, size, time[ready]))
+        return LogEvents(*events, shown, size, time[ready])
 
 
 def split_at_excluded(events: LogEvents) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:

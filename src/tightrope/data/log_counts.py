@@ -33,12 +33,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 
-from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
+from tightrope.data.columns import BATCH, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.costs import CostSums
-from tightrope.data.counts import BatchAccumulator, Batches, Counts, batch_ends
+from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import (
     ENDS,
     KNOWN_ENDS,
@@ -49,7 +50,8 @@ from tightrope.data.design import (
     has_levels,
     worse,
 )
-from tightrope.data.partial_counts import Joined, Partial, count_part
+from tightrope.data.fold import Fold, Watched, fold_part
+from tightrope.data.observers import CountTally, count_part
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
 from tightrope.data.read_plan import ReadPlan, in_threads, number_parts
 from tightrope.data.reading_hints import likely_reading
@@ -71,13 +73,10 @@ from tightrope.data.row_sequence import (
 )
 from tightrope.data.row_sequence import OUT_OF_ORDER as DISORDER
 from tightrope.data.time_order import (
-    StrandCounts,
-    Watched,
     batch_instants,
     begin_times,
-    count_sorted,
-    count_strands,
     episode_instants,
+    fold_sorted,
     moment_of,
     times_fall,
 )
@@ -87,7 +86,6 @@ from tightrope.io.table.data_table import DataTable
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.provenance import Provenance, of_counts
-from tightrope.provenance import joined as as_one
 from tightrope.verdict import Assumed, Kept
 
 
@@ -182,44 +180,89 @@ def count_log(
     Episodes that stand one after the other are counted part by part, others followed by their names; where
     rows of one episode are out of order, all are sorted first.
     """
-    watched = WATCHED_UNTIL in plan.columns[0].roles
-    if plan.drop_copies or watched or (plan.by_episodes and stated is None):
-        return _followed_by_name(plan, options)
+    roles = plan.columns[0].roles
+    by_name = plan.drop_copies or WATCHED_UNTIL in roles or (plan.by_episodes and stated is None)
     try:
-        try:
-            return finish(
-                plan, join(plan, count_parts(plan, options.threads, watch), options), stated, options
-            )
-        except _NotInTime:
-            plan = replace(plan, boundaries=batch_instants(plan, options.threads))
-            return finish(
-                plan, join(plan, count_parts(plan, options.threads, watch), options), stated, options
-            )
-        except InputError:
-            if stated is None and times_fall(plan):
+        if not by_name:
+            try:
+                fold, tally = fold_log(plan, options, watch)
+            except _NotInTime:
+                plan = replace(plan, boundaries=batch_instants(plan, options.threads))
+                fold, tally = fold_log(plan, options, watch)
+            if fold.is_out_of_order and stated is not None:
+                raise InputError(
+                    "the rows are not in the order in which the file was written",
+                    Location(plan.tables[0].path),
+                    "it was edited after it was written",
+                )
+            if not fold.is_out_of_order or not (EPISODE in roles or TIME in roles):
+                return describe(plan, fold, tally, options, stated)
+            if EPISODE not in roles:
                 return _count_sorted(plan, options)
-            raise
+        return _followed_by_name(plan, options, watch)
     except InputError as error:
+        if stated is None and times_fall(plan):
+            return _count_sorted(plan, options)
         raise explain(plan, error) from error.__cause__
 
 
-def _followed_by_name(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
+def fold_log(
+    plan: ReadPlan, options: LogReadOptions, watch: ReadProgress, by_name: bool = False
+) -> tuple[Fold, CountTally]:
+    """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
+    parts, tally = plan.parts(), CountTally(plan)
+    whole = Fold(plan, (tally,), by_name=by_name)
+    in_time = TIME in plan.columns[0].roles and options.order != AS_READ and plan.boundaries is None
+
+    def is_in_time() -> None:
+        if in_time and not by_name and whole.notes[TIME_FALLS]:
+            raise _NotInTime
+
+    def told(rows: int, read: int) -> None:
+        watch.add(rows, read)
+        is_in_time()
+
+    workers = min(options.threads or os.cpu_count() or 1, len(parts))
+    numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
+    if plan.engine is None and (workers < 2 or not numbered or plan.by_episodes or by_name):
+        plan.prepare()
+        for part in parts:
+            fold_part(whole, part, told)
+    else:
+        for fold in _folds(plan, workers, watch, by_name):
+            whole.merge(fold)
+            is_in_time()
+    whole.finish()
+    return whole, tally
+
+
+def _folds(plan: ReadPlan, workers: int, watch: ReadProgress, by_name: bool) -> Iterator[Fold]:
+    """What was made of all parts, in their order."""
+    if plan.engine is not None:
+        numbered = number_parts(plan, plan.engine)
+        folds = plan.engine.run(partial(count_part, by_name=by_name), plan, numbered)
+        for part, fold in zip(numbered, folds, strict=True):
+            watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
+            yield fold
+        return
+    plan.prepare()
+    yield from in_threads(workers, lambda part: count_part(plan, part, watch.add), plan.parts())
+
+
+def _followed_by_name(plan: ReadPlan, options: LogReadOptions, watch: ReadProgress) -> LogCounts:
     """Count a log whose episodes interleave, or by numbers of episodes."""
     in_time = TIME in plan.columns[0].roles and options.order != AS_READ
     if in_time and plan.by_episodes:
         plan = replace(plan, boundaries=episode_instants(begin_times(plan)))
     elif in_time and plan.boundaries is None:
         plan = replace(plan, boundaries=batch_instants(plan, options.threads))
-    try:
-        counted = count_strands(plan)
-    except InputError as error:
-        if times_fall(plan):
-            return _count_sorted(plan, options)
-        raise explain(plan, error) from error.__cause__
-    notes = counted.strands.notes
-    if notes[DISORDER] or notes[START_LOW] < notes[START_HIGH]:
+    if plan.by_episodes and not in_time:  # how many had begun is known in the order of the log alone
+        plan = replace(plan, engine=None)
+    fold, tally = fold_log(plan, options, ReadProgress(0), by_name=True)
+    if fold.notes[DISORDER] or fold.notes[START_LOW] < fold.notes[START_HIGH]:
         return _count_sorted(plan, options)
-    return _describe(plan, counted, options, () if plan.by_episodes else (counted.how,))
+    how = () if plan.by_episodes else ("several episodes at once, each followed by its name",)
+    return describe(plan, fold, tally, options, remarks=how)
 
 
 def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
@@ -236,24 +279,52 @@ def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
             Location(plan.tables[0].path),
             "sort the log by time",
         )
-    counted = count_sorted(plan)
-    return _describe(plan, counted, options, (f"{OUT_OF_ORDER}: {counted.how}",))
+    tally = CountTally(plan)
+    fold, how = fold_sorted(plan, (tally,))
+    return describe(plan, fold, tally, options, remarks=(f"{OUT_OF_ORDER}: {how}",))
 
 
-def _describe(
-    plan: ReadPlan, counted: StrandCounts, options: LogReadOptions, remarks: tuple[str, ...]
+def describe(
+    plan: ReadPlan,
+    fold: Fold,
+    tally: CountTally,
+    options: LogReadOptions,
+    stated: SamplingDesign | None = None,
+    remarks: tuple[str, ...] = (),
 ) -> LogCounts:
-    """The counts of a log whose episodes were followed by name, with what is known of it."""
-    strands = counted.strands
-    notes, is_sorted, outages = strands.notes, strands.is_sorted, options.gaps is not None
-    missing = describe_missing(counted.dropped, notes, counted.lost, counted.late_starts, outages)
-    if strands.copies:
-        remarks += (f"{strands.copies:,} rows that were logged twice were dropped, as was asked",)
-    shows_one_clock = strands.shows_one_clock and not is_sorted
-    order = order_of(plan, notes, options, interleaved=shows_one_clock, sorted_=is_sorted)
-    ends = ends_of(plan, notes, strands.last_is_open, order, options, strands.watched)
-    about = (counted.count, counted.batches, counted.rows, counted.dropped, int(notes[EPISODES]), missing)
-    return LogCounts(*about, remarks, counted.open_end, counted.costs, order, ends, counted.seen)
+    """The counts of a log, with what is known of it."""
+    notes, outages = fold.notes, options.gaps is not None
+    counted = tally.counter.finish(_number_of_batches(plan, fold, stated))
+    late = 0
+    if fold.is_sorted and fold.has_steps:
+        late = int((np.concatenate(fold.first_steps) > notes[START_LOW]).sum())
+    elif fold.is_out_of_order and fold.has_steps:
+        notes[GAPS] += int(notes[START_LOW] < notes[START_HIGH])
+    missing = describe_missing(fold.dropped, notes, fold.lost, late, outages)
+    if fold.copies:
+        remarks += (f"{fold.copies:,} rows that were logged twice were dropped, as was asked",)
+    interleaved = fold.shows_one_clock and not fold.is_sorted
+    order = order_of(plan, notes, options, interleaved=interleaved, sorted_=fold.is_sorted)
+    ends = ends_of(plan, notes, fold.last_is_open, order, options, fold.watched)
+    episodes = int(notes[EPISODES]) if remarks or plan.by_episodes or _follows_episodes(plan) else None
+    batches = None if fold.is_sorted and fold.batches is None else counted
+    count = counted.total(plan.structure.transitions)
+    about = (count, batches, fold.rows, fold.dropped, episodes, missing, remarks, fold.open_end)
+    costs = None if tally.costs is None else tally.costs.sums()
+    return LogCounts(*about, costs, order, ends, [rows.finish() for rows in tally.rows])
+
+
+def _number_of_batches(plan: ReadPlan, fold: Fold, stated: SamplingDesign | None) -> int:
+    """How many batches there are, those in which nothing was counted included."""
+    if fold.is_sorted:
+        return fold.batches or 0
+    if plan.boundaries is not None:
+        return len(plan.boundaries) + 1
+    if plan.by_episodes and stated is not None:
+        return 0 if stated.episodes is None else len(batch_ends(stated.episodes))
+    if plan.by_episodes:
+        return len(batch_ends(int(fold.notes[EPISODES])))
+    return len(batch_ends(fold.rows)) if fold.by_name else 0
 
 
 def order_of(
@@ -397,75 +468,6 @@ def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed
     return Assumed(ENDS, Kept.STATED, f"{how}; {_STATED}")
 
 
-def count_parts(plan: ReadPlan, threads: int | None, watch: ReadProgress) -> Iterator[Partial]:
-    """The partial counts of all parts, in their order."""
-    if plan.engine is not None:
-        for partial in plan.engine.run(count_part, plan, number_parts(plan, plan.engine)):
-            watch.add(partial.rows, plan.tables[partial.table].bytes_of(partial.rows))
-            yield partial
-        return
-    parts = plan.parts()
-    workers = min(threads or os.cpu_count() or 1, len(parts))
-    numbered = plan.boundaries is not None or all(part.first is not None for part in parts)
-    if workers < 2 or not numbered or plan.by_episodes:
-        first = 0
-        for part in parts:
-            partial = count_part(plan, part, first, watch.add)
-            first += partial.rows
-            yield partial
-        return
-    plan.prepare()
-    yield from in_threads(workers, lambda part: count_part(plan, part, None, watch.add), parts)
-
-
-def join(plan: ReadPlan, partials: Iterator[Partial], options: LogReadOptions) -> Joined:
-    """The sum of partial counts in their order; not in time is an error unless batches end at instants."""
-    joined = Joined(plan, BatchAccumulator(plan.structure.transitions))
-    in_time = TIME in plan.columns[0].roles and options.order != AS_READ
-    for partial in partials:
-        joined.add(partial)
-        if in_time and joined.notes[TIME_FALLS] and plan.boundaries is None:
-            raise _NotInTime
-        if joined.refusal is not None:
-            raise joined.refusal
-    joined.finish()
-    if joined.refusal is not None:
-        raise joined.refusal
-    return joined
-
-
-def finish(
-    plan: ReadPlan, joined: Joined, stated: SamplingDesign | None, options: LogReadOptions
-) -> LogCounts:
-    """The counts of a log whose parts have been joined."""
-    roles = plan.columns[0].roles
-    if joined.is_out_of_order and stated is not None:
-        raise InputError(
-            "the rows are not in the order in which the file was written",
-            Location(plan.tables[0].path),
-            "it was edited after it was written",
-        )
-    if joined.is_out_of_order and EPISODE in roles:
-        return _followed_by_name(plan, options)
-    if joined.is_out_of_order and TIME in roles:
-        return _count_sorted(plan, options)
-    if joined.is_out_of_order and STEP in plan.columns[0].roles:
-        joined.notes[GAPS] += int(joined.notes[START_LOW] < joined.notes[START_HIGH])
-    if joined.last_is_open:
-        joined.notes[OPEN_EARLIEST] = min(int(joined.notes[OPEN_EARLIEST]), joined.last_time)
-    batches = joined.accumulator.finish(_batches_of_episodes(plan, stated))
-    count = batches.total(plan.structure.transitions)
-    episodes = int(joined.notes[EPISODES]) if _follows_episodes(plan) else None
-    missing = describe_missing(joined.dropped, joined.notes, joined.lost, outages=options.gaps is not None)
-    costs = joined.costs.sums() if COST in roles else None
-    order = order_of(plan, joined.notes, options)
-    ends = ends_of(plan, joined.notes, joined.last_is_open, order, options)
-    about = (count, batches, joined.rows, joined.dropped, episodes, missing)
-    parts = (joined.seen.get(table, ()) for table in range(len(plan.tables)))
-    seen = [as_one(tally.finish() for tally in part) for part in parts]
-    return LogCounts(*about, open_end=joined.open_end, costs=costs, order=order, ends=ends, seen=seen)
-
-
 def explain(plan: ReadPlan, error: InputError) -> InputError:
     """The error, with another reading of the log where that fits and this one does not."""
     if error.message.startswith("row "):
@@ -484,12 +486,6 @@ def _follows_episodes(plan: ReadPlan) -> bool:
     """Whether the log says where one episode ends and the next begins."""
     columns = plan.columns[0]
     return EPISODE in columns.roles or STEP in columns.roles or bool(columns.ends) or columns.from_next_row
-
-
-def _batches_of_episodes(plan: ReadPlan, design: SamplingDesign | None) -> int | None:
-    if not plan.by_episodes or design is None or design.episodes is None:
-        return None
-    return len(batch_ends(design.episodes))
 
 
 LARGEST_TOTAL = 2.0**62

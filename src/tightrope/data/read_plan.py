@@ -165,27 +165,20 @@ class ReadPlan:
         return RowValidation(self.tables[table], self.decoder(table), self.skip if skip is None else skip)
 
     def see(
-        self,
-        tally: RowTally,
-        rows: LogRows,
-        transition: OffsetArray,
-        table: int,
-        place: OffsetArray | None = None,
-        names: OffsetArray | None = None,
-        sign: int = 1,
+        self, tally: RowTally, rows: LogRows, transition: OffsetArray, table: int, place: OffsetArray
     ) -> None:
-        """Let a tally take rows, of which these are the transitions."""
+        """Let a tally take rows, of which these are the transitions, and how many of their episodes came
+        before them.
+        """
         mark = transition_marks(self.structure)[transition]
         cost = rows.cost if COST in self.columns[table].roles else None
-        tally.add(mark, self.names_of(rows, table, names), place, cost, sign)
+        tally.add(mark, self.names_of(rows, table), place, cost)
 
-    def names_of(self, rows: LogRows, table: int = 0, names: OffsetArray | None = None) -> OffsetArray:
-        """What tells episodes apart: their names (by number, where these were numbered), or, where there are
-        none, the number of each row, negated.
-        """
+    def names_of(self, rows: LogRows, table: int = 0) -> OffsetArray:
+        """What tells episodes apart: their names, or, where there are none, the numbers of rows, negated."""
         if EPISODE not in self.columns[table].roles:
             return -rows.number
-        return (rows.episode if names is None else names[rows.episode]) & np.int64(2**63 - 1)
+        return rows.episode & np.int64(2**63 - 1)
 
     def leads_nowhere(self, rows: LogRows, table: int = 0) -> BoolArray:
         """Which rows lead to states that nothing leaves, or stand in one where the next row says it."""

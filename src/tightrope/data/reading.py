@@ -3,7 +3,7 @@
 `read_data` takes files of any kind (`tightrope.io.table.files`), tables of pandas, polars and
 pyarrow, and iterables of episodes. What the columns mean is described in `tightrope.data.columns`, and
 `Reading.read_as` says how they were read. Parts of a log are counted at the same time, one per core, and
-summed (`tightrope.data.partial_counts`).
+summed (`tightrope.data.fold`).
 
 Files that `tightrope sample` has written say how they were sampled and for which model; what they say is
 checked against what they hold. Any other log counts as `ADAPTIVE` (see `tightrope.data.design`), unless the

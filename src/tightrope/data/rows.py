@@ -102,26 +102,28 @@ class LogRows:
         return len(self.number)
 
     def __getitem__(self, part: Any) -> LogRows:
-        return LogRows(*(getattr(self, field.name)[part] for field in fields(LogRows)))
+        return LogRows(*(getattr(self, name)[part] for name in _ROW))
 
     @staticmethod
     def joined(parts: list[LogRows]) -> LogRows:
         """Rows of several chunks, one below the other."""
-        return LogRows(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(LogRows)))
+        return LogRows(*(np.concatenate([getattr(part, name) for part in parts]) for name in _ROW))
 
-    def repeats(self, from_next_row: bool) -> BoolArray:
-        """Rows that say the same as the row before, at the same place."""
-        names = ("episode", "step", "time", "state", "action", "local", "ended", "problems")
-        columns = [getattr(self, name) for name in names] + ([] if from_next_row else [self.next_state])
-        same: BoolArray = np.zeros(len(self), dtype=np.bool_)
-        same[1:] = (self.cost[1:] == self.cost[:-1]) | (np.isnan(self.cost[1:]) & np.isnan(self.cost[:-1]))
-        for column in columns:
-            same[1:] &= column[1:] == column[:-1]
+    def repeats(self, before: LogRows, from_next_row: bool) -> BoolArray:
+        """Rows that say the same as those before, at the same places."""
+        unlike = ("number", "placed", "cost", *(["next_state"] if from_next_row else []))
+        same: BoolArray = (self.cost == before.cost) | (np.isnan(self.cost) & np.isnan(before.cost))
+        for name in _ROW:
+            if name not in unlike:
+                same &= getattr(self, name) == getattr(before, name)
         return same
 
     @property
     def taken(self) -> Taken:
         return Taken(self.action, self.local)
+
+
+_ROW = tuple(column.name for column in fields(LogRows))
 
 
 def value_names(structure: Structure, variable: str) -> dict[str, str]:

@@ -34,7 +34,7 @@ from msgspec import UNSET
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.event_stream import EXCLUDED
+from tightrope.data.fold import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.results import Interval, ModelFit, ObservedFacts, power_text
 from tightrope.late import dataclass

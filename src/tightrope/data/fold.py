@@ -1,0 +1,762 @@
+"""One pass over the rows of a log: decoded and validated once, followed by episode, handed to observers.
+
+`Fold` takes chunks in the order of the log (`update`), joins what another fold made of the rows that follow
+(`merge`), and settles the ends of episodes (`finish`). Whatever is made of rows is an `Observer`: it takes
+batches of events (`EventBatch`), each a row whose outcome is settled. Counts, costs, tests, streams and
+collections differ in observers alone, and threads and clusters only in who calls `update` and `merge`.
+
+*Episodes one after the other.* What is kept from chunk to chunk is the last row of the log.
+
+*Episodes between each other* (`by_name`). The rows of a chunk are grouped by episode, and each group follows
+the last row that its episode had before: these are kept, so memory grows with the number of episodes and not
+with that of rows. In another table a name may be that of the same episode, where it goes on with the next
+step or later.
+
+*Parts.* A fold that begins in the middle of a log does not know what stands before its first episode. It
+holds these rows, decoded, until `merge` has the fold before them, which follows them as if it had read them
+itself; by name these are all rows. So the result is the same however the log is cut.
+
+In logs without next states, a row's is the state of the row that continues it, and the row is settled then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field, replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
+from tightrope.data.counts import batch_ends
+from tightrope.data.model_index import UNKNOWN
+from tightrope.data.read_plan import Part, ReadPlan
+from tightrope.data.row_sequence import (
+    BROKEN,
+    BY_NAME,
+    FOLLOWS,
+    HAS_TIME,
+    IS_SORTED,
+    LAST_TIME,
+    NOTHING,
+    OPEN_EARLIEST,
+    OUT_OF_ORDER,
+    START_HIGH,
+    START_LOW,
+    TIME_FALLS,
+    Marks,
+    Place,
+    add_notes,
+    follow_rows,
+    no_marks,
+    no_notes,
+    note_open_end,
+)
+from tightrope.data.row_validation import RowValidation, count_problems
+from tightrope.data.rows import NO_ACTION, LogRows
+from tightrope.errors import InputError
+from tightrope.io.table.columns import ProblemCodes, RowProblem
+from tightrope.io.table.data_table import Chunk
+from tightrope.late import dataclass
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+
+ALL_ROWS = 1 << 50
+"""More rows than a log has."""
+
+TABLE = 40
+"""Places of rows are their table, shifted so far, and their number in it."""
+
+UNWATCHED = -(2**63)
+"""A row that does not say until when its episode was watched."""
+
+EXCLUDED = (RowProblem.IMPOSSIBLE_TRANSITION, RowProblem.UNKNOWN_NEXT_STATE)
+"""What is wrong with an outcome that the model does not know."""
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """An outcome that the model excludes: its row, what it is, and its time."""
+
+    row: int
+    text: str
+    time: int = 0
+
+
+@dataclass
+class EventBatch:
+    """Rows as events, one entry each. `transition` is −1 where the outcome is not in the log; `before` is the
+    transition of the row that this one continues (−1: none); `since_start` rows of its episode came before
+    it, `since_entry` since its state was entered; `place` and `origin` tell where it and the first row of
+    its episode stand in the log. `batch` numbers time-ordered batches.
+    """
+
+    rows: LogRows
+    table: OffsetArray
+    batch: OffsetArray
+    transition: OffsetArray
+    before: OffsetArray
+    since_start: OffsetArray
+    since_entry: OffsetArray
+    origin: OffsetArray
+    sound: BoolArray
+    until: OffsetArray
+    columns: Mapping[str, OffsetArray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.transition)
+
+    def __getitem__(self, part: Any) -> EventBatch:
+        columns = {name: column[part] for name, column in self.columns.items()}
+        beside = {name: getattr(self, name)[part] for name in _BESIDE}
+        return EventBatch(self.rows[part], columns=columns, **beside)
+
+    @staticmethod
+    def joined(parts: Sequence[EventBatch]) -> EventBatch:
+        rows = LogRows.joined([part.rows for part in parts])
+        beside = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BESIDE}
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        return EventBatch(rows, columns=columns, **beside)
+
+    @property
+    def episode(self) -> OffsetArray:
+        """Names of episodes, as numbers."""
+        return self.rows.episode
+
+    @property
+    def time(self) -> OffsetArray:
+        return self.rows.time
+
+    @property
+    def cost(self) -> FloatArray:
+        return self.rows.cost
+
+    @property
+    def row(self) -> OffsetArray:
+        """The number of each row in its table, from 1."""
+        return self.rows.number
+
+    @property
+    def place(self) -> OffsetArray:
+        """Numbers that rise with the place of rows in the log."""
+        return (self.table << TABLE) + self.rows.number
+
+    @property
+    def counted(self) -> EventBatch:
+        """Those whose outcome is known."""
+        known = self.transition >= 0
+        return self if known.all() else self[known]
+
+
+_BESIDE = (
+    "table",
+    "batch",
+    "transition",
+    "before",
+    "since_start",
+    "since_entry",
+    "origin",
+    "sound",
+    "until",
+)
+
+Self = TypeVar("Self")
+Item = TypeVar("Item")
+
+
+class Observer(Protocol):
+    """Takes the events of a log in batches; a value that can be pickled.
+
+    `merge` adds what another observer of the same kind took of the rows that follow. The result does not
+    depend on how the log was cut.
+    """
+
+    def update(self, batch: EventBatch) -> None: ...
+
+    def merge(self: Self, later: Self) -> None: ...
+
+    def finish(self) -> Any: ...
+
+
+@dataclass
+class Watched:
+    """Until when episodes were watched, by a column of the log.
+
+    `longest` is the longest time from the last row of an open episode to the end of watching it, in 1024ths
+    of the clock's step; `unknown` are open episodes without such an end. `has_rows_at_ends`: some row stands
+    at the very end of watching, so that each open episode needs one there.
+    """
+
+    longest: int = 0
+    unknown: int = 0
+    has_rows_at_ends: bool = False
+
+    def end(self, last: EventBatch, plan: ReadPlan) -> None:
+        """Open episodes whose last rows these are."""
+        known = last.until != UNWATCHED
+        self.unknown += int((~known).sum())
+        last = last[known]
+        early = np.flatnonzero(last.until < last.time)
+        if len(early):
+            table, number = plan.tables[int(last.table[early[0]])], int(last.row[early[0]])
+            message = f"row {number}: the episode goes on after it was watched"
+            raise InputError(message, table.location(number))
+        apart = plan.tick.parts(last.until) - plan.tick.parts(last.time)
+        self.longest = max(self.longest, int(apart.max(initial=0)))
+
+    def merge(self, later: Watched) -> None:
+        self.longest = max(self.longest, later.longest)
+        self.unknown += later.unknown
+        self.has_rows_at_ends |= later.has_rows_at_ends
+
+
+@dataclass
+class _Piece:
+    """Rows that are decoded and not followed yet; `after` as `follow_rows` takes it, and whether rows whose
+    place cannot be read stand at the end.
+    """
+
+    events: EventBatch
+    after: OffsetArray
+    is_broken_behind: bool
+
+
+class Fold:
+    """Follows the rows of a log, or of a part of one.
+
+    `is_first`: nothing stands before its first row. `first` rows of the log do. With `excludes` an outcome
+    that the model does not know is no fault of the log: it is kept in `excluded`.
+    """
+
+    def __init__(
+        self,
+        plan: ReadPlan,
+        observers: Sequence[Observer] = (),
+        *,
+        by_name: bool = False,
+        is_sorted: bool = False,
+        first: int = 0,
+        is_first: bool = True,
+        excludes: bool = False,
+    ):
+        roles = plan.columns[0].roles
+        self.plan, self.observers, self.is_sorted = plan, tuple(observers), is_sorted
+        self.by_name = by_name and EPISODE in roles
+        self.is_first, self.has_begun, self.excludes = is_first, is_first, excludes
+        self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
+        self.from_next = plan.columns[0].from_next_row
+        self.rows, self.lost, self.copies, self.first = 0, 0, 0, first
+        self.dropped: Counter[str] = Counter()
+        self.notes = no_notes()
+        self.last: EventBatch | None = None
+        """The last row of each episode that may go on, by name; or the last row alone."""
+        self.held: list[_Piece] = []
+        """Rows that wait for the fold before them."""
+        self.starts: dict[int, list[OffsetArray]] = {}
+        """Names of episodes by table, where there are no steps to tell whether one comes back."""
+        self.first_steps: list[OffsetArray] = []
+        self.batches: int | None = None
+        """How many batches sorted rows have, where their order in time is known."""
+        self.names: OffsetArray | None = None
+        """The names of episodes by number, where rows have these."""
+        self.excluded: list[tuple[int, Excluded]] = []
+        """Outcomes that the model does not know, by their places."""
+        self.watched = Watched() if WATCHED_UNTIL in roles else None
+        self.shows_one_clock = self.last_is_open = self.open_end = False
+        self._ends = batch_ends(ALL_ROWS)
+        self._names: set[int] = set()
+        self._offset: tuple[int, int] | None = None
+        self._validations: dict[int, RowValidation] = {}
+        self._led: dict[int, int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "plan": None, "_validations": {}}
+
+    # --- rows in ---------------------------------------------------------------------------------
+
+    def ragged(self) -> None:
+        """A row that has too few or too many fields was dropped."""
+        self.rows += 1
+        self.dropped[RowProblem.RAGGED_ROW.words] += 1
+
+    def update(self, chunk: Chunk, table: int) -> None:
+        """The next rows of the log."""
+        self.take(self.validation(table).decoder.decode(chunk), table, chunk)
+
+    def take(self, rows: LogRows, table: int, chunk: Chunk) -> None:
+        """The same, decoded."""
+        if self._offset is None or self._offset[0] != table:
+            self._offset = (table, self.first + self.rows - chunk.first_row)
+        self.rows += chunk.rows
+        batch = self._batches(rows, rows.number[:1] + self._offset[1])
+        until = None
+        if self.watched is not None:
+            flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+            until = self.plan.decoder(table).ends_of_watching(chunk, flags)
+            until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
+            at_end = rows.placed & (until != UNWATCHED) & (until == rows.time)
+            self.watched.has_rows_at_ends |= bool(at_end.any())
+        self.add(rows, np.full(len(rows), table, dtype=np.int64), batch, until, chunk)
+
+    def add(
+        self,
+        rows: LogRows,
+        table: OffsetArray,
+        batch: OffsetArray,
+        until: OffsetArray | None = None,
+        chunk: Chunk | None = None,
+    ) -> None:
+        """The same with their tables and batches."""
+        size = len(rows)
+        zero, nothing = np.zeros(size, dtype=np.int64), np.full(size, UNKNOWN, dtype=np.int64)
+        transition = nothing
+        if not self.from_next:
+            transition = self.plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+        sound: BoolArray = rows.problems == RowProblem.NONE
+        if until is None:
+            until = zero
+        events = EventBatch(rows, table, batch, transition, nothing, zero, zero, zero, sound, until)
+        after = np.full(size, FOLLOWS, dtype=np.int64)
+        behind = False
+        if not rows.placed.all():
+            placed = np.flatnonzero(rows.placed)
+            if not self.plan.skip:
+                raise self._error(events, int(np.argmax(self.faults(rows.problems) != 0)), chunk)
+            self._settle(events[~rows.placed], chunk)
+            events = events[placed]
+            after = np.where(np.diff(placed, prepend=-1) > 1, BROKEN, FOLLOWS)
+            behind = not len(placed) or bool(placed[-1] < size - 1)
+        self._follow(_Piece(events, after, behind and not self.by_name), chunk)
+
+    def validation(self, table: int) -> RowValidation:
+        """What says what is wrong with the rows of a table."""
+        if table not in self._validations:
+            self._validations[table] = self.plan.validation(table)
+        return self._validations[table]
+
+    def _batches(self, rows: LogRows, first: OffsetArray) -> OffsetArray:
+        """The batch of each row: by its time, by the episodes that had begun, or by its place in the log."""
+        if self.plan.boundaries is not None:
+            return np.searchsorted(self.plan.boundaries, rows.time)
+        if self.plan.by_episodes:
+            position = self._begun(rows) - 1 if self.by_name else rows.episode
+            return np.searchsorted(self._ends, position, side="right")
+        if not len(rows):
+            return rows.number
+        low, high = self.batch_at(np.array([first[0], first[0] + len(rows) - 1])).tolist()
+        if low == high:
+            return np.full(len(rows), low, dtype=np.int64)
+        return self.batch_at(first[0] + np.arange(len(rows)))
+
+    def batch_at(self, position: OffsetArray) -> OffsetArray:
+        """The batches of rows by their positions in the log."""
+        return np.searchsorted(self._ends, position, side="right")
+
+    def _begun(self, rows: LogRows) -> OffsetArray:
+        """How many episodes had begun at each row, this one included; by names alone."""
+        names, first = np.unique(rows.episode, return_index=True)
+        pairs = zip(names.tolist(), first.tolist(), strict=True)
+        fresh = [at for name, at in pairs if name not in self._names]
+        before = len(self._names)
+        self._names.update(names.tolist())
+        steps: OffsetArray = np.zeros(len(rows), dtype=np.int64)
+        steps[fresh] = 1
+        result: OffsetArray = before + np.cumsum(steps)
+        return result
+
+    # --- rows that follow each other -------------------------------------------------------------
+
+    def _follow(self, piece: _Piece, chunk: Chunk | None = None) -> None:
+        """Follow rows behind those that were followed before, and hand over what is settled by them."""
+        events, after = piece.events, piece.after
+        if not self.has_begun:
+            cut = self._first_end(events)
+            if cut is None:
+                self.held.append(piece)
+                return
+            self.held.append(_Piece(events[:cut], after[:cut], is_broken_behind=False))
+            events, after, self.has_begun = events[cut:], after[cut:], True
+        if len(events):
+            self._settle_by(*self._grouped(events, after), chunk)
+        if piece.is_broken_behind and self.last is not None:
+            self.last.sound = np.zeros(len(self.last), dtype=np.bool_)
+
+    def _first_end(self, events: EventBatch) -> int | None:
+        """The first row that begins an episode for sure, whatever stands before these and those held."""
+        if self.by_name or not len(events):
+            return None
+        held = [piece.events[-1:].rows for piece in self.held if len(piece.events)]
+        rows = LogRows.joined([held[-1], events.rows]) if held else events.rows
+        if self.named:
+            begins = rows.episode[1:] != rows.episode[:-1]
+        elif self.has_steps:
+            begins = rows.step[1:] <= rows.step[:-1]
+        elif self.plan.columns[0].ends:
+            begins = rows.ended[:-1]
+        else:
+            begins = np.full(len(rows) - 1, not self.from_next)
+        places = np.flatnonzero(begins)
+        if not len(places):
+            return None
+        row = int(places[0])
+        if self.has_time and rows.time[row + 1] <= rows.time[row]:
+            self.notes[TIME_FALLS] += 1
+        return row if held else row + 1
+
+    def _grouped(
+        self, events: EventBatch, after: OffsetArray
+    ) -> tuple[EventBatch, OffsetArray, EventBatch | None]:
+        """Rows by episode, each behind what stands before it, and the last rows that some go on from."""
+        if not self.by_name:
+            events, after = self._without_copies(events, after)
+            if not len(events):
+                return events, after, None
+            before = self.last if self.last is not None and self._goes_on(self.last, events[:1])[0] else None
+            if before is None:
+                self._end_last(events)
+            elif after[0] == BROKEN:
+                before.sound = np.zeros(1, dtype=np.bool_)
+            after = after.copy()
+            after[:1] = NOTHING if before is None else 0
+            return events, after, before
+        names, times = events.episode, events.time
+        heads = _heads(names)
+        if self.has_time and not self.shows_one_clock:
+            is_mixed = len(heads) > len(np.unique(names[heads]))
+            self.shows_one_clock = is_mixed and bool(np.all(np.diff(times) >= 0))
+        if np.any(np.diff(names[heads]) < 0):
+            events = events[np.argsort(names, kind="stable")]
+        after = np.full(len(events), FOLLOWS, dtype=np.int64)
+        events, after = self._without_copies(events, after)
+        heads = _heads(events.episode)
+        after[heads], before = self._waiting(events, heads)
+        return events, after, before
+
+    def _without_copies(self, events: EventBatch, after: OffsetArray) -> tuple[EventBatch, OffsetArray]:
+        """Rows that say the same as the row of their episode before, at the same place, are left out."""
+        if not self.plan.drop_copies:
+            return events, after
+        copy = np.r_[False, events.rows[1:].repeats(events.rows[:-1], self.from_next)]
+        if self.last is not None:
+            heads = _heads(events.episode) if self.by_name else np.zeros(1, dtype=np.int64)
+            place = np.searchsorted(self.last.episode, events.episode[heads]) if self.by_name else heads
+            there = place < len(self.last)
+            heads, place = heads[there], place[there]
+            last = self.last[place]
+            last.rows.problems = np.where(last.sound, RowProblem.NONE, last.rows.problems).astype(np.int8)
+            copy[heads] = events.rows[heads].repeats(last.rows, self.from_next)
+        self.copies += int(copy.sum())
+        return events[~copy], after[~copy]
+
+    def _waiting(self, events: EventBatch, heads: OffsetArray) -> tuple[OffsetArray, EventBatch | None]:
+        """What the first row of each episode here continues, and these rows, which are taken out of `last`.
+        Names of episodes that are over are those of others now.
+        """
+        after = np.full(len(heads), NOTHING, dtype=np.int64)
+        if self.last is None:
+            return after, None
+        place = np.searchsorted(self.last.episode, events.episode[heads])
+        there = np.flatnonzero(place < len(self.last))
+        there = there[self.last.episode[place[there]] == events.episode[heads[there]]]
+        if not len(there):
+            return after, None
+        place, before = place[there], self.last[place[there]]
+        goes_on = self._goes_on(before, events[heads[there]])
+        after[there[goes_on]] = np.arange(int(goes_on.sum()))
+        rest = np.ones(len(self.last), dtype=np.bool_)
+        rest[place] = False
+        self.last = self.last[rest]
+        self._end(before[~goes_on])
+        return after, before[goes_on]
+
+    def _goes_on(self, last: EventBatch, heads: EventBatch) -> BoolArray:
+        """Whether rows may be of the episodes that these last rows are of: in another table only where names
+        and steps, or times, say so.
+        """
+        same: BoolArray = last.table == heads.table
+        if same.all() or not self.named:
+            return same
+        goes_on: BoolArray = (last.episode == heads.episode) & ~last.rows.ended
+        if self.by_name:
+            goes_on &= ~self.plan.leads_nowhere(last.rows)
+        if self.has_steps:
+            goes_on &= heads.rows.step == last.rows.step + 1
+        else:
+            goes_on &= self.has_time & (
+                (heads.time > last.time) | ((heads.time == last.time) & (not self.by_name))
+            )
+        goes_on |= same
+        return goes_on
+
+    def _settle_by(
+        self, events: EventBatch, after: OffsetArray, before: EventBatch | None, chunk: Chunk | None
+    ) -> None:
+        """Follow rows by episode, and hand over those that are settled."""
+        if not len(events):
+            return
+        plan, rows, size = self.plan, events.rows, len(events)
+        bits = plan.bits(0) | (BY_NAME if self.by_name else 0)
+        if self.is_sorted:
+            bits = (bits | IS_SORTED) & ~(HAS_TIME if self.has_steps else 0)
+        marks, empty = no_marks(size), events[:0] if before is None else before
+        known = [np.ascontiguousarray(one) for one in (empty.origin, empty.since_start, empty.since_entry)]
+        given = Marks(known[0], known[1], known[2], *no_marks(0)[3:])
+        place, last = self._place(events), self._place(empty)
+        follow_rows(bits, place, after, last, marks, given, rows.problems, self.notes)
+        heads = np.flatnonzero(after >= 0)
+        continues, of = marks.continues[heads], after[heads]
+        inside = marks.continues[1:] & (after[1:] < 0)
+        if self.from_next:
+            rows.next_state = np.full(size, UNKNOWN, dtype=np.int64)
+            rows.next_state[:-1][inside] = rows.state[1:][inside]
+            if before is not None:
+                before.rows.next_state[of[continues]] = rows.state[heads[continues]]
+                self._locate(before)
+            self._locate(events)
+        transition, sound = events.transition, rows.problems == RowProblem.NONE
+        earlier = np.full(size, UNKNOWN, dtype=np.int64)
+        earlier[1:] = np.where(inside & sound[:-1], transition[:-1], UNKNOWN)
+        events.before, events.origin = earlier, marks.origin
+        events.since_start, events.since_entry = marks.since_start, marks.since_entry
+        if before is not None:
+            fine = continues & (before.rows.problems[of] == RowProblem.NONE)
+            earlier[heads[fine]] = before.transition[of[fine]]
+            for head in heads[~sound[heads]].tolist():
+                self._led[int(events.place[head])] = int(before.rows.next_state[after[head]])
+        if self.named and not self.has_steps and not self.by_name:
+            self.starts.setdefault(int(events.table[0]), []).append(events.episode[marks.is_new])
+        if self.is_sorted:
+            self.first_steps.append(rows.step[marks.is_new])
+        self._keep(events, before, of, chunk)
+
+    def _place(self, events: EventBatch) -> Place:
+        rows, closed = events.rows, self.plan.leads_nowhere(events.rows)
+        clock = self.plan.tick.parts(rows.time)
+        numbers = (rows.episode, rows.step, rows.time, clock, rows.state, rows.next_state, events.place)
+        flags = (rows.ended, closed, events.sound)
+        return Place(*(_read_only(column) for column in (*numbers, *flags)))
+
+    def _locate(self, events: EventBatch) -> None:
+        """Find the transitions of rows whose next state is known."""
+        rows = events.rows
+        known = rows.next_state != UNKNOWN
+        blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
+        rows.problems[known & blank & (rows.problems == RowProblem.NONE)] = RowProblem.MISSING_VALUE
+        if known.all():
+            events.transition = self.plan.index.transitions(
+                rows.state, rows.taken, rows.next_state, rows.problems
+            )
+            return
+        part = rows[known]
+        events.transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
+        events.transition[known] = self.plan.index.transitions(
+            part.state, part.taken, part.next_state, part.problems
+        )
+        rows.problems[known] = part.problems
+
+    def _keep(
+        self, events: EventBatch, before: EventBatch | None, of: OffsetArray, chunk: Chunk | None
+    ) -> None:
+        """Keep the last rows, and hand over the others."""
+        ends = np.r_[_heads(events.episode)[1:] - 1, len(events) - 1] if self.by_name else None
+        if ends is None:
+            last = events[-1:]
+        else:
+            last = events[ends]
+            if self.watched is not None:
+                heads = np.r_[0, ends[:-1] + 1]
+                last.until = np.maximum.reduceat(events.until, heads)
+                if before is not None:
+                    runs = np.searchsorted(last.episode, before.episode)
+                    last.until[runs] = np.maximum(last.until[runs], before.until)
+            if self.last is not None and len(self.last):
+                last = EventBatch.joined([self.last, last])
+                last = last[np.argsort(last.episode, kind="stable")]
+        self.last = last
+        if not self.from_next:
+            self._settle(events, chunk)
+            return
+        if before is not None:
+            self._settle(before, chunk)
+        rest = np.ones(len(events), dtype=np.bool_)
+        rest[len(events) - 1 if ends is None else ends] = False
+        self._settle(events[:-1] if ends is None else events[rest], chunk)
+
+    # --- rows out --------------------------------------------------------------------------------
+
+    def _settle(self, events: EventBatch, chunk: Chunk | None = None, is_last: bool = False) -> int:
+        """Hand rows to the observers that are what they say; others are dropped, or an error. How many
+        outcomes are lost: something was done, and more than one outcome was possible.
+        """
+        if not len(events):
+            return 0
+        rows, lost = events.rows, 0
+        problems = rows.problems
+        if problems.any():
+            bad = self.faults(problems) != RowProblem.NONE
+            for row in np.flatnonzero((problems != RowProblem.NONE) & ~bad).tolist():
+                text = str(self._error(events, row, chunk)).split("\n")[0]
+                outcome = Excluded(int(rows.number[row]), text, int(rows.time[row]))
+                self.excluded.append((int(events.place[row]), outcome))
+            if bad.any() and not self.plan.skip:
+                wrong = np.flatnonzero(bad)
+                raise self._error(events, int(wrong[np.argmin(events.place[wrong])]), chunk)
+            self.dropped += count_problems(problems[bad])
+            events = events[problems == RowProblem.NONE]
+        if self.from_next:
+            lost = self._lost(events)
+            self.lost += 0 if is_last else lost
+        if self.names is not None:
+            events.rows = replace(events.rows, episode=self.names[events.episode])
+        for observer in self.observers:
+            observer.update(events)
+        return lost
+
+    def faults(self, problems: ProblemCodes) -> ProblemCodes:
+        """The problems without those that are none of the log."""
+        if not self.excludes:
+            return problems
+        return np.where(np.isin(problems, EXCLUDED), RowProblem.NONE, problems).astype(np.int8)
+
+    def _lost(self, events: EventBatch) -> int:
+        rows = events.rows
+        waiting = (events.transition < 0) & (rows.local != NO_ACTION)
+        if self.plan.until_now:  # what is still under way at the log's last instant is left out by rule
+            waiting &= rows.ended
+        index = self.plan.index
+        return sum(
+            index.outcomes(int(rows.state[i]), int(rows.action[i]), int(rows.local[i])) != 1
+            for i in np.flatnonzero(waiting)
+        )
+
+    def _error(self, events: EventBatch, row: int, chunk: Chunk | None) -> InputError:
+        """What is wrong with a row."""
+        rows, place = events.rows, int(events.place[row])
+        led = self._led.get(place, int(rows.next_state[row - 1]) if row else 0)
+        number, state, next_state = int(rows.number[row]), int(rows.state[row]), int(rows.next_state[row])
+        problem = RowProblem(rows.problems[row])
+        validation = self.validation(int(events.table[row]))
+        return validation.error_of(number, problem, state, next_state, led, chunk)
+
+    def are_open(self, last: EventBatch) -> BoolArray:
+        """Which rows do not say that their episode is over, and lead to states that can be left."""
+        result: BoolArray = ~self.plan.leads_nowhere(last.rows) & ~last.rows.ended
+        return result
+
+    def _end(self, last: EventBatch, but: int | None = None) -> None:
+        """These are the last rows of their episodes."""
+        open_ = self.are_open(last)
+        if self.watched is not None:
+            self.watched.end(last[open_], self.plan)
+        for row in np.flatnonzero(open_).tolist():
+            if row != but:
+                note_open_end(int(last.time[row]), self.notes)
+        if self.from_next and but is None:
+            self._settle(last)
+
+    def _end_last(self, events: EventBatch) -> None:
+        """The last row is that of an episode before: the rows that follow are those of another."""
+        if self.last is not None:
+            if self.has_time and events.time[0] <= self.last.time[0]:
+                self.notes[TIME_FALLS] += 1
+            self._end(self.last)
+            self.last = None
+
+    def merge(self, later: Fold) -> None:
+        """Add what was made of the rows that follow."""
+        self.rows += later.rows
+        self.dropped += later.dropped
+        self.copies += later.copies
+        self.lost += later.lost
+        self.excluded += later.excluded
+        if self.watched is not None and later.watched is not None:
+            self.watched.merge(later.watched)
+        for piece in later.held:
+            self._follow(piece)
+        if not later.has_begun:
+            return
+        if self.has_begun and self.last is not None:
+            self._end(self.last)
+        self.has_begun, self.last = True, later.last
+        add_notes(self.notes, later.notes)
+        for table, names in later.starts.items():
+            self.starts.setdefault(table, []).extend(names)
+        for mine, others in zip(self.observers, later.observers, strict=True):
+            mine.merge(others)
+
+    def finish(self) -> None:
+        """The log ends: `last_is_open` where the episode that it ends with is, which is no open end; and
+        `open_end` where the outcome of its very last action is not there.
+        """
+        if not self.has_begun:
+            held, self.held, self.has_begun = self.held, [], True
+            for piece in held:
+                self._follow(piece)
+        last = self.last
+        if last is None or not len(last):
+            return
+        row = int(np.argmax(last.time if self.has_time else last.place))
+        at_once = int((last.time == last.time[row]).sum()) if self.has_time else 1
+        self.last_is_open = at_once == 1 and bool(self.are_open(last)[row])
+        is_cut = self.last_is_open or not self.by_name
+        if self.plan.boundaries is not None and last.time[row] < self.notes[LAST_TIME]:
+            self.last_is_open = False  # others go on after it, so the end of the log does not cut it
+        if self.last_is_open:
+            self.notes[OPEN_EARLIEST] = min(int(self.notes[OPEN_EARLIEST]), int(last.time[row]))
+        self._end(last, row if self.last_is_open else -1)
+        if self.from_next:
+            is_last = np.arange(len(last)) == (row if is_cut and not self.is_sorted else -1)
+            self._settle(last[~is_last])
+            self.open_end = self._settle(last[is_last], is_last=True) > 0
+
+    @property
+    def is_out_of_order(self) -> bool:
+        """Whether rows must be followed by name, or sorted, before they can be counted."""
+        notes = self.notes
+        if notes[OUT_OF_ORDER] or notes[START_LOW] < notes[START_HIGH]:
+            return True
+        every = (np.concatenate(names) for names in self.starts.values())
+        return any(len(np.unique(names)) < len(names) for names in every)
+
+
+def _read_only(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same numbers, as kernels take them."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
+
+
+def _heads(names: OffsetArray) -> OffsetArray:
+    """The first rows of groups of rows with one name."""
+    result: OffsetArray = np.flatnonzero(np.r_[True, names[1:] != names[:-1]][: len(names)])
+    return result
+
+
+Watch = Callable[[int, int], None]
+"""Called now and then with rows and bytes that were read since the last call."""
+
+
+def fold_part(fold: Fold, part: Part, watch: Watch | None = None) -> Fold:
+    """Let a fold take the rows of a part."""
+    plan, columns, read = fold.plan, fold.plan.columns[part.table], 0
+    decode = fold.validation(part.table).decoder.decode
+    ragged = fold.ragged if plan.skip and not columns.from_next_row else None
+    chunks = plan.tables[part.table].chunks(columns.names, ragged, part.groups)
+    decoded = ((chunk, decode(chunk)) for chunk in chunks)
+    for chunk, rows in _ahead(decoded) if fold.by_name else decoded:
+        fold.take(rows, part.table, chunk)
+        if watch is not None:
+            watch(chunk.rows, max(0, chunk.bytes_read - read))
+            read = chunk.bytes_read
+    return fold
+
+
+def _ahead(source: Iterator[Item]) -> Iterator[Item]:
+    """The same, each made while the one before is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, source, None)
+        while (item := following.result()) is not None:
+            following = pool.submit(next, source, None)
+            yield item

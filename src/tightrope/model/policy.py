@@ -67,7 +67,7 @@ class Policy(Record):
     """What is done in every state of a model.
 
     `Policy(model, given)` takes a mapping from states to actions, a function of the state, the path of a
-    policy file, an array, or another policy of the same model; `docs/policies.md` shows each.
+    policy file, an array, or another policy of the same model; `docs/python.md` shows each.
 
     >>> from tightrope import Policy, build_from_rows
     >>> rows = [(0, "stay", {0: 1}), (0, "go", {1: 1}), (1, "", {1: 1})]

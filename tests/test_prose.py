@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from command_reference import command_reference
 from prose import measure, measure_text, pages
+
+import tightrope
 
 NOT_YET = frozenset(
     {
@@ -26,6 +31,33 @@ MOST_WORDS = 66_500
 LONGEST_README = 120
 
 
+MOST_IN_HELP = 29
+"""Private words in the help of all commands. This number may only shrink."""
+
+NAMES = frozenset(
+    {
+        "Answer.believed",
+        "Answer.truth",
+        "Diagnosis.amended",
+        "Diagnosis.breakdown",
+        "LearnOptions.misfit",
+        "LearnedAnswer.ledger",
+        "LearnedAnswer.truth",
+        "LearningResult.breakdown",
+        "LearningResult.find_breakdown",
+        "LearningResult.ledger",
+        "LearningResult.misfit",
+        "SavedResult.ledger",
+        "Solution.truth",
+    }
+)
+"""Public names with private words: those of JSON keys and options stay, others may only go."""
+
+PRIVATE = re.compile(
+    r"ledger|bettor|stake|suspect|misfit|breakdown|promise|amend|worth|truth|believ|nobody", re.IGNORECASE
+)
+
+
 def test_every_page_is_within_the_rule() -> None:
     for page in pages():
         prose = measure(page)
@@ -44,6 +76,19 @@ def test_the_pages_do_not_grow() -> None:
     assert sum(measure(page).words for page in pages()) <= MOST_WORDS
     readme = pages()[0].read_text(encoding="utf-8")
     assert readme.count("\n") <= LONGEST_README
+
+
+def test_the_help_gains_no_private_words() -> None:
+    assert len(measure_text("help", command_reference()).banned) <= MOST_IN_HELP
+
+
+def test_no_public_name_gains_a_private_word() -> None:
+    names = set(tightrope.__all__)
+    for name in tightrope.__all__:
+        member = getattr(tightrope, name)
+        if isinstance(member, type):
+            names |= {f"{name}.{attribute}" for attribute in dir(member) if not attribute.startswith("_")}
+    assert {name for name in names if PRIVATE.search(name)} <= NAMES
 
 
 @pytest.mark.parametrize(

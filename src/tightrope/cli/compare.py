@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.options import READING, SOLVING, DesignedLogOptions, SubjectOptions, declare, option, takes
+from tightrope.cli.options import SOLVING, SubjectOptions, declare, option, takes
+from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.io import comparisons
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
@@ -57,7 +58,7 @@ class ComparedOptions(SubjectOptions):
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: DesignedLogOptions
+    reading: LogReadOptions
 
     @property
     def words(self) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class CompareRequest(ComparedOptions):
     ]
 
 
-@takes(CompareRequest, {"data": READING, "check": SOLVING})
+@takes(CompareRequest, {"data": LOG_WORDS, "check": SOLVING})
 def compare(request: CompareRequest) -> None:
     """How much better policies are than a baseline, for certain.
 
@@ -126,7 +127,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
         None if path is None else claim_file(path, kind, request.overwrite) for path, kind in files_out
     )
     log = LogRequest.of(request.reading, request.data)
-    files = log.files()
+    tables = log.tables()
     if is_continuous(request.model):
         raise refuse_chains()
     subject = load_subject(request, temporal=True, any_kind=True)
@@ -135,7 +136,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
         from tightrope.model.policy import Policy
 
         baseline = Policy(subject.model, request.baseline)
-    reading = log.read(subject.model, files)
+    reading = log.read(subject.model, tables)
     with screen.phase_progress() as progress:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +16,11 @@ from msgspec import structs
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import as_flags
-from tightrope.cli.options import CountedLogOptions, declare, option, takes
+from tightrope.cli.options import declare, option, takes
 from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
 from tightrope.cli.sources import LogRequest, load_model, read_facts
 from tightrope.data.counts import Coverage
-from tightrope.data.read_options import reading_text
+from tightrope.data.read_options import LogReadOptions, reading_text
 from tightrope.data.reading_hints import UnknownValue
 from tightrope.io.coding import from_plain
 from tightrope.io.output import FIGURE, READING, claim_file
@@ -75,7 +76,7 @@ class DataRequest:
     )
     overwrite: options.Overwrite = False
     json: options.Json = False
-    reading: CountedLogOptions
+    reading: LogReadOptions
 
 
 @takes(DataRequest)
@@ -98,14 +99,15 @@ def data(request: DataRequest) -> None:
         figure = claim_file(request.plot, FIGURE, request.overwrite)
     saved = None if request.output is None else claim_file(request.output, READING, request.overwrite)
     log = LogRequest.of(request.reading, request.logs)
-    files = log.files()
+    tables = log.tables()
     model = load_model(request.model, request.const, request.param, request.domain).model
     begin = time.perf_counter()
     if log.minari is not None:
-        description = describe_reading(log.read(model, files), model, request.delta)
+        description = describe_reading(log.read(model, tables), model, request.delta)
     else:
         with reading_progress() as progress:
-            description = describe_log(files, model, log.options, request.delta, progress)
+            watched = replace(log.options, progress=progress)
+            description = describe_log(tables, model, watched, request.delta)
     seconds = time.perf_counter() - begin
     _warn_about(description)
     if request.json:

@@ -15,6 +15,7 @@ from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.options import declare, takes
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
+from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
@@ -130,10 +131,10 @@ class DoctorRequest(options.SubjectOptions):
     threads: options.Threads = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: options.DesignedLogOptions
+    reading: LogReadOptions
 
 
-@takes(DoctorRequest, {"data": options.READING, "check": options.SOLVING})
+@takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING})
 def doctor(request: DoctorRequest) -> None:
     """Say what a log speaks against a model, what that does to the answer, and what mends it.
 
@@ -164,14 +165,12 @@ def doctor(request: DoctorRequest) -> None:
     model_file = None if request.output is None else claim_file(request.output, PRISM, request.overwrite)
     log_file = None if request.log_out is None else claim_file(request.log_out, DATA, request.overwrite)
     log = LogRequest.of(request.reading, request.data)
-    files = log.files()
+    tables = log.tables()
     subject, model = _subject(request)
     timed = isinstance(model, ParametricCTMC)
     if timed and (model_file or log_file):
         raise InputError("amended rates are answered for, and not written: a program has no such rates")
-    reading: Any = (
-        exposure_of(request.data, model.structure, log.options) if timed else log.read(model, files)
-    )
+    reading: Any = exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
     words = options.words_of(request, "region sets threads time_limit")
     if request.cost_range is not None:
         words["cost_range"] = options.parse_cost_range(request.cost_range)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import msgspec
 import typer
 
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
-from tightrope.cli.flags import OPTIONS
-from tightrope.cli.options import LogOptions, declare, flag_of, option, takes
+from tightrope.cli.options import declare, option, takes
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.sources import LogRequest
-from tightrope.data.read_options import LogReadOptions
-from tightrope.data.reading import ReadWords
+from tightrope.data.engines import LOCAL
+from tightrope.data.read_options import WORDS, LogReadOptions
 from tightrope.errors import InputError
 from tightrope.io.output import DATA, PRISM, claim_file
 from tightrope.late import dataclass
@@ -61,7 +58,7 @@ class DraftRequest:
     seed: int = declare("--seed", "Which episodes ties are chosen on.", "N", default=0)
     overwrite: options.Overwrite = False
     json: options.Json = False
-    reading: LogOptions
+    reading: LogReadOptions
 
 
 @takes(DraftRequest)
@@ -74,7 +71,7 @@ def draft(request: DraftRequest) -> None:
 
     Example: tightrope draft runs.csv -o runs.prism
     """
-    from tightrope.learning.draft import draft as propose
+    from tightrope.learning.draft import draft_tables
 
     if (request.select_on is None) != (request.rest is None):
         raise InputError(
@@ -85,17 +82,8 @@ def draft(request: DraftRequest) -> None:
     model = claim_file(request.output, PRISM, request.overwrite)
     rest = None if request.rest is None else claim_file(request.rest, DATA, request.overwrite)
     log = LogRequest.of(request.reading, request.logs)
-    log.files()
-    words = {field.name: getattr(log.options, field.name) for field in fields(LogReadOptions)}
-    given = {name: value for name, value in words.items() if name in ReadWords.__annotations__}
     names = [name.strip() for name in (request.variables or "").split(",") if name.strip()]
-    result = propose(
-        list(request.logs),
-        variables=names,
-        select_on=request.select_on,
-        seed=request.seed,
-        **cast(ReadWords, given),
-    )
+    result = draft_tables(log.tables(), log.options, names, request.select_on, request.seed)
     model.check()
     with atomic_write(model.path) as file:
         file.write(result.text)
@@ -138,14 +126,14 @@ def draft(request: DraftRequest) -> None:
     typer.echo(f"next: {shlex.join(command)}")
 
 
-def _given(reading: LogOptions) -> list[str]:
+def _given(reading: LogReadOptions) -> list[str]:
     """The options by which a log was read, as they are typed."""
     words: list[str] = []
-    for field in fields(reading):
-        value, name = getattr(reading, field.name), OPTIONS.get(field.name, flag_of(field.name))
+    for name, word in WORDS.items():
+        value = getattr(reading, name)
         for one in value if isinstance(value, list | tuple) else [value]:
             if one is True:
-                words.append(name)
-            elif one is not None and one is not False:
-                words += [name, str(one.value if isinstance(one, Enum) else one)]
+                words.append(word.flag)
+            elif one not in (None, False, LOCAL):
+                words += [word.flag, str(one)]
     return words

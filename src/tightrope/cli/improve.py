@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.compare import ComparedOptions, answer
-from tightrope.cli.options import READING, SOLVING, declare, takes
+from tightrope.cli.options import SOLVING, declare, takes
+from tightrope.data.read_options import LOG_WORDS
 from tightrope.late import dataclass
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class ImproveRequest(ComparedOptions):
     )
 
 
-@takes(ImproveRequest, {"data": READING, "check": SOLVING})
+@takes(ImproveRequest, {"data": LOG_WORDS, "check": SOLVING})
 def improve(request: ImproveRequest) -> None:
     """The policy that is better than a baseline by most, for certain.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
+from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.statistics.estimates import Budget, IntervalMethod
@@ -32,15 +33,6 @@ class SetsOption(Enum):
     RECTANGULAR = "rectangular"
     COUPLED = "coupled"
     ALL = "all"
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnLogOptions(options.CountedLogOptions):
-    """… and which of its events are kept."""
-
-    since: options.Since = None
-    window: options.Window = None
-    chosen_at: options.ChosenAt = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +110,7 @@ class LearnRequest(options.SubjectOptions):
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LearnLogOptions
+    reading: LogReadOptions
 
     @property
     def log(self) -> LogRequest:
@@ -169,7 +161,7 @@ SAME = """
 """Options that `LearnOptions` has as well."""
 
 
-@takes(LearnRequest, {"data": options.READING, "check": options.SOLVING})
+@takes(LearnRequest, {"data": LOG_WORDS, "check": options.SOLVING})
 def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.
 

@@ -218,7 +218,7 @@ def learn_policies(request: LearnRequest) -> None:
     """Learn about one objective: policies, with their intervals."""
     options, exports = request.learn_options(), result_files.parse_exports(request.export)
     outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
-    files = request.log.files()
+    tables = request.log.tables()
     if request.observations is not None:
         cli_options.refuse_log_options(request.reading)
     untied, labelled = request.ignores_numbers, request.observations
@@ -237,7 +237,7 @@ def learn_policies(request: LearnRequest) -> None:
         given, true_value = _read_given_policy(request, subject, progress)
     if isinstance(given, Policy) and request.certificate is not None:
         _refuse_given(given, subject)
-    reading = subject.labelled or request.log.read(subject.model, files)
+    reading = subject.labelled or request.log.read(subject.model, tables)
     if request.certificate is not None:
         if missing := "; ".join(reading.counts.design.censored):
             raise InputError(
@@ -288,7 +288,7 @@ def learn_policies(request: LearnRequest) -> None:
             property=subject.query.text,
             delta=request.delta,
             constants=cli_options.parse_constants(request.const),
-            data=sources.about_log(request.log, files, reading),
+            data=sources.about_log(request.log, tables, reading),
             command=["tightrope", *sys.argv[1:]],
             policy=request.policy,
             truth=subject.point_text(request.at),
@@ -539,16 +539,16 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     elif output is not None:
         directory = io_output.claim(output, "answer")
     beside = _beside(request.certificate, directory, request.overwrite)
-    files = () if timed else request.log.files()
+    tables = request.log.tables()
     subject = sources.load_subject(request, answers=True)
     problem, words = subject.problem, dict[str, Any](request.learn_options().words)
     if timed:
         from tightrope.data.exposure import exposure_of
 
         words = {name: words[name] for name in ("region", "precision", "outcomes") if name in words}
-        data: Any = exposure_of(request.places, problem.model.structure, request.log.options)
+        data: Any = exposure_of(tables, problem.model.structure, request.log.options)
     else:
-        data = request.log.read(subject.model, files)
+        data = request.log.read(subject.model, tables)
     given = None if request.policy is None else Policy(subject.model, request.policy)
     with screen.phase_progress() as progress:
         progress("solve")
@@ -558,7 +558,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     if isinstance(result, LearnedAnswer):
         record = result.document(request.model)
         if directory is not None:
-            record.data = sources.about_log(request.log, files, data)
+            record.data = sources.about_log(request.log, tables, data)
     else:
         record = result.document(request.model, subject.loaded.seconds)
     if proof is not None:

@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -43,22 +43,6 @@ class DeviceName(Enum):
     CUDA = "cuda"
 
 
-class StatesOption(Enum):
-    """How a log names states."""
-
-    INDEX = "index"
-    VARIABLES = "variables"
-    OWN = "own"
-
-
-class DesignOption(Enum):
-    """How data were collected."""
-
-    FIXED = "fixed"
-    ADAPTIVE = "adaptive"
-    GENERATIVE = "generative"
-
-
 def option(names: str, help: str, metavar: str | None = None, **checks: Any) -> Any:
     """An option by its names, such as "-o --output"; `checks` are those of typer, such as `min=1`."""
     return typer.Option(*names.split(), help=as_written(help), metavar=metavar, **checks)
@@ -74,7 +58,8 @@ def switch(names: str, help: str) -> Any:
     return declare(names, help, default=False)
 
 
-OPTION = "option"
+OPTION, WORD = "option", "word"
+"""What fields have that are options; `tightrope.data.read_options` has the words."""
 
 
 def as_written(text: str) -> str:
@@ -235,160 +220,6 @@ Joined = Annotated[
         "FILE",
     ),
 ]
-States = Annotated[
-    StatesOption | None,
-    option(
-        "--states",
-        "How the log names states, where its columns leave that open: by the model's index, its "
-        "variables, or its author's own names.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    option(
-        "--columns",
-        "Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
-        '"wear=level, wear\'=next_level, action=cmd"',
-    ),
-]
-Map = Annotated[
-    list[str] | None,
-    option(
-        "--map",
-        "What values mean in the model: names, or other units ('wear: *10').",
-        "'action: 0=repair, 1=run'",
-    ),
-]
-Design = Annotated[
-    DesignOption | None,
-    option(
-        "--design",
-        "How the data were collected: under a policy fixed in advance (fixed), with draws per choice "
-        "fixed in advance (generative), or neither (adaptive, assumed where nothing is said).",
-    ),
-]
-PlannedEpisodes = Annotated[
-    int | None,
-    option("--planned-episodes", "How many episodes were planned before the first one.", "N", min=1),
-]
-Since = Annotated[
-    str | None,
-    option(
-        "--since",
-        "Leave out the events before this one: after a change, numbered as 'watch' prints them.",
-        "EVENT",
-    ),
-]
-Window = Annotated[int | None, option("--window", "Leave out all but the last N events.", "N", min=1)]
-ChosenAt = Annotated[
-    str | None,
-    option(
-        "--chosen-at",
-        "With --since and --window: how many events had been seen when that was decided, e.g. that of "
-        "an alarm; 0: it was planned. Else the confidence is nominal.",
-        "EVENT",
-    ),
-]
-DataFormatName = Annotated[
-    str | None,
-    option(
-        "--data-format",
-        "What the data are where names do not say it, also csv.gz and the like.",
-        "csv|jsonl|parquet|arrow",
-    ),
-]
-SkipInvalid = Annotated[
-    bool,
-    option(
-        "--skip-invalid",
-        "Drop rows that cannot be read or that the model excludes, and count them; the confidence is "
-        "then nominal.",
-    ),
-]
-Ends = Annotated[
-    str | None,
-    option(
-        "--ends",
-        "State that every episode is whole: no row is missing at its end. Not needed where a column or an "
-        "absorbing state says how each ended.",
-        "complete",
-    ),
-]
-WatchedUntil = Annotated[
-    str | None,
-    option(
-        "--watched-until",
-        "Up to when all episodes were watched: a time, or the column that says it of each.",
-        "TIME",
-    ),
-]
-UntilNow = Annotated[
-    bool,
-    option(
-        "--until-now",
-        "Episodes that are not over went on until the log's last instant; actions that have no outcome "
-        "then are left out, whatever comes of them.",
-    ),
-]
-Order = Annotated[
-    str | None,
-    option(
-        "--order",
-        "State that rows stand in the order in which they happened (as-read), or that one clock runs for "
-        "all episodes (time).",
-        "as-read|time",
-    ),
-]
-Gaps = Annotated[
-    str | None,
-    option(
-        "--gaps",
-        "State that rows are missing within episodes for reasons of their own, not for what they would have "
-        "shown: each gap ends an episode, and what comes after it begins another.",
-        "outage",
-    ),
-]
-ReadingFile = Annotated[
-    Path | None,
-    option(
-        "--reading", "Read the log as 'tightrope data -o' saved it; options beside it come first.", "FILE"
-    ),
-]
-DropDuplicates = Annotated[
-    bool,
-    option(
-        "--drop-duplicates", "Drop rows that say the same as the one before, at the same instant or step."
-    ),
-]
-KnownColumns = Annotated[
-    str | None,
-    option(
-        "--known",
-        "State that these columns without a role were written before the outcomes of their rows; others "
-        "that speak against the model make a result nominal.",
-        "COLUMNS",
-    ),
-]
-IgnoredColumns = Annotated[
-    str | None, option("--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS")
-]
-EngineName = Annotated[
-    str,
-    option(
-        "--engine",
-        "Where the log is counted: by this machine's cores, or by the workers of a Dask cluster, which "
-        "must see the same files.",
-        "local|dask|dask://HOST:PORT",
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    option(
-        "--scheduler",
-        "With --engine dask: a scheduler that is running; else workers start on this machine.",
-        "HOST:PORT",
-    ),
-]
 Device = Annotated[
     DeviceName,
     option(
@@ -490,9 +321,7 @@ R = TypeVar("R")
 
 PANELS = {
     "Model and property": "const param domain prop discount terminal_reward ltl_translator build_all",
-    "Log": """data reading design planned_episodes since window chosen_at cost_range cost_sd states columns
-        maps format skip_invalid ends watched_until until_now order drop_duplicates gaps known ignored engine
-        scheduler""",
+    "Log": "data cost_range cost_sd",
     "Collection": """episodes seed explore until_gap max_episodes cost avoid at_most cap within_cap generative
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
@@ -505,10 +334,6 @@ PANELS = {
 """The panels of a command's help, and the fields of the options in each; others are in the last one."""
 
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
-
-READING = """states columns maps format skip_invalid ends watched_until until_now order drop_duplicates gaps
-    known ignored design planned_episodes engine scheduler"""
-"""How a log is read: described by `tightrope data --help`."""
 
 SOLVING = "discount terminal_reward assume_support precision coupled_gap time_limit device threads"
 """What a question means in detail, and how it is solved: described by `tightrope check --help`."""
@@ -554,16 +379,20 @@ def flag_of(name: str) -> str:
 
 def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect.Parameter]:
     kinds = get_type_hints(record, include_extras=True)
-    for each in fields(record):
+    for each in _said(record):
         kind = kinds[each.name]
         if is_dataclass(kind):
             assert isinstance(kind, type)
             yield from _list_parameters(kind, homes)
             continue
-        base, note = (kind, each.metadata[OPTION]) if OPTION in each.metadata else get_args(kind)
-        info = copy(note)
+        if (word := each.metadata.get(WORD)) is not None:
+            base = word.kind if word.kind is bool or each.default else word.kind | None
+            info = option(word.flag, word.help, word.metavar)
+        else:
+            base, note = (kind, each.metadata[OPTION]) if OPTION in each.metadata else get_args(kind)
+            info = copy(note)
         if not isinstance(info, ArgumentInfo):
-            info.rich_help_panel = _PANEL_OF.get(each.name)
+            info.rich_help_panel = _PANEL_OF.get(each.name, None if word is None else "Log")
             info.hidden = each.name in homes
         default = inspect.Parameter.empty if each.default is MISSING else each.default
         yield inspect.Parameter(
@@ -571,12 +400,18 @@ def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect
         )
 
 
+def _said(record: Any) -> list[Field[Any]]:
+    """The fields that are options; of what says how logs are read, those with words for it."""
+    every = list(fields(record))
+    return [each for each in every if WORD in each.metadata] or every
+
+
 def _build(record: Any, given: Mapping[str, object]) -> Any:
     kinds = _kinds(record)
     return record(
         **{
             each.name: _build(kind, given) if is_dataclass(kind := kinds[each.name]) else given[each.name]
-            for each in fields(record)
+            for each in _said(record)
         }
     )
 
@@ -634,39 +469,3 @@ class SubjectOptions(ModelOptions):
     prop: Prop = None
     discount: Discount = None
     terminal_reward: TerminalReward = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions:
-    """How a log is read, under the names of `LogReadOptions`."""
-
-    states: States = None
-    columns: Columns = None
-    maps: Map = None
-    format: DataFormatName = None
-    skip_invalid: SkipInvalid = False
-    ends: Ends = None
-    watched_until: WatchedUntil = None
-    until_now: UntilNow = False
-    order: Order = None
-    drop_duplicates: DropDuplicates = False
-    gaps: Gaps = None
-    known: KnownColumns = None
-    ignored: IgnoredColumns = None
-    reading: ReadingFile = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignedLogOptions(LogOptions):
-    """… and how it was collected."""
-
-    design: Design = None
-    planned_episodes: PlannedEpisodes = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountedLogOptions(DesignedLogOptions):
-    """… and where it is counted."""
-
-    engine: EngineName = "local"
-    scheduler: Scheduler = None

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from tightrope.data.log_counts import ReadProgress
-    from tightrope.data.reading import Progress
     from tightrope.verdict import Worth
 
 
@@ -315,7 +314,7 @@ def phase_progress() -> Iterator[PhaseProgress]:
 
 
 @contextmanager
-def reading_progress() -> Iterator[Progress | None]:
+def reading_progress() -> Iterator[Callable[[ReadProgress], None] | None]:
     """A line on stderr with rows, bytes and the time left; silent where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None

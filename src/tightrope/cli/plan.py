@@ -14,6 +14,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import declare, switch, takes
+from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
@@ -75,7 +76,7 @@ class PlanRequest(options.SubjectOptions):
     )
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: options.DesignedLogOptions
+    reading: LogReadOptions
 
     @property
     def words(self) -> dict[str, Any]:
@@ -89,7 +90,7 @@ WORDS = """
 """
 
 
-@takes(PlanRequest, {"data": options.READING, "check": options.SOLVING})
+@takes(PlanRequest, {"data": LOG_WORDS, "check": options.SOLVING})
 def plan(request: PlanRequest) -> None:
     """Forecast how many more episodes a gap takes, and design their exploration.
 
@@ -121,7 +122,7 @@ def plan(request: PlanRequest) -> None:
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
     if request.observations is not None:
         options.refuse_log_options(request.reading)
-    files = log.files()
+    tables = log.tables()
     subject = load_subject(request, any_kind=True, observed=True, labelled=request.observations)
     given: Any = request.policy
     if given is not None:
@@ -130,7 +131,7 @@ def plan(request: PlanRequest) -> None:
     cap = request.within_cap
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap
-    reading = subject.labelled or log.read(subject.model, files)
+    reading = subject.labelled or log.read(subject.model, tables)
     try:
         with screen.phase_progress() as progress:
             outcome = plan_collection(
@@ -154,7 +155,7 @@ def plan(request: PlanRequest) -> None:
     for missing in reading.counts.design.censored:
         screen.warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
     document = plan_document(outcome, request.model)
-    document.data = about_log(log, files, reading)
+    document.data = about_log(log, tables, reading)
     document.seconds = round(time.perf_counter() - begin, 6)
     if request.output is not None:
         document.output = str(request.output)
@@ -200,12 +201,12 @@ def _plan_improvement(request: PlanRequest) -> None:
         if getattr(request, name):
             raise InputError(f"`{name}` does not go with `improve`, which plans to go on as so far")
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
-    files = log.files()
+    tables = log.tables()
     subject = load_subject(request)
     baseline: Any = request.improve
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         baseline = Policy(subject.model, baseline)
-    reading = log.read(subject.model, files)
+    reading = log.read(subject.model, tables)
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
     outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)

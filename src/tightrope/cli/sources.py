@@ -15,17 +15,16 @@ import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
-from enum import Enum
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import UNSET
 
 from tightrope.cli.flags import as_flags
-from tightrope.cli.options import LogOptions, SubjectOptions, parse_constants
+from tightrope.cli.options import SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, print_line, reading_progress, warn
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
     from tightrope.data.read_options import LogReadOptions
     from tightrope.data.reading import Reading
-    from tightrope.io.table.data_table import LogFile
+    from tightrope.io.table.data_table import DataTable, LogFile
     from tightrope.prism.explore.search import Judge
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
@@ -182,17 +181,9 @@ class LogRequest:
     options: LogReadOptions
 
     @staticmethod
-    def of(options: LogOptions, places: Sequence[str]) -> LogRequest:
+    def of(options: LogReadOptions, places: Sequence[str]) -> LogRequest:
         """The log at these places, read as the options of a command say."""
-        from tightrope.data.read_options import LogReadOptions, event_number
-
-        given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(options)}
-        for name, value in given.items():
-            if isinstance(value, Enum):
-                given[name] = value.value
-            elif name in ("since", "chosen_at"):
-                given[name] = event_number(name, value)
-        return LogRequest(tuple(places), LogReadOptions(**given).resolved())
+        return LogRequest(tuple(places), options.resolved())
 
     @property
     def minari(self) -> str | None:
@@ -205,24 +196,20 @@ class LogRequest:
             raise InputError("--skip-invalid goes with data files, not with Minari datasets")
         return self.places[0].removeprefix(MINARI)
 
-    def files(self) -> tuple[LogFile, ...]:
-        """Every file that is meant; what is no data file is refused before a model is built for it."""
-        from tightrope.io.table.files import find_files
-        from tightrope.io.table.opening import open_table
+    def tables(self) -> tuple[DataTable, ...]:
+        """Every table that is meant; what is no data file is refused before a model is built for it."""
+        from tightrope.io.table.opening import open_tables
 
         self.options.check()
         if self.minari is not None:
             if self.options.recent is not None:
                 raise InputError("`since` and `window` go with data files, not with Minari datasets")
             return ()
-        result = find_files(self.places, self.options.format)
-        for file in result:
-            open_table(file)
-        return result
+        return open_tables(self.places, self.options.format)
 
-    def read(self, model: Model, files: tuple[LogFile, ...]) -> Reading:
+    def read(self, model: Model, tables: tuple[DataTable, ...]) -> Reading:
         """The counts, with a sign of life while they are read."""
-        from tightrope.data.reading import Reading, read_files
+        from tightrope.data.reading import Reading, read_tables
 
         if self.minari is not None:
             from tightrope.data.columns import StateForm, StateNames
@@ -233,12 +220,13 @@ class LogRequest:
             counts = count_minari(load_minari(self.minari), model, states=by_index)
             return Reading(counts, counts.steps, {}, None)
         with reading_progress() as progress:
-            return read_files(files, model, self.options, progress=progress)
+            return read_tables(tables, model, replace(self.options, progress=progress))
 
 
-def about_log(log: LogRequest, files: tuple[LogFile, ...], reading: Reading) -> dict[str, object]:
+def about_log(log: LogRequest, tables: tuple[DataTable, ...], reading: Reading) -> dict[str, object]:
     """What a result says about its data: files with digests, how they were read, what was dropped."""
     known = ("source", "seed", "policy", "cap", "at", "property")
+    files = [table.source for table in tables]
     digests = [_digest(file) for file in files]
     whole = sha256(reading.counts.transition.tobytes()) if not files else sha256("".join(digests).encode())
     return {

@@ -30,6 +30,7 @@ from tightrope.certify.verification import Own, compare, confidence_text, headli
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.output import leave, print_json, print_table, warn
+from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Interval
@@ -118,7 +119,7 @@ class VerifyRequest:
     )
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: options.DesignedLogOptions
+    reading: LogReadOptions
 
 
 MODEL_WORDS = """
@@ -128,7 +129,7 @@ MODEL_WORDS = """
 """Options that say something about the user's own model."""
 
 
-@takes(VerifyRequest, {"data": options.READING})
+@takes(VerifyRequest, {"data": LOG_WORDS})
 def verify(request: VerifyRequest) -> None:
     """Re-check a certificate, by a program that shares no code with the solver or with learning.
 
@@ -325,7 +326,7 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
                 "this certificate is about a chain in continuous time, and your model is none"
             )
     log = None if request.data is None else LogRequest.of(request.reading, request.data)
-    files = () if log is None or problem.time is not None else log.files()
+    tables = () if log is None else log.tables()
     loaded, query, readings = _load(request, model_name, in_time, problem.time is not None)
     model, data = loaded.model, cast(Any, readings)
     observed = isinstance(model, POMDP)
@@ -336,9 +337,9 @@ def own_files(request: VerifyRequest, model_name: str, certificate: Certificate)
     if at == () and request.at is None:
         at = None
     if log is not None and problem.time is not None:
-        data = exposure_of(request.data, model.structure, log.options)
+        data = exposure_of(tables, model.structure, log.options)
     elif log is not None:
-        data = log.read(cast(Any, model.model if isinstance(model, POMDP) else model), files).counts
+        data = log.read(cast(Any, model.model if isinstance(model, POMDP) else model), tables).counts
     given = ((request.policy, request.baseline), request.misfit or 0.0, request.ltl_translator)
     return own_of(certificate, model, query, at, data, *given)
 

@@ -15,8 +15,6 @@ import typer
 from tightrope.atomic import check_target
 from tightrope.cli import options
 from tightrope.cli.options import (
-    READING,
-    LogOptions,
     ModelOptions,
     declare,
     option,
@@ -25,6 +23,8 @@ from tightrope.cli.options import (
     takes,
 )
 from tightrope.cli.output import leave, print_json, print_table
+from tightrope.data.engines import LOCAL
+from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.results import Anomaly, ModelFit, power_text
@@ -140,10 +140,10 @@ class WatchRequest(ModelOptions):
     terminal_reward: options.TerminalReward = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogOptions
+    reading: LogReadOptions
 
 
-@takes(WatchRequest, {"data": READING})
+@takes(WatchRequest, {"data": LOG_WORDS})
 def watch(request: WatchRequest) -> None:
     """Say whether data still fit a model, while they come in, and what has changed where they do not.
 
@@ -175,6 +175,9 @@ def watch(request: WatchRequest) -> None:
     log_request = LogRequest.of(request.reading, request.data)
     places, options = log_request.places, log_request.options
     options.check()
+    if options.recent is not None or options.place.kind != LOCAL:
+        word = "engine" if options.recent is None else "since` and `window"
+        raise InputError(f"`{word}`: watch takes every event, one after the other, on this machine")
     loaded = load_model(request.model, request.const, request.param, request.domain, observed=True)
     loaded, pomdp, _ = seen_through(loaded, request.observations)
     model = loaded.model

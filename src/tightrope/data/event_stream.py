@@ -37,6 +37,7 @@ from tightrope.data.columns import TIME
 from tightrope.data.counts import BatchAccumulator, Counts, LazyLog
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.fold import EventBatch, Excluded, Fold
+from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
 from tightrope.data.time_order import are_in_time
@@ -188,33 +189,6 @@ def split_at_excluded(events: LogEvents) -> Iterator[tuple[OffsetArray, BoolArra
         yield excluded
         first = end
     yield events.transition[first:], events.begins[first:]
-
-
-@dataclass(frozen=True)
-class Recent:
-    """What is to be kept: the events from number `since` on, or the last `window` of them."""
-
-    since: int | None = None
-    window: int | None = None
-    chosen_at: int | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("since", 1), ("window", 1), ("chosen_at", 0)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise InputError(
-                    f"`{name}` is {value!r}, not a number of events from {least} on",
-                    hint="events are counted from 1 in the order of the log, as `watch` prints them",
-                )
-        if self.since is not None and self.window is not None:
-            raise InputError(
-                "`since` and `window` both say which events are kept", hint="leave one of them out"
-            )
-        if self.chosen_at is not None and self.since is None and self.window is None:
-            raise InputError(
-                "`chosen_at` says when it was decided which events are kept, and all are",
-                hint="add `since` or `window`, or leave `chosen_at` out",
-            )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -40,8 +40,7 @@ from dataclasses import field, fields, replace
 from fractions import Fraction
 from functools import partial
 from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +57,6 @@ from tightrope.data.columns import (
     WATCHED_UNTIL,
     ColumnFinder,
     RowColumns,
-    StateForm,
     StateNames,
     is_name_of_next,
     parse_columns,
@@ -67,12 +65,12 @@ from tightrope.data.columns import (
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.engines import LOCAL
 from tightrope.data.model_index import ModelIndex
-from tightrope.data.read_options import COMPLETE, LogReadOptions
+from tightrope.data.read_options import COMPLETE, STEPS, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, refuse_copy
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
 from tightrope.data.survival import as_timed_tables, entries_of
-from tightrope.errors import InputError, Location, check_keywords, check_number, describe
+from tightrope.errors import InputError, Location, check_number, describe
 from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
@@ -90,19 +88,6 @@ if TYPE_CHECKING:
     from tightrope.data.episode_log import LogColumn
 
 DURATION = "duration"
-
-DISCRETE_WORDS = (
-    "design",
-    "planned_episodes",
-    "skip_invalid",
-    "since",
-    "window",
-    "chosen_at",
-    "order",
-    "gaps",
-    "scheduler",
-)
-"""Options of `LogReadOptions` that say nothing about a log in continuous time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,29 +150,13 @@ class Exposure(Record):
         return [("read as", self.read_as), ("cut off", f"{self.censored:,} sojourns"), ("ends", ends)]
 
 
-class TimedReadWords(TypedDict, total=False):
-    """The fields of `LogReadOptions` that logs in continuous time have, as keyword arguments."""
-
-    states: StateNames | StateForm | str | None
-    columns: Sequence[str] | Mapping[str, str] | None
-    maps: Sequence[str] | Mapping[str, Any] | None
-    format: str | None
-    reading: str | Path | None
-    ends: str | None
-    watched_until: str | float | None
-    until_now: bool
-    drop_duplicates: bool
-    known: str | None
-    ignored: str | None
-
-
-def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[TimedReadWords]) -> Exposure:
+@with_words(LogReadOptions)
+def read_exposure(data: Any, model: Structured | Structure, options: LogReadOptions) -> Exposure:
     """Read a log: a path, several, a table, or what `simulate_times` gives.
 
-    `columns`, `maps`, `states`, `format` and `reading` are those of `read_data`. `ends="complete"` states
-    that watching an episode stopped with its last row by a rule; `watched_until` is the time up to which all
-    were watched, or the column that says it; `until_now`: up to the last instant of the log.
-    `drop_duplicates` drops rows that were logged twice. `known` and `ignored` are those of `read_data`.
+    The arguments are those of `read_data`; words about logs of steps alone are refused. `ends="complete"`
+    states that watching an episode stopped with its last row by a rule; `watched_until` is the time up to
+    which all were watched, or the column that says it; `until_now`: up to the last instant of the log.
 
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
@@ -195,14 +164,13 @@ def read_exposure(data: Any, model: Structured | Structure, **words: Unpack[Time
     30.0
     """
     structure = model if isinstance(model, Structure) else model.structure
-    given = check_keywords("read_exposure", TimedReadWords, words)
-    return exposure_of(data, structure, LogReadOptions(**given).resolved())
+    return exposure_of(data, structure, options)
 
 
 def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exposure:
     """The same, with all that is said about the log."""
     options.check()
-    words = [f"`{name}`" for name in DISCRETE_WORDS if getattr(options, name)]
+    words = options.given(STEPS)
     words += [] if options.engine == LOCAL else [f'`engine="{options.engine}"`']
     if words:
         raise InputError(

@@ -18,20 +18,21 @@ The keys are the names of the options. What is given beside a reading takes the 
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, fields, replace
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tightrope.data.columns import TIME, WATCHED_UNTIL, StateForm, StateNames, column_entries, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.engines import LOCAL, Place, parse_place
-from tightrope.data.event_stream import Recent
 from tightrope.data.rows import map_entries
-from tightrope.errors import InputError, Location, check_type
+from tightrope.errors import InputError, Location, check_keywords, check_type
 from tightrope.late import dataclass
 
 DESIGNS = {
@@ -46,14 +47,11 @@ DESIGNS = {
 COMPLETE, AS_READ, BY_TIME, OUTAGE = "complete", "as-read", "time", "outage"
 """What may be stated of a log: that its episodes are whole, and in which order its rows happened."""
 
-ROW_WORDS = ("watched_until", "until_now", "gaps", "drop_duplicates")
-"""Options that speak of single rows and their times, which a table of counts does not have."""
 
-
-def event_number(name: str, text: str | None) -> int | None:
+def event_number(name: str, text: int | str | None) -> int | None:
     """The number of an event as people write it, and `watch` prints it: 38207 or 38,207."""
-    if text is None:
-        return None
+    if not isinstance(text, str):
+        return text
     if not re.fullmatch(r"\d+|\d{1,3}(,\d{3})+", text.strip()):
         raise InputError(
             f"`{name}` is '{text}', not the number of an event",
@@ -64,47 +62,228 @@ def event_number(name: str, text: str | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class LogReadOptions:
-    """What the user says about a log; None where nothing is said.
+class Recent:
+    """What is to be kept: the events from number `since` on, or the last `window` of them."""
 
-    `states` is index, variables or own. `columns` and `maps` are those of `--columns` and `--map`: their
-    texts, or mappings. `design` says how the data were collected, `planned_episodes` how many episodes were
-    planned. `format` is that of files whose names do not say it. `engine` and `scheduler` say where parts of
-    the log are counted (`tightrope.data.engines`). `ends` = "complete" states that every episode is whole;
-    `watched_until` is the time up to which all were watched, or the column that says so of each episode,
-    `until_now` that those that are not over went on until the log's last instant. `order`
-    states that rows stand "as-read", in the order in which they happened, or that one clock runs for all
-    episodes ("time"). `drop_duplicates` drops rows that were logged twice. `gaps` = "outage"
-    states that rows are missing within episodes for reasons of their own. `reading` is the file of a saved
-    reading (`tightrope.data.read_options`), which says all of this where nothing else is said. `since`,
-    `window` and `chosen_at` say which events are kept (`tightrope.data.event_stream`). `known` names columns
-    without a role that were written before the outcomes of their rows, `ignored` those that are not looked
-    at, with commas between them.
-    """
-
-    states: StateNames | StateForm | str | None = None
-    columns: Sequence[str] | Mapping[str, str] | None = None
-    maps: Sequence[str] | Mapping[str, Any] | None = None
-    design: SamplingDesign | SamplingKind | str | None = None
-    planned_episodes: int | None = None
-    skip_invalid: bool = False
-    format: str | None = None
-    threads: int | None = None
-    engine: str = LOCAL
-    scheduler: str | None = None
     since: int | None = None
     window: int | None = None
     chosen_at: int | None = None
-    ends: str | None = None
-    watched_until: str | float | None = None
-    until_now: bool = False
-    order: str | None = None
-    drop_duplicates: bool = False
-    reading: str | Path | None = None
-    gaps: str | None = None
-    known: str | None = None
-    ignored: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("since", 1), ("window", 1), ("chosen_at", 0)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise InputError(
+                    f"`{name}` is {value!r}, not a number of events from {least} on",
+                    hint="events are counted from 1 in the order of the log, as `watch` prints them",
+                )
+        if self.since is not None and self.window is not None:
+            raise InputError(
+                "`since` and `window` both say which events are kept", hint="leave one of them out"
+            )
+        if self.chosen_at is not None and self.since is None and self.window is None:
+            raise InputError(
+                "`chosen_at` says when it was decided which events are kept, and all are",
+                hint="add `since` or `window`, or leave `chosen_at` out",
+            )
+
+
+@dataclass(frozen=True)
+class Word:
+    """How a field of `LogReadOptions` is said elsewhere: its option in a terminal, with what it takes there
+    (`kind`); the type of its value in a saved reading, None where that has no such key. `about`: what a log
+    must have, so that the word means something.
+    """
+
+    flag: str
+    help: str
+    metavar: str | None
+    kind: Any = str
+    saved: Any = None
+    about: str = ""
+
+
+WORD = "word"
+STEPS, ROWS = "steps", "rows"
+"""What words are about: logs of steps, not those in continuous time; single rows and their times, which
+tables of counts do not have."""
+
+
+def word(
+    flag: str,
+    help: str,
+    metavar: str | None = None,
+    kind: Any = str,
+    *,
+    default: Any = None,
+    saved: Any = None,
+    about: str = "",
+) -> Any:
+    """A field that can be said in a terminal."""
+    default = False if kind is bool else default
+    return field(default=default, metadata={WORD: Word(flag, help, metavar, kind, saved, about)})
+
+
+@dataclass(frozen=True)
+class LogReadOptions:
+    """What the user says about a log; None where nothing is said.
+
+    In Python `columns` and `maps` are texts as in a terminal, or mappings. `threads` read a log on this
+    machine, and `progress` is told now and then how far they are. `overridden` are the words that are not as
+    a saved reading has them.
+    """
+
+    states: StateNames | StateForm | str | None = word(
+        "--states",
+        "How the log names states, where its columns leave that open: by the model's index, its variables, "
+        "or its author's own names.",
+        "index|variables|own",
+        saved=str,
+    )
+    columns: Sequence[str] | Mapping[str, str] | None = word(
+        "--columns",
+        "Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
+        '"wear=level, wear\'=next_level, action=cmd"',
+        list[str],
+    )
+    maps: Sequence[str] | Mapping[str, Any] | None = word(
+        "--map",
+        "What values mean in the model: names, or other units ('wear: *10').",
+        "'action: 0=repair, 1=run'",
+        list[str],
+    )
+    format: str | None = word(
+        "--data-format",
+        "What the data are where names do not say it, also csv.gz and the like.",
+        "csv|jsonl|parquet|arrow",
+        saved=str,
+    )
+    design: SamplingDesign | SamplingKind | str | None = word(
+        "--design",
+        "How the data were collected: under a policy fixed in advance (fixed), with draws per choice fixed "
+        "in advance (generative), or neither (adaptive, assumed where nothing is said).",
+        "fixed|adaptive|generative",
+        saved=str,
+        about=STEPS,
+    )
+    planned_episodes: int | None = word(
+        "--planned-episodes",
+        "How many episodes were planned before the first one.",
+        "N",
+        int,
+        saved=int,
+        about=STEPS,
+    )
+    ends: str | None = word(
+        "--ends",
+        "State that every episode is whole: no row is missing at its end. Not needed where a column or an "
+        "absorbing state says how each ended.",
+        "complete",
+        saved=str,
+    )
+    watched_until: str | float | None = word(
+        "--watched-until",
+        "Up to when all episodes were watched: a time, or the column that says it of each.",
+        "TIME",
+        saved=str | float | int,
+        about=ROWS,
+    )
+    until_now: bool = word(
+        "--until-now",
+        "Episodes that are not over went on until the log's last instant; actions that have no outcome then "
+        "are left out, whatever comes of them.",
+        kind=bool,
+        saved=bool,
+        about=ROWS,
+    )
+    order: str | None = word(
+        "--order",
+        "State that rows stand in the order in which they happened (as-read), or that one clock runs for all "
+        "episodes (time).",
+        "as-read|time",
+        saved=str,
+        about=STEPS,
+    )
+    gaps: str | None = word(
+        "--gaps",
+        "State that rows are missing within episodes for reasons of their own, not for what they would have "
+        "shown: each gap ends an episode, and what comes after it begins another.",
+        "outage",
+        saved=str,
+        about=f"{STEPS} {ROWS}",
+    )
+    drop_duplicates: bool = word(
+        "--drop-duplicates",
+        "Drop rows that say the same as the one before, at the same instant or step.",
+        kind=bool,
+        saved=bool,
+        about=ROWS,
+    )
+    skip_invalid: bool = word(
+        "--skip-invalid",
+        "Drop rows that cannot be read or that the model excludes, and count them; the confidence is then "
+        "nominal.",
+        kind=bool,
+        saved=bool,
+        about=STEPS,
+    )
+    known: str | None = word(
+        "--known",
+        "State that these columns without a role were written before the outcomes of their rows; others that "
+        "speak against the model make a result nominal.",
+        "COLUMNS",
+        saved=str,
+    )
+    ignored: str | None = word(
+        "--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS", saved=str
+    )
+    since: int | str | None = word(
+        "--since",
+        "Leave out the events before this one: after a change, numbered as 'watch' prints them.",
+        "EVENT",
+        about=STEPS,
+    )
+    window: int | None = word("--window", "Leave out all but the last N events.", "N", int, about=STEPS)
+    chosen_at: int | str | None = word(
+        "--chosen-at",
+        "With --since and --window: how many events had been seen when that was decided, e.g. that of an "
+        "alarm; 0: it was planned. Else the confidence is nominal.",
+        "EVENT",
+        about=STEPS,
+    )
+    reading: str | Path | None = word(
+        "--reading",
+        "Read the log as 'tightrope data -o' saved it; options beside it come first.",
+        "FILE",
+        Path,
+    )
+    engine: str = word(
+        "--engine",
+        "Where the log is counted: by this machine's cores, or by the workers of a Dask or Spark cluster, "
+        "which must see the same files.",
+        "local|dask|spark|dask://HOST:PORT|spark://HOST:PORT",
+        default=LOCAL,
+    )
+    scheduler: str | None = word(
+        "--scheduler",
+        "With --engine dask or spark: a scheduler that is running; else workers start on this machine.",
+        "HOST:PORT",
+    )
+    threads: int | None = None
+    progress: Callable[[Any], None] | None = None
     overridden: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(function: str, words: Mapping[str, Any], besides: Sequence[str] = ()) -> LogReadOptions:
+        """The keyword arguments of a function that reads logs, with a saved reading, checked."""
+        names = [one.name for one in fields(LogReadOptions) if one.name != "overridden"]
+        options = LogReadOptions(**check_keywords(function, names, words, besides)).resolved()
+        options.check()
+        return options
+
+    def given(self, about: str) -> list[str]:
+        """The words about something that are given, for messages."""
+        return [f"`{name}`" for name, one in WORDS.items() if about in one.about and getattr(self, name)]
 
     def resolved(self) -> LogReadOptions:
         """With what a saved reading says where nothing else is; `overridden` notes what is not as it says."""
@@ -163,15 +342,16 @@ class LogReadOptions:
             raise InputError(
                 "`ends`, `watched_until` and `until_now` each say how episodes ended", hint="give one of them"
             )
-        for word in ("state_names", "stated_design", "place", "recent"):
-            getattr(self, word)
+        for name in ("state_names", "stated_design", "place", "recent"):
+            getattr(self, name)
 
     @property
     def recent(self) -> Recent | None:
         """`since`, `window` and `chosen_at`, checked; None where all events are kept."""
         if self.since is None and self.window is None and self.chosen_at is None:
             return None
-        recent = Recent(self.since, self.window, self.chosen_at)
+        since, chosen_at = event_number("since", self.since), event_number("chosen_at", self.chosen_at)
+        recent = Recent(since, self.window, chosen_at)
         if self.design is not None or self.planned_episodes is not None:
             raise InputError(
                 "what is left of a log when its first events are left out follows no design, and no plan",
@@ -220,24 +400,43 @@ class LogReadOptions:
         return self.planned_episodes is not None or self.stated_kind is SamplingKind.TRAJECTORIES
 
 
+P = ParamSpec("P")
+M = TypeVar("M")
+R = TypeVar("R")
+
+
+def with_words(
+    record: Callable[P, LogReadOptions],
+) -> Callable[[Callable[[Any, M, LogReadOptions], R]], Callable[Concatenate[Any, M, P], R]]:
+    """Let a function of data, a model and the record take the fields of the record as keyword arguments."""
+
+    def decorate(read: Callable[[Any, M, LogReadOptions], R]) -> Callable[Concatenate[Any, M, P], R]:
+        @functools.wraps(read)
+        def call(data: Any, model: M, **words: Any) -> R:
+            return read(data, model, LogReadOptions.of(read.__name__, words))
+
+        given = [one for one in signature(record).parameters.values() if one.name != "overridden"]
+        own = [*signature(read).parameters.values()][:2]
+        words = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in given]
+        typed: Any = call
+        typed.__signature__ = Signature([*own, *words])
+        return cast("Callable[Concatenate[Any, M, P], R]", typed)
+
+    return decorate
+
+
 VERSION = 1
 MOST_BYTES = 1 << 20
 TABLES = ("columns", "maps")
-KINDS: Mapping[str, Any] = {
-    "states": str,
-    "format": str,
-    "design": str,
-    "planned_episodes": int,
-    "ends": str,
-    "watched_until": str | float | int,
-    "until_now": bool,
-    "order": str,
-    "gaps": str,
-    "drop_duplicates": bool,
-    "skip_invalid": bool,
-    "known": str,
-    "ignored": str,
+WORDS: Mapping[str, Word] = {
+    one.name: one.metadata[WORD] for one in fields(LogReadOptions) if WORD in one.metadata
 }
+"""What can be said in a terminal, by the names of the fields."""
+
+LOG_WORDS = " ".join(name for name in WORDS if name != "reading")
+"""The fields of options that `tightrope data --help` describes for all commands."""
+
+KINDS: Mapping[str, Any] = {name: one.saved for name, one in WORDS.items() if one.saved is not None}
 """The single values of a reading, in the order in which they are written."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

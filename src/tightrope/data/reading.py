@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from tightrope.data.columns import (
     TIME,
     WATCHED_UNTIL,
     RowColumns,
-    StateForm,
-    StateNames,
     describe_role,
     find_columns,
     parse_columns,
@@ -50,14 +48,14 @@ from tightrope.data.log_counts import (
     count_table,
 )
 from tightrope.data.model_index import AnyModel
-from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROW_WORDS, LogReadOptions
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROWS, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, refuse_copy
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
-from tightrope.errors import InputError, Location, check_keywords, describe
-from tightrope.io.table.data_table import DataTable, LogFile, Metadata
-from tightrope.io.table.opening import is_table, open_table, open_tables
+from tightrope.errors import InputError, Location, describe
+from tightrope.io.table.data_table import DataTable, Metadata
+from tightrope.io.table.opening import is_table, open_tables
 from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.record import Facts, Record
@@ -66,35 +64,6 @@ from tightrope.verdict import Assumed, Kept
 
 if TYPE_CHECKING:
     from tightrope.data.episode_log import EpisodeLog
-
-Progress = Callable[[ReadProgress], None]
-
-
-class ReadWords(TypedDict, total=False):
-    """The fields of `LogReadOptions`, as keyword arguments."""
-
-    states: StateNames | StateForm | str | None
-    columns: Sequence[str] | Mapping[str, str] | None
-    maps: Sequence[str] | Mapping[str, Any] | None
-    design: SamplingDesign | SamplingKind | str | None
-    planned_episodes: int | None
-    skip_invalid: bool
-    format: str | None
-    threads: int | None
-    engine: str
-    scheduler: str | None
-    since: int | None
-    window: int | None
-    chosen_at: int | None
-    reading: str | Path | None
-    gaps: str | None
-    ends: str | None
-    watched_until: str | float | None
-    until_now: bool
-    order: str | None
-    drop_duplicates: bool
-    known: str | None
-    ignored: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,27 +117,20 @@ class Reading(Record):
         return [*([("files", files)] if files else []), *lines, *dropped, *self.counts._facts_()]
 
 
-def read_data(
-    data: Any,
-    model: AnyModel,
-    *,
-    progress: Progress | None = None,
-    **words: Unpack[ReadWords],
-) -> Reading:
+@with_words(LogReadOptions)
+def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
     """Read a log for a model: files, tables in memory, or episodes.
 
     * files: a path, a pattern, a directory, an address of a store, or a list of them;
-    * tables of pandas, polars or pyarrow, record batches, and iterators of these;
+    * tables of pandas, polars or pyarrow, record batches, and iterators of these; data frames of Spark;
     * episodes: an iterable of sequences of steps (state, action, next state).
 
     `columns` says which column is what, where their names do not: {"state": "from", "next_state": "to"}. All
     are read alike, with the same checks; `Reading.read_as` says how. A row that the model cannot explain is
     an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
-    `Reading.dropped`. The other arguments are
-    those of the command line: `states`, `columns`, `maps`, `design`, `planned_episodes`, `skip_invalid`,
-    `format`, `threads`, `engine`, `scheduler`, `since`, `window`, `chosen_at`, `ends`, `watched_until`,
-    `until_now`, `order`, `drop_duplicates`, `known`, `ignored`. Episodes in an iterable are taken to
-    be whole, and to stand in the order in which they happened.
+    `Reading.dropped`. The other arguments are those of the command line
+    (`tightrope data --help`). Episodes in an iterable are taken to be whole, and to stand in the order in
+    which they happened.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -186,13 +148,11 @@ def read_data(
             f"`data` is {describe(data)}, and columns alone do not make a log",
             hint="make a table of it: pandas.DataFrame(data), or pyarrow.table(data)",
         )
-    options = LogReadOptions(**check_keywords("read_data", ReadWords, words)).resolved()
-    options.check()
     batches = False
     if isinstance(data, Iterator) and not is_table(data):
         data, batches = _look_at(data)
     if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
-        if unused := [f"`{name}`" for name in ROW_WORDS if getattr(options, name)]:
+        if unused := options.given(ROWS):
             raise InputError(
                 f"{' and '.join(unused)} {'is' if len(unused) == 1 else 'are'} about the rows of a log, and "
                 "these are whole episodes",
@@ -200,24 +160,16 @@ def read_data(
             )
         read = _of_episodes(*count_episodes(data, model.structure, model.hash(), options), options)
         return _with_added_rows(read, model, options) if options.ends == COMPLETE else read
-    return _of_tables(open_tables(data, options.format), model, options, progress)
+    return read_tables(open_tables(data, options.format), model, options)
 
 
-def read_files(
-    files: Sequence[LogFile], model: AnyModel, options: LogReadOptions, progress: Progress | None = None
-) -> Reading:
-    """The same for files that were found already."""
-    return _of_tables([open_table(file) for file in files], model, options, progress)
-
-
-def _of_tables(
-    tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions, progress: Progress | None
-) -> Reading:
+def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> Reading:
+    """The same for tables that are open."""
     plan = plan_reading(tables, model.structure, options)
     place = place_of(options.place, tables)
     with engine_at(place) as engine:
         used = plan if place.kind == LOCAL else replace(plan, engine=engine)
-        whole = _whole(used, model.hash(), options, progress)
+        whole = _whole(used, model.hash(), options)
     if not any(columns.is_counted for columns in plan.columns):
         in_time = whole.counts.design.order.holds
         log = LazyLog(lambda: rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))
@@ -267,15 +219,14 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
 
 def counts_with_rows(plan: ReadPlan, model: AnyModel, options: LogReadOptions) -> Counts:
     """The counts of a log and its rows; what the model excludes is left out of both, and listed."""
-    counts = _whole(replace(plan, skip=True), model.hash(), options, None).counts
+    counts = _whole(replace(plan, skip=True), model.hash(), options).counts
     rows = rows_of(plan, model.hash(), options, counts.design.order.holds, strict=False)
     return replace(counts, log=lambda: rows)
 
 
-def read_log(data: Any, model: AnyModel, **words: Unpack[ReadWords]) -> EpisodeLog:
+@with_words(LogReadOptions)
+def read_log(data: Any, model: AnyModel, options: LogReadOptions) -> EpisodeLog:
     """The rows of files or tables; outcomes that the model excludes are listed, not refused."""
-    options = LogReadOptions(**check_keywords("read_log", ReadWords, words)).resolved()
-    options.check()
     plan = plan_reading(open_tables(data, options.format), model.structure, options)
     if any(columns.is_counted for columns in plan.columns):
         raise InputError("a table of counts has no rows in time", Location(plan.tables[0].path))
@@ -334,16 +285,16 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
 
 def describe_design(plan: ReadPlan, options: LogReadOptions) -> SamplingDesign:
     """What is known of how a log came about, whatever the model says to its rows."""
-    return _whole(replace(plan, skip=True), "", options, None).counts.design
+    return _whole(replace(plan, skip=True), "", options).counts.design
 
 
-def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions, progress: Progress | None) -> Reading:
+def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions) -> Reading:
     """All segments of the log, one after the other."""
     total: Counts | None = None
     dropped: Counter[str] = Counter()
     rows = 0
     notes: list[str] = []
-    watch = ReadProgress.over(plan.tables, progress)
+    watch = ReadProgress.over(plan.tables, options.progress)
     segments = _segments(plan, options)
     held: dict[Provenance, DataTable] = {}
     for segment in segments:
@@ -595,7 +546,7 @@ def _refuse_words_about_rows(
     table: DataTable, columns: RowColumns, options: LogReadOptions, given: Mapping[str, str]
 ) -> None:
     """A table of counts has neither rows in time nor ends of episodes: words about them would do nothing."""
-    words = [f"`{name}`" for name in ROW_WORDS if getattr(options, name)]
+    words = options.given(ROWS)
     if options.order == BY_TIME:
         words.append('`order="time"`')
     used = {**columns.state_roles, **columns.roles}

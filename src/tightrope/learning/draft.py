@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -32,7 +32,8 @@ from tightrope.data.columns import (
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.model_index import identifier
-from tightrope.data.reading import Reading, ReadWords, read_data
+from tightrope.data.read_options import COMPLETE, LogReadOptions
+from tightrope.data.reading import Reading, read_tables
 from tightrope.data.rows import parse_maps
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import distinct
@@ -108,7 +109,7 @@ def draft(
     variables: Sequence[str] = (),
     select_on: float | None = None,
     seed: int = 0,
-    **words: Unpack[ReadWords],
+    **words: Any,
 ) -> Draft:
     """Propose a model of what a log shows: a file, several, or a table.
 
@@ -126,17 +127,28 @@ def draft(
     >>> next(line for line in found.text.split("\\n") if "state=1 ->" in line)
     "  [] state=1 -> free : (state'=2) + free : (state'=3) + free : (state'=4);"
     """
-    tables = open_tables(data, words.get("format"))
+    options = LogReadOptions.of("draft", words, ("variables", "select_on", "seed"))
+    return draft_tables(open_tables(data, options.format), options, variables, select_on, seed)
+
+
+def draft_tables(
+    tables: Sequence[DataTable],
+    options: LogReadOptions,
+    variables: Sequence[str],
+    select_on: float | None,
+    seed: int,
+) -> Draft:
+    """The same of tables that are open."""
     if not tables:
         raise InputError("there is no data")
-    seen = _Seen.of(tables, variables, words.get("columns"), words.get("maps"))
-    reading = read_data(list(tables) if len(tables) > 1 else data, seen, **words)
-    drafting = _Drafting(seen, reading, words.get("ends") == "complete", select_on, seed)
+    seen = _Seen.of(tables, variables, options.columns, options.maps)
+    reading = read_tables(tables, seen, options)
+    drafting = _Drafting(seen, reading, options.ends == COMPLETE, select_on, seed)
     drafted = drafting.draft()
     if drafting.chosen is None:
         return drafted
     model = load_prism_text(drafted.text)
-    counts = read_data(list(tables) if len(tables) > 1 else data, model, **words).counts
+    counts = read_tables(tables, model, options).counts
     assert counts.log is not None
     return replace(drafted, rest=counts.log().subset(~drafting.chosen).counts(model, counts.design))
 

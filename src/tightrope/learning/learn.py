@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, Protocol, Unpack
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
-from tightrope.data.reading import Reading, ReadWords, read_data
+from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError, check_type, choose, describe
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, Serves
@@ -294,7 +294,7 @@ def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxy
         raise InputError(
             f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
         )
-    return read_data(data, require_discrete(model), **cast(ReadWords, dict(part))).counts
+    return read_data(data, require_discrete(model), **dict[str, Any](part)).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:

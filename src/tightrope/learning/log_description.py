@@ -23,12 +23,11 @@ import numpy as np
 from tightrope.data.counts import Counts, Coverage, cover
 from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import LogReadOptions
-from tightrope.data.reading import Progress, Reading, plan_reading, read_files
+from tightrope.data.reading import Reading, plan_reading, read_tables
 from tightrope.data.reading_hints import Unknown, unknown_values
 from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
-from tightrope.io.table.data_table import LogFile
-from tightrope.io.table.opening import open_table
+from tightrope.io.table.data_table import DataTable
 from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -65,18 +64,13 @@ class LogDescription:
 
 
 def describe_log(
-    files: Sequence[LogFile],
-    model: AnyModel,
-    options: LogReadOptions,
-    delta: float,
-    progress: Progress | None = None,
+    tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions, delta: float
 ) -> LogDescription:
-    """Read files for a model, whatever they hold, and say what was found."""
-    tables = [open_table(file) for file in files]
+    """Read tables for a model, whatever they hold, and say what was found."""
     lenient = replace(options, skip_invalid=True)
     plan = plan_reading(tables, model.structure, lenient)
     try:
-        reading = read_files(files, model, lenient, progress)
+        reading = read_tables(tables, model, lenient)
     except InputError as error:
         raise _with_values(error, unknown_values(plan)) from None
     sizes = [table.bytes for table in tables]
@@ -88,7 +82,7 @@ def describe_log(
         states=plan.columns[0].by.value,
         size=None if None in sizes else sum(size or 0 for size in sizes),
         unknown=unknown_values(plan) if reading.dropped else {},
-        refused=_refusal(files, model, options) if reading.dropped and not options.skip_invalid else None,
+        refused=_refusal(tables, model, options) if reading.dropped and not options.skip_invalid else None,
     )
 
 
@@ -112,10 +106,10 @@ def describe_reading(
     return LogDescription(reading, columns or {}, size, unknown or {}, refused, coverage, estimates, states)
 
 
-def _refusal(files: Sequence[LogFile], model: AnyModel, options: LogReadOptions) -> str | None:
+def _refusal(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> str | None:
     """What reading says that does not skip the first bad row."""
     try:
-        read_files(files, model, options)
+        read_tables(tables, model, options)
     except InputError as error:
         place = f"{error.location}: " if error.location else ""
         return f"{place}{error.message}" + (f"; {error.hint}" if error.hint else "")

@@ -31,6 +31,8 @@ _OPENERS = {
 def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
     """Every table that is meant, in the order given."""
     listed = list(data) if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    if listed and all(isinstance(entry, DataTable) for entry in listed):
+        return tuple(listed)
     if listed and all(isinstance(entry, str | Path) for entry in listed):
         return tuple(open_table(file) for file in find_files(listed, format))
     if is_table(data):

@@ -13,8 +13,8 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.read_options import load_reading, reading_text
 from tightrope.errors import InputError
+from tightrope.io.log_words import load_reading, reading_text
 from tightrope.io.table.columns import look
 from tightrope.prism.load import load_prism_text
 from tightrope.verdict import Kept

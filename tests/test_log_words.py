@@ -12,7 +12,7 @@ import pytest
 import tightrope as tr
 from log_cases import FOLDER
 from tightrope.cli.app import load_group, run
-from tightrope.data.read_options import WORDS, LogReadOptions, load_reading, reading_text
+from tightrope.io.log_words import WORDS, LogWords, load_reading, reading_text
 
 COMMANDS = ("data", "draft", "learn", "compare", "improve", "doctor", "plan", "watch", "verify")
 
@@ -28,7 +28,7 @@ def test_every_command_takes_every_word(command: str) -> None:
 
 def test_python_takes_the_same_words() -> None:
     more = {"threads", "progress"}
-    assert {one.name for one in fields(LogReadOptions)} - {"overridden"} == WORDS.keys() | more
+    assert {one.name for one in fields(LogWords)} - {"overridden"} == WORDS.keys() | more
     for function in (tr.read_data, tr.read_exposure):
         assert list(signature(function).parameters)[2:] == [*WORDS, *sorted(more, reverse=True)]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, SubjectOptions, declare, option, takes
-from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.io import comparisons
+from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
 from tightrope.late import dataclass
@@ -58,7 +58,7 @@ class ComparedOptions(SubjectOptions):
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
     @property
     def words(self) -> dict[str, Any]:

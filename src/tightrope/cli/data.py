@@ -20,9 +20,9 @@ from tightrope.cli.options import declare, option, takes
 from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
 from tightrope.cli.sources import LogRequest, load_model, read_facts
 from tightrope.data.counts import Coverage
-from tightrope.data.read_options import LogReadOptions, reading_text
 from tightrope.data.reading_hints import UnknownValue
 from tightrope.io.coding import from_plain
+from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.io.results import DesignFacts, ReadingFacts
 from tightrope.late import dataclass
@@ -76,7 +76,7 @@ class DataRequest:
     )
     overwrite: options.Overwrite = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
 
 @takes(DataRequest)

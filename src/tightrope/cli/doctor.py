@@ -15,9 +15,9 @@ from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.options import declare, takes
 from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
-from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
+from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
 from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
@@ -131,7 +131,7 @@ class DoctorRequest(options.SubjectOptions):
     threads: options.Threads = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
 
 @takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING})

@@ -14,9 +14,8 @@ from tightrope.cli import options
 from tightrope.cli.options import declare, option, takes
 from tightrope.cli.output import group, print_facts, print_json
 from tightrope.cli.sources import LogRequest
-from tightrope.data.engines import LOCAL
-from tightrope.data.read_options import WORDS, LogReadOptions
 from tightrope.errors import InputError
+from tightrope.io.log_words import LOCAL, WORDS, LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
 from tightrope.late import dataclass
 from tightrope.learning.draft import Tie
@@ -58,7 +57,7 @@ class DraftRequest:
     seed: int = declare("--seed", "Which episodes ties are chosen on.", "N", default=0)
     overwrite: options.Overwrite = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
 
 @takes(DraftRequest)
@@ -126,7 +125,7 @@ def draft(request: DraftRequest) -> None:
     typer.echo(f"next: {shlex.join(command)}")
 
 
-def _given(reading: LogReadOptions) -> list[str]:
+def _given(reading: LogWords) -> list[str]:
     """The options by which a log was read, as they are typed."""
     words: list[str] = []
     for name, word in WORDS.items():

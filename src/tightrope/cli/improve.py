@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.compare import ComparedOptions, answer
 from tightrope.cli.options import SOLVING, declare, takes
-from tightrope.data.read_options import LOG_WORDS
+from tightrope.io.log_words import LOG_WORDS
 from tightrope.late import dataclass
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
-from tightrope.data.read_options import LOG_WORDS, LogReadOptions
+from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.late import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.statistics.estimates import Budget, IntervalMethod
@@ -110,7 +110,7 @@ class LearnRequest(options.SubjectOptions):
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
     @property
     def log(self) -> LogRequest:

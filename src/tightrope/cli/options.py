@@ -378,9 +378,9 @@ def flag_of(name: str) -> str:
 
 
 def _list_parameters(record: type, homes: Mapping[str, str]) -> Iterator[inspect.Parameter]:
-    kinds = get_type_hints(record, include_extras=True)
+    kinds = _kinds(record)
     for each in _said(record):
-        kind = kinds[each.name]
+        kind = kinds.get(each.name)
         if is_dataclass(kind):
             assert isinstance(kind, type)
             yield from _list_parameters(kind, homes)
@@ -410,7 +410,7 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
     kinds = _kinds(record)
     return record(
         **{
-            each.name: _build(kind, given) if is_dataclass(kind := kinds[each.name]) else given[each.name]
+            each.name: _build(kind, given) if is_dataclass(kind := kinds.get(each.name)) else given[each.name]
             for each in _said(record)
         }
     )
@@ -418,7 +418,12 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
 
 @functools.cache
 def _kinds(record: type) -> dict[str, Any]:
-    return get_type_hints(record)
+    """The types of a record's fields, but of those that words describe."""
+    return (
+        {}
+        if any(WORD in each.metadata for each in fields(record))
+        else get_type_hints(record, None, None, True)
+    )
 
 
 def list_given(request: Any, names: str | None = None) -> list[str]:

@@ -14,9 +14,9 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import declare, switch, takes
-from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
+from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
 from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text, text_above
@@ -76,7 +76,7 @@ class PlanRequest(options.SubjectOptions):
     )
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
     @property
     def words(self) -> dict[str, Any]:

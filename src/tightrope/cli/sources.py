@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
     from tightrope.data.read_options import LogReadOptions
     from tightrope.data.reading import Reading
+    from tightrope.io.log_words import LogWords
     from tightrope.io.table.data_table import DataTable, LogFile
     from tightrope.prism.explore.search import Judge
     from tightrope.prism.parse.property_syntax import PropertyFile
@@ -181,9 +182,11 @@ class LogRequest:
     options: LogReadOptions
 
     @staticmethod
-    def of(options: LogReadOptions, places: Sequence[str]) -> LogRequest:
+    def of(words: LogWords, places: Sequence[str]) -> LogRequest:
         """The log at these places, read as the options of a command say."""
-        return LogRequest(tuple(places), options.resolved())
+        from tightrope.data.read_options import LogReadOptions
+
+        return LogRequest(tuple(places), LogReadOptions(**vars(words)).resolved())
 
     @property
     def minari(self) -> str | None:

@@ -30,9 +30,9 @@ from tightrope.certify.verification import Own, compare, confidence_text, headli
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.output import leave, print_json, print_table, warn
-from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
+from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
@@ -119,7 +119,7 @@ class VerifyRequest:
     )
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
 
 MODEL_WORDS = """

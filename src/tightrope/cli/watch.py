@@ -23,10 +23,9 @@ from tightrope.cli.options import (
     takes,
 )
 from tightrope.cli.output import leave, print_json, print_table
-from tightrope.data.engines import LOCAL
-from tightrope.data.read_options import LOG_WORDS, LogReadOptions
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
+from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
 from tightrope.io.results import Anomaly, ModelFit, power_text
 from tightrope.late import dataclass
 from tightrope.numerics.text import bound_text
@@ -140,7 +139,7 @@ class WatchRequest(ModelOptions):
     terminal_reward: options.TerminalReward = None
     accept_nominal: options.AcceptNominal = False
     json: options.Json = False
-    reading: LogReadOptions
+    reading: LogWords
 
 
 @takes(WatchRequest, {"data": LOG_WORDS})

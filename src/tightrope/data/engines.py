@@ -19,13 +19,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, check_type
+from tightrope.io.log_words import LOCAL as LOCAL
 from tightrope.late import dataclass
 
 if TYPE_CHECKING:
     from tightrope.data.read_plan import Engine, Part, ReadPlan, State, Work
     from tightrope.io.table.data_table import DataTable
 
-LOCAL, DASK, SPARK = "local", "dask", "spark"
+DASK, SPARK = "dask", "spark"
 EXTRAS = {DASK: "distributed", SPARK: "spark"}
 ANSWER_SECONDS = 3.0
 """How long a machine may take to answer at all."""

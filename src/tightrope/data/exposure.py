@@ -65,12 +65,13 @@ from tightrope.data.columns import (
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.engines import LOCAL
 from tightrope.data.model_index import ModelIndex
-from tightrope.data.read_options import COMPLETE, STEPS, LogReadOptions, with_words
+from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, refuse_copy
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.errors import InputError, Location, check_number, describe
+from tightrope.io.log_words import STEPS
 from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables

@@ -1,38 +1,22 @@
-"""How a log is to be read, where the user says so: the same words in a terminal, in Python and in a file.
-
-A reading can be saved, so that the same log, or the next one, is read in the same way by every command:
-
-    reading = 1
-    states = "variables"
-    ends = "complete"
-
-    [columns]
-    wear = "Verschleiss"
-    time = "Zeit:%d.%m.%Y %H:%M"
-
-    [maps]
-    action = "W=repair, B=run"
-
-The keys are the names of the options. What is given beside a reading takes the place of what it says.
+"""How a log is to be read, where the user says so: the words (`tightrope.io.log_words`), checked, and what
+they mean for a log.
 """
 
 from __future__ import annotations
 
 import functools
-import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import fields, replace
 from inspect import Parameter, Signature, signature
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tightrope.data.columns import TIME, WATCHED_UNTIL, StateForm, StateNames, column_entries, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.engines import LOCAL, Place, parse_place
+from tightrope.data.engines import Place, parse_place
 from tightrope.data.rows import map_entries
-from tightrope.errors import InputError, Location, check_keywords, check_type
+from tightrope.errors import InputError, check_keywords, check_type
+from tightrope.io.log_words import KINDS, WORDS, LogWords, load_reading
 from tightrope.late import dataclass
 
 DESIGNS = {
@@ -89,189 +73,8 @@ class Recent:
 
 
 @dataclass(frozen=True)
-class Word:
-    """How a field of `LogReadOptions` is said elsewhere: its option in a terminal, with what it takes there
-    (`kind`); the type of its value in a saved reading, None where that has no such key. `about`: what a log
-    must have, so that the word means something.
-    """
-
-    flag: str
-    help: str
-    metavar: str | None
-    kind: Any = str
-    saved: Any = None
-    about: str = ""
-
-
-WORD = "word"
-STEPS, ROWS = "steps", "rows"
-"""What words are about: logs of steps, not those in continuous time; single rows and their times, which
-tables of counts do not have."""
-
-
-def word(
-    flag: str,
-    help: str,
-    metavar: str | None = None,
-    kind: Any = str,
-    *,
-    default: Any = None,
-    saved: Any = None,
-    about: str = "",
-) -> Any:
-    """A field that can be said in a terminal."""
-    default = False if kind is bool else default
-    return field(default=default, metadata={WORD: Word(flag, help, metavar, kind, saved, about)})
-
-
-@dataclass(frozen=True)
-class LogReadOptions:
-    """What the user says about a log; None where nothing is said.
-
-    In Python `columns` and `maps` are texts as in a terminal, or mappings. `threads` read a log on this
-    machine, and `progress` is told now and then how far they are. `overridden` are the words that are not as
-    a saved reading has them.
-    """
-
-    states: StateNames | StateForm | str | None = word(
-        "--states",
-        "How the log names states, where its columns leave that open: by the model's index, its variables, "
-        "or its author's own names.",
-        "index|variables|own",
-        saved=str,
-    )
-    columns: Sequence[str] | Mapping[str, str] | None = word(
-        "--columns",
-        "Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
-        '"wear=level, wear\'=next_level, action=cmd"',
-        list[str],
-    )
-    maps: Sequence[str] | Mapping[str, Any] | None = word(
-        "--map",
-        "What values mean in the model: names, or other units ('wear: *10').",
-        "'action: 0=repair, 1=run'",
-        list[str],
-    )
-    format: str | None = word(
-        "--data-format",
-        "What the data are where names do not say it, also csv.gz and the like.",
-        "csv|jsonl|parquet|arrow",
-        saved=str,
-    )
-    design: SamplingDesign | SamplingKind | str | None = word(
-        "--design",
-        "How the data were collected: under a policy fixed in advance (fixed), with draws per choice fixed "
-        "in advance (generative), or neither (adaptive, assumed where nothing is said).",
-        "fixed|adaptive|generative",
-        saved=str,
-        about=STEPS,
-    )
-    planned_episodes: int | None = word(
-        "--planned-episodes",
-        "How many episodes were planned before the first one.",
-        "N",
-        int,
-        saved=int,
-        about=STEPS,
-    )
-    ends: str | None = word(
-        "--ends",
-        "State that every episode is whole: no row is missing at its end. Not needed where a column or an "
-        "absorbing state says how each ended.",
-        "complete",
-        saved=str,
-    )
-    watched_until: str | float | None = word(
-        "--watched-until",
-        "Up to when all episodes were watched: a time, or the column that says it of each.",
-        "TIME",
-        saved=str | float | int,
-        about=ROWS,
-    )
-    until_now: bool = word(
-        "--until-now",
-        "Episodes that are not over went on until the log's last instant; actions that have no outcome then "
-        "are left out, whatever comes of them.",
-        kind=bool,
-        saved=bool,
-        about=ROWS,
-    )
-    order: str | None = word(
-        "--order",
-        "State that rows stand in the order in which they happened (as-read), or that one clock runs for all "
-        "episodes (time).",
-        "as-read|time",
-        saved=str,
-        about=STEPS,
-    )
-    gaps: str | None = word(
-        "--gaps",
-        "State that rows are missing within episodes for reasons of their own, not for what they would have "
-        "shown: each gap ends an episode, and what comes after it begins another.",
-        "outage",
-        saved=str,
-        about=f"{STEPS} {ROWS}",
-    )
-    drop_duplicates: bool = word(
-        "--drop-duplicates",
-        "Drop rows that say the same as the one before, at the same instant or step.",
-        kind=bool,
-        saved=bool,
-        about=ROWS,
-    )
-    skip_invalid: bool = word(
-        "--skip-invalid",
-        "Drop rows that cannot be read or that the model excludes, and count them; the confidence is then "
-        "nominal.",
-        kind=bool,
-        saved=bool,
-        about=STEPS,
-    )
-    known: str | None = word(
-        "--known",
-        "State that these columns without a role were written before the outcomes of their rows; others that "
-        "speak against the model make a result nominal.",
-        "COLUMNS",
-        saved=str,
-    )
-    ignored: str | None = word(
-        "--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS", saved=str
-    )
-    since: int | str | None = word(
-        "--since",
-        "Leave out the events before this one: after a change, numbered as 'watch' prints them.",
-        "EVENT",
-        about=STEPS,
-    )
-    window: int | None = word("--window", "Leave out all but the last N events.", "N", int, about=STEPS)
-    chosen_at: int | str | None = word(
-        "--chosen-at",
-        "With --since and --window: how many events had been seen when that was decided, e.g. that of an "
-        "alarm; 0: it was planned. Else the confidence is nominal.",
-        "EVENT",
-        about=STEPS,
-    )
-    reading: str | Path | None = word(
-        "--reading",
-        "Read the log as 'tightrope data -o' saved it; options beside it come first.",
-        "FILE",
-        Path,
-    )
-    engine: str = word(
-        "--engine",
-        "Where the log is counted: by this machine's cores, or by the workers of a Dask or Spark cluster, "
-        "which must see the same files.",
-        "local|dask|spark|dask://HOST:PORT|spark://HOST:PORT",
-        default=LOCAL,
-    )
-    scheduler: str | None = word(
-        "--scheduler",
-        "With --engine dask or spark: a scheduler that is running; else workers start on this machine.",
-        "HOST:PORT",
-    )
-    threads: int | None = None
-    progress: Callable[[Any], None] | None = None
-    overridden: tuple[str, ...] = ()
+class LogReadOptions(LogWords):
+    """What the user says about a log, with what that means."""
 
     @staticmethod
     def of(function: str, words: Mapping[str, Any], besides: Sequence[str] = ()) -> LogReadOptions:
@@ -423,103 +226,3 @@ def with_words(
         return cast("Callable[Concatenate[Any, M, P], R]", typed)
 
     return decorate
-
-
-VERSION = 1
-MOST_BYTES = 1 << 20
-TABLES = ("columns", "maps")
-WORDS: Mapping[str, Word] = {
-    one.name: one.metadata[WORD] for one in fields(LogReadOptions) if WORD in one.metadata
-}
-"""What can be said in a terminal, by the names of the fields."""
-
-LOG_WORDS = " ".join(name for name in WORDS if name != "reading")
-"""The fields of options that `tightrope data --help` describes for all commands."""
-
-KINDS: Mapping[str, Any] = {name: one.saved for name, one in WORDS.items() if one.saved is not None}
-"""The single values of a reading, in the order in which they are written."""
-
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def load_reading(path: str | Path) -> dict[str, Any]:
-    """What a file says, by the names of `LogReadOptions`; unknown keys are refused with their place."""
-    check_type("reading", path, str | Path, "the name of a file")
-    place = Location(str(path))
-    try:
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise InputError(f"a reading has at most {MOST_BYTES:,} bytes", place)
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise InputError(f"the reading cannot be read: {words}", place) from error
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        at = re.search(r"line (\d+), column (\d+)", str(error))
-        here = place if at is None else _at(path, text, int(at[1]), int(at[2]))
-        raise InputError(f"the reading is no TOML: {str(error).split(' (at')[0]}", here) from error
-    if content.pop("reading", None) != VERSION:
-        raise InputError(
-            f"this is no reading of a log: it does not begin with reading = {VERSION}",
-            place,
-            "`tightrope data LOG --model M -o NAME.reading.toml` writes one",
-        )
-    for name, value in content.items():
-        if name not in (*KINDS, *TABLES):
-            known = ", ".join((*KINDS, *TABLES))
-            raise InputError(f"a reading has no key '{name}'", _find(path, text, name), f"known are {known}")
-        entries = value.items() if name in TABLES and isinstance(value, dict) else None
-        if name in TABLES and (entries is None or not all(isinstance(one, str) for _, one in entries)):
-            raise InputError(f"'{name}' is no table of texts", _find(path, text, name))
-        fits = isinstance(value, bool) == (KINDS.get(name) is bool)
-        if name in KINDS and not (fits and isinstance(value, KINDS[name])):
-            raise InputError(f"'{name}' is {value!r}, which says nothing", _find(path, text, name))
-    return content
-
-
-def reading_text(values: Mapping[str, Any]) -> str:
-    """The file of a reading, by the names of `LogReadOptions`; what is None or False is left out.
-
-    >>> print(reading_text({"ends": "complete", "columns": {"time": "Zeit:%d.%m.%Y"}}))
-    reading = 1
-    ends = "complete"
-    <BLANKLINE>
-    [columns]
-    time = "Zeit:%d.%m.%Y"
-    <BLANKLINE>
-    """
-    lines = [f"reading = {VERSION}"]
-    for name in KINDS:
-        if (value := values.get(name)) is not None and value is not False:
-            lines.append(f"{name} = {_value(value)}")
-    for name in TABLES:
-        if table := values.get(name):
-            lines += ["", f"[{name}]", *(f"{_key(role)} = {_value(table[role])}" for role in table)]
-    return "\n".join(lines) + "\n"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _value(name)
-
-
-def _find(path: str | Path, text: str, name: str) -> Location:
-    """Where a key stands."""
-    form = re.compile(rf"\s*\[?\s*[\"']?{re.escape(name)}[\"']?\s*[=\].]")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if form.match(line):
-            return Location(str(path), number, None, line)
-    return Location(str(path))
-
-
-def _at(path: str | Path, text: str, line: int, column: int) -> Location:
-    lines = text.splitlines()
-    return Location(str(path), line, column, lines[line - 1] if line <= len(lines) else None)

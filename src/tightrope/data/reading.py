@@ -48,12 +48,13 @@ from tightrope.data.log_counts import (
     count_table,
 )
 from tightrope.data.model_index import AnyModel
-from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, ROWS, LogReadOptions, with_words
+from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, refuse_copy
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, describe
+from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
 from tightrope.io.table.opening import is_table, open_tables
 from tightrope.late import dataclass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import repeats
+from tightrope.data.columns import TIME
+from tightrope.data.counts import batch_ends
+from tightrope.data.fit_tables import CountTable, FitTables
 from tightrope.data.fold import Fold
 from tightrope.data.log_counts import describe
 from tightrope.data.observers import CountTally, count_part
 from tightrope.data.read_options import LogReadOptions
+from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
+from tightrope.io.table.data_table import Chunk
 from tightrope.io.table.opening import open_tables
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -179,3 +186,105 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     whole.finish()
     counts = describe(plan, whole, tally, LogReadOptions())
     assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()
+
+
+def interleaved(columns: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
+    """The rows of all episodes between each other, each episode in its order, with times and costs."""
+    random = np.random.default_rng(seed)
+    rest = {
+        name: np.flatnonzero(np.array(columns["episode"]) == name).tolist()
+        for name in set(columns["episode"])
+    }
+    order = []
+    while rest:
+        name = sorted(rest)[int(random.integers(len(rest)))]
+        order.append(rest[name].pop(0))
+        rest = {name: rows for name, rows in rest.items() if rows}
+    result = {name: [values[row] for row in order] for name, values in columns.items()}
+    result["time"] = np.cumsum(random.integers(1, 3, len(order))).tolist()
+    return result
+
+
+def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool) -> Any:
+    """All that the folds of a log say; parts are merged from the right within each piece, then the pieces."""
+
+    def fold(first: int, is_first: bool) -> Fold:
+        observers = (CountTally(plan), FitTables(plan.structure))
+        return Fold(plan, observers, by_name=by_name, first=first, is_first=is_first)
+
+    whole = fold(0, is_first=True)
+    for parts in pieces:
+        folds = []
+        for chunks in parts:
+            folds.append(fold(chunks[0].first_row - 1, is_first=False))
+            for chunk in chunks:
+                folds[-1].update(chunk, 0)
+            folds[-1] = pickle.loads(pickle.dumps(folds[-1]))
+            folds[-1].plan = folds[-1].observers[0].plan = plan
+        while len(folds) > 1:
+            later = folds.pop()
+            folds[-1].merge(later)
+        whole.merge(folds[0])
+    whole.finish()
+    tally, tables = whole.observers
+    assert isinstance(tally, CountTally) and isinstance(tables, FitTables)
+    counted = describe(plan, whole, tally, LogReadOptions())
+    assert counted.batches is not None
+    kept = {name: counter.table() for name, counter in tables.counters.items()}
+    return (
+        [(t.tolist(), c.tolist()) for t, c in counted.batches],
+        counted.censored,
+        dict(counted.dropped),
+        (counted.rows, counted.episodes, counted.open_end, counted.order, counted.ends),
+        whole.notes.tolist(),
+        counted.costs,
+        [one.text() for one in counted.seen],
+        [(name, *(column.tolist() for column in _columns(kept[name]))) for name in sorted(kept)],
+    )
+
+
+def _columns(table: CountTable) -> tuple[Any, ...]:
+    return table.value, table.transition, table.number
+
+
+TIMED = {
+    "time": ("episode", "time", "state", "action", "next_state", "cost"),
+    "time, next row": ("episode", "time", "state", "action", "truncated"),
+    "time, ends": ("episode", "time", "state", "action", "next_state", "terminated", "truncated"),
+}
+
+
+@settings(max_examples=repeats(25), deadline=None)
+@given(
+    shape=st.sampled_from(sorted(SHAPES | TIMED)),
+    seed=st.integers(0, 10**6),
+    share=st.sampled_from([0.0, 0.0, 0.1]),
+    mixed=st.booleans(),
+    data=st.data(),
+)
+def test_a_fold_does_not_depend_on_where_a_log_is_cut(
+    shape: str, seed: int, share: float, mixed: bool, data: st.DataObject
+) -> None:
+    """Parts begin anywhere, also within episodes that stand between each other, and are merged in any
+    grouping: counts, batches, notes, costs, digests and tables for tests are the same, bit for bit."""
+    names = (SHAPES | TIMED)[shape]
+    mixed = mixed and "episode" in names
+    columns = simulated(seed, 9)
+    columns["cost"] = np.random.default_rng(seed).normal(size=len(columns["state"])).tolist()
+    columns["time"] = list(range(len(columns["state"])))
+    columns = interleaved(columns, seed) if mixed else columns
+    columns = spoiled(columns, seed, share)
+    table = pa.table({name: columns[name] for name in names})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tightrope.io.table.data_table.CHUNK_ROWS", 1)
+        plan = plan_reading(open_tables(table), MODEL.structure, LogReadOptions(skip_invalid=True))
+        rows = list(plan.tables[0].chunks(plan.columns[0].names))
+    if TIME in names and mixed:
+        times = np.array(columns["time"])
+        plan = replace(plan, boundaries=np.sort(times)[batch_ends(len(times)) - 1][:-1])
+    (one,) = plan.tables[0].chunks(plan.columns[0].names)
+    cuts = data.draw(st.lists(st.integers(1, max(1, len(rows) - 1)), max_size=6, unique=True).map(sorted))
+    parts = [rows[a:b] for a, b in pairwise([0, *cuts, len(rows)]) if b > a]
+    groups = data.draw(st.integers(1, len(parts)))
+    pieces = [parts[i : i + groups] for i in range(0, len(parts), groups)]
+    assert folded(plan, pieces, mixed) == folded(plan, [[[one]]], mixed)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, TableCounter, VisitGrid, is_kept
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.examination import visit_grid
+from tightrope.monitoring.model_fit import observers_for, weigh_fit
 from tightrope.monitoring.urns import weigh_changes, weigh_counts
 
 ONE = np.ones(1, dtype=np.int64)
@@ -146,3 +150,33 @@ def test_features_of_events() -> None:
     assert table is not None and as_rows(table) == as_rows(CountTable.of(before, transition))
     assert tables.table("seen:0") is None and tables.rows == 6
     assert tables.grid is not None and isinstance(tables.grid, VisitGrid)
+
+
+@pytest.mark.parametrize(("threads", "mixed"), [(1, False), (2, False), (1, True)])
+def test_rows_are_tested_while_they_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, mixed: bool
+) -> None:
+    """A log of more rows than are kept: the second toss is the first one's, in every part and order."""
+    for name in ("data.reading", "monitoring.model_fit"):
+        monkeypatch.setattr(f"tightrope.{name}.{'MOST' if 'data' in name else 'MOST_READ'}", 1_000)
+    monkeypatch.setattr("tightrope.monitoring.model_fit.EXAMINED", 200)
+    monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 1_000)
+    parameters = tr.Parameters.box(p=(0.1, 0.9))
+    (p,) = parameters.symbols()
+    rows = [(0, "a", {1: p, 2: 1 - p}), (1, "b", {3: 1}), (2, "b", {3: 1}), (3, "c", {4: p, 5: 1 - p})]
+    rows += [(state, "", {state: 1}) for state in (4, 5)]
+    model = tr.build_from_rows(rows, parameters, labels={"won": [4]})
+    first = np.random.default_rng(5).integers(0, 2, 1_000)
+    for second, differs in ((first, True), (np.random.default_rng(6).integers(0, 2, 1_000), False)):
+        state = np.stack([np.zeros(1_000, int), 1 + first, np.full(1_000, 3)], axis=1).ravel()
+        to = np.stack([1 + first, np.full(1_000, 3), 4 + second], axis=1).ravel()
+        action = np.tile(["a", "b", "c"], 1_000)
+        log = {"episode": np.repeat(np.arange(1_000), 3), "time": np.arange(3_000.0), "state": state}
+        log |= {"action": action, "next_state": to}
+        order = np.argsort(np.tile([0, 1, 2], 1_000), kind="stable") if mixed else np.arange(3_000)
+        table = pa.table({name: values if name == "time" else values[order] for name, values in log.items()})
+        pq.write_table(table, tmp_path / "log.parquet", row_group_size=700)
+        data = tr.read_data(tmp_path / "log.parquet", model, observers=observers_for(model), threads=threads)
+        fit = weigh_fit(model, data.counts)
+        assert fit.rows_tested == fit.events == 3_000
+        assert fit.alarm == differs

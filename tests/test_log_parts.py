@@ -184,7 +184,7 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     for partial in partials:
         whole.merge(partial)
     whole.finish()
-    counts = describe(plan, whole, tally, LogReadOptions())
+    counts = describe(plan, whole, LogReadOptions())
     assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()
 
 
@@ -228,7 +228,7 @@ def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool) -> An
     whole.finish()
     tally, tables = whole.observers
     assert isinstance(tally, CountTally) and isinstance(tables, FitTables)
-    counted = describe(plan, whole, tally, LogReadOptions())
+    counted = describe(plan, whole, LogReadOptions())
     assert counted.batches is not None
     kept = {name: counter.table() for name, counter in tables.counters.items()}
     return (

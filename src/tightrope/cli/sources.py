@@ -222,8 +222,11 @@ class LogRequest:
             by_index = StateForm.INDEX if names is StateNames.INDEX else None
             counts = count_minari(load_minari(self.minari), model, states=by_index)
             return Reading(counts, counts.steps, {}, None)
+        from tightrope.monitoring.model_fit import observers_for
+
         with reading_progress() as progress:
-            return read_tables(tables, model, replace(self.options, progress=progress))
+            options = replace(self.options, progress=progress, observers=observers_for(model))
+            return read_tables(tables, model, options)
 
 
 def about_log(log: LogRequest, tables: tuple[DataTable, ...], reading: Reading) -> dict[str, object]:

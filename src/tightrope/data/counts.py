@@ -44,11 +44,20 @@ EpisodeRows = Any
 """An `EpisodeLog` (`tightrope.data.episode_log`, which counts)."""
 
 
+MOST = 20_000_000
+"""Rows of a log that are held; those after them are left out."""
+
+
 class LazyLog:
     """The rows of a log, read when they are asked for, once."""
 
-    def __init__(self, read: Callable[[], EpisodeRows], structure: Structure | None = None):
-        self._read, self._log, self.structure = read, None, structure
+    def __init__(
+        self,
+        read: Callable[[], EpisodeRows],
+        structure: Structure | None = None,
+        first: Callable[[int], EpisodeRows] | None = None,
+    ):
+        self._read, self._log, self.structure, self._first = read, None, structure, first
 
     _log: EpisodeRows
 
@@ -56,6 +65,10 @@ class LazyLog:
         if self._log is None:
             self._log = self._read()
         return self._log
+
+    def first(self, rows: int) -> EpisodeRows:
+        """The first rows alone, where these can be read without the others."""
+        return self().first(rows) if self._log is not None or self._first is None else self._first(rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,9 +96,11 @@ class Counts(Record):
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict, compare=False, repr=False)
     seen: Provenance | Callable[[], Provenance] | None = field(default=None, compare=False, repr=False)
     """Which rows were counted, where reading them has found it out; else `provenance` does."""
+    observed: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    """What was made of all rows while they were counted, where that was asked for."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "log": None, "seen": self.provenance}
+        return {**super().__getstate__(), "log": None, "seen": self.provenance, "observed": ()}
 
     def __post_init__(self) -> None:
         for name in ("transition", "transition_start"):
@@ -120,7 +135,13 @@ class Counts(Record):
         if design.episodes is not None:
             design = replace(design, episodes=design.episodes * number, steps=self.steps * number)
         return replace(
-            self, transition=self.transition * number, design=design, batches=None, costs=None, log=None
+            self,
+            transition=self.transition * number,
+            design=design,
+            batches=None,
+            costs=None,
+            log=None,
+            observed=(),
         )
 
     @staticmethod

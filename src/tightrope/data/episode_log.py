@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, TIME, TRUNCATED, unused_names
-from tightrope.data.counts import BatchAccumulator, Counts, LazyLog, batch_ends
+from tightrope.data.counts import MOST, BatchAccumulator, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.fold import EventBatch, Excluded, Fold
 from tightrope.data.read_plan import ReadPlan
@@ -41,9 +41,6 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, transition_marks
-
-MOST = 20_000_000
-"""Rows that are held; those after them are left out."""
 
 MOST_LABELS = 1 << 16
 MOST_COLUMNS = 64
@@ -372,8 +369,10 @@ class _Rows:
         return result
 
 
-def _fold_rows(plan: ReadPlan, excludes: bool) -> tuple[Fold, _Rows]:
-    """All rows as they stand, or sorted within their episodes where some are out of order."""
+def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, _Rows]:
+    """All rows as they stand, or sorted within their episodes where some are out of order; `most` of those
+    that are in order.
+    """
     rows = _Rows(plan)
     fold = Fold(plan, (rows,), by_name=True, excludes=excludes)
     for part in range(len(plan.tables)):
@@ -384,27 +383,33 @@ def _fold_rows(plan: ReadPlan, excludes: bool) -> tuple[Fold, _Rows]:
             if notes[OUT_OF_ORDER] or late:
                 rows = _Rows(plan)
                 return fold_sorted(plan, (rows,), excludes)[0], rows
+            if most is not None and fold.rows >= most:
+                return fold, rows
     fold.finish()
     return fold, rows
 
 
-def read_rows(plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = False) -> EpisodeLog:
+def read_rows(
+    plan: ReadPlan, model_hash: str, in_time: bool, strict: bool = False, most: int | None = None
+) -> EpisodeLog:
     """The rows of a log whose columns are known; `in_time`: one clock runs for all its episodes.
 
-    With `strict` an outcome that the model excludes is an error, as it is for counting.
+    With `strict` an outcome that the model excludes is an error, as it is for counting. The first `most` rows
+    of a log that is in order are read alone.
     """
-    fold, held = _fold_rows(plan, not strict)
+    fold, held = _fold_rows(plan, not strict, most)
     place, transition, origin, time, names, since, before = held.finish()
     by_time = TIME in plan.columns[0].roles and in_time
     order = np.arange(len(place)) if fold.is_sorted else np.argsort(place)
     if by_time:
         order = order[np.argsort(time[order], kind="stable")]
-    left_out, order = max(0, len(order) - MOST), order[:MOST]
+    held_most = MOST if most is None else most
+    left_out, order = max(0, len(order) - held_most), order[:held_most]
     previous = _previous(origin, since, before, order)
     place, transition, origin, time, names = (
         part[order] for part in (place, transition, origin, time, names)
     )
-    beside = BesideColumns(plan)
+    beside = BesideColumns(plan, fold.rows)
     episodes, numbers = _number(origin)
     excluded = []
     for here, one in fold.excluded:
@@ -462,12 +467,12 @@ def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
 
 
 class BesideColumns:
-    """What columns without a role say, of all rows of all tables in their order; names of episodes, too.
+    """What columns without a role say, of the first rows of all tables, and the names of episodes.
 
     Only the tables of the plan, and what their columns mean, are looked at.
     """
 
-    def __init__(self, plan: ReadPlan):
+    def __init__(self, plan: ReadPlan, most: int):
         self.names = {columns.roles[EPISODE] for columns in plan.columns if EPISODE in columns.roles}
         free = dict.fromkeys(
             name
@@ -494,6 +499,8 @@ class BesideColumns:
                 is_cut = nothing if flag is None else truth_values(column, flag, table.path, problems)
                 truncated.append(is_cut)
                 rows += chunk.rows
+                if sum(sizes) + rows >= most:
+                    break
             sizes.append(rows)
         self.truncated = np.concatenate([np.zeros(0, dtype=np.bool_), *truncated])
         self._first = np.cumsum(sizes)

@@ -635,7 +635,9 @@ class _ExposureCounter:
         passed = np.r_[0.0, np.cumsum(lasted)[:-1]]
         before = np.where(begins[entry], -1, log.state[np.maximum(entry - 1, 0)])
         episode = np.cumsum(begins) - 1
-        columns = BesideColumns(plan).columns((log.source << 40) + log.number, int(episode[-1]) + 1)
+        columns = BesideColumns(plan, self.rows).columns(
+            (log.source << 40) + log.number, int(episode[-1]) + 1
+        )
         since = (passed - passed[entry], passed - passed[start])
         clock = log.clock if self._has_clock else None
         return Pieces(log.state, lasted, ended_by, episode, *since, before, clock, columns)

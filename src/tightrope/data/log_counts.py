@@ -34,6 +34,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ from tightrope.data.design import (
     worse,
 )
 from tightrope.data.fold import Fold, Watched, fold_part
-from tightrope.data.observers import CountTally, count_part
+from tightrope.data.observers import CountTally, count_part, observers_of
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
 from tightrope.data.read_plan import ReadPlan, in_threads, number_parts
 from tightrope.data.reading_hints import likely_reading
@@ -166,6 +167,8 @@ class LogCounts:
     ends: Assumed = KNOWN_ENDS
     seen: Sequence[Provenance] = ()
     """Which rows were counted, of every table."""
+    observed: tuple[Any, ...] = ()
+    """What the observers of the plan found."""
 
 
 class _NotInTime(Exception):
@@ -185,10 +188,10 @@ def count_log(
     try:
         if not by_name:
             try:
-                fold, tally = fold_log(plan, options, watch)
+                fold = fold_log(plan, options, watch)
             except _NotInTime:
                 plan = replace(plan, boundaries=batch_instants(plan, options.threads))
-                fold, tally = fold_log(plan, options, watch)
+                fold = fold_log(plan, options, watch)
             if fold.is_out_of_order and stated is not None:
                 raise InputError(
                     "the rows are not in the order in which the file was written",
@@ -196,7 +199,7 @@ def count_log(
                     "it was edited after it was written",
                 )
             if not fold.is_out_of_order or not (EPISODE in roles or TIME in roles):
-                return describe(plan, fold, tally, options, stated)
+                return describe(plan, fold, options, stated)
             if EPISODE not in roles:
                 return _count_sorted(plan, options)
         return _followed_by_name(plan, options, watch)
@@ -206,12 +209,9 @@ def count_log(
         raise explain(plan, error) from error.__cause__
 
 
-def fold_log(
-    plan: ReadPlan, options: LogReadOptions, watch: ReadProgress, by_name: bool = False
-) -> tuple[Fold, CountTally]:
+def fold_log(plan: ReadPlan, options: LogReadOptions, watch: ReadProgress, by_name: bool = False) -> Fold:
     """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
-    parts, tally = plan.parts(), CountTally(plan)
-    whole = Fold(plan, (tally,), by_name=by_name)
+    parts, whole = plan.parts(), Fold(plan, observers_of(plan, False, by_name), by_name=by_name)
     in_time = TIME in plan.columns[0].roles and options.order != AS_READ and plan.boundaries is None
 
     def is_in_time() -> None:
@@ -233,7 +233,7 @@ def fold_log(
             whole.merge(fold)
             is_in_time()
     whole.finish()
-    return whole, tally
+    return whole
 
 
 def _folds(plan: ReadPlan, workers: int, watch: ReadProgress, by_name: bool) -> Iterator[Fold]:
@@ -258,11 +258,11 @@ def _followed_by_name(plan: ReadPlan, options: LogReadOptions, watch: ReadProgre
         plan = replace(plan, boundaries=batch_instants(plan, options.threads))
     if plan.by_episodes and not in_time:  # how many had begun is known in the order of the log alone
         plan = replace(plan, engine=None)
-    fold, tally = fold_log(plan, options, ReadProgress(0), by_name=True)
+    fold = fold_log(plan, options, ReadProgress(0), by_name=True)
     if fold.notes[DISORDER] or fold.notes[START_LOW] < fold.notes[START_HIGH]:
         return _count_sorted(plan, options)
     how = () if plan.by_episodes else ("several episodes at once, each followed by its name",)
-    return describe(plan, fold, tally, options, remarks=how)
+    return describe(plan, fold, options, remarks=how)
 
 
 def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
@@ -279,21 +279,21 @@ def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
             Location(plan.tables[0].path),
             "sort the log by time",
         )
-    tally = CountTally(plan)
-    fold, how = fold_sorted(plan, (tally,))
-    return describe(plan, fold, tally, options, remarks=(f"{OUT_OF_ORDER}: {how}",))
+    fold, how = fold_sorted(plan, observers_of(plan, False, by_name=True))
+    return describe(plan, fold, options, remarks=(f"{OUT_OF_ORDER}: {how}",))
 
 
 def describe(
     plan: ReadPlan,
     fold: Fold,
-    tally: CountTally,
     options: LogReadOptions,
     stated: SamplingDesign | None = None,
     remarks: tuple[str, ...] = (),
 ) -> LogCounts:
     """The counts of a log, with what is known of it."""
     notes, outages = fold.notes, options.gaps is not None
+    tally, *others = fold.observers
+    assert isinstance(tally, CountTally)
     counted = tally.counter.finish(_number_of_batches(plan, fold, stated))
     late = 0
     if fold.is_sorted and fold.has_steps:
@@ -311,7 +311,8 @@ def describe(
     count = counted.total(plan.structure.transitions)
     about = (count, batches, fold.rows, fold.dropped, episodes, missing, remarks, fold.open_end)
     costs = None if tally.costs is None else tally.costs.sums()
-    return LogCounts(*about, costs, order, ends, [rows.finish() for rows in tally.rows])
+    seen = [rows.finish() for rows in tally.rows]
+    return LogCounts(*about, costs, order, ends, seen, tuple(other.finish() for other in others))
 
 
 def _number_of_batches(plan: ReadPlan, fold: Fold, stated: SamplingDesign | None) -> int:

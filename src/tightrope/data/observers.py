@@ -7,7 +7,7 @@ from typing import Any
 from tightrope.data.columns import COST
 from tightrope.data.costs import CostTally
 from tightrope.data.counts import BatchCounter
-from tightrope.data.fold import EventBatch, Fold, Watch, fold_part
+from tightrope.data.fold import EventBatch, Fold, Observer, Watch, fold_part
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.provenance import RowTally
 
@@ -52,7 +52,15 @@ class CountTally:
         """Nothing waits here."""
 
 
+def observers_of(plan: ReadPlan, is_later: bool, by_name: bool) -> tuple[Observer, ...]:
+    """What takes the events of a log, or of a part with rows before it: counts first."""
+    is_ordered = plan.boundaries is None and not by_name
+    return CountTally(plan), *(make(is_later, is_ordered) for make in plan.observers)
+
+
 def count_part(plan: ReadPlan, part: Part, watch: Watch | None = None, by_name: bool = False) -> Fold:
     """Count one part."""
-    fold = Fold(plan, (CountTally(plan),), by_name=by_name, first=part.first or 0, is_first=False)
-    return fold_part(fold, part, watch)
+    observers = observers_of(plan, True, by_name)
+    return fold_part(
+        Fold(plan, observers, by_name=by_name, first=part.first or 0, is_first=False), part, watch
+    )

@@ -98,6 +98,14 @@ class Engine(Protocol):
         """What `work` gives for each part, in the order of the parts; plan and states can be pickled."""
 
 
+class MakeObserver(Protocol):
+    """Makes an observer of a log's events (`tightrope.data.fold`). `is_later`: of a part, with rows before
+    it. `is_ordered`: events come in the order in which they happened.
+    """
+
+    def __call__(self, is_later: bool, is_ordered: bool) -> Any: ...
+
+
 @dataclass(frozen=True, eq=False)
 class ReadPlan:
     """The tables of one log, what their columns mean, and what to do with bad rows.
@@ -107,7 +115,7 @@ class ReadPlan:
     log's last instant. `outages`: what is missing within episodes is so for reasons of its own. `boundaries`
     are the times at which batches end, where times say it. `time_kind`: what times are, in all tables.
     `known` are columns without a role that were written before the outcomes of their rows, `ignored` those
-    that are not looked at.
+    that are not looked at. `observers` make what takes the events of the log, beside counting.
     """
 
     structure: Structure
@@ -126,6 +134,7 @@ class ReadPlan:
     engine: Engine | None = None
     known: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    observers: tuple[MakeObserver, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "absorbing")} | {"engine": None}

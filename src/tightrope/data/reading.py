@@ -17,7 +17,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +35,7 @@ from tightrope.data.columns import (
     parse_columns,
     unused_columns,
 )
-from tightrope.data.counts import Counts, LazyLog
+from tightrope.data.counts import MOST, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.engines import LOCAL, engine_at, place_of
 from tightrope.data.event_stream import KeptEvents, keep_recent
@@ -167,13 +167,16 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
 def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> Reading:
     """The same for tables that are open."""
     plan = plan_reading(tables, model.structure, options)
+    if sum(table.most_rows for table in tables) > MOST:
+        plan = replace(plan, observers=options.observers)
     place = place_of(options.place, tables)
     with engine_at(place) as engine:
         used = plan if place.kind == LOCAL else replace(plan, engine=engine)
         whole = _whole(used, model.hash(), options)
     if not any(columns.is_counted for columns in plan.columns):
         in_time = whole.counts.design.order.holds
-        log = LazyLog(lambda: rows_of(plan, model.hash(), options, in_time, strict=not plan.skip))
+        read = partial(rows_of, plan, model.hash(), options, in_time, not plan.skip)
+        log = LazyLog(read, first=read if whole.counts.observed else None)
         whole = replace(whole, counts=replace(whole.counts, log=log))
         whole = _with_added_rows(whole, model, options)
     if options.recent is None:
@@ -236,12 +239,17 @@ def read_log(data: Any, model: AnyModel, options: LogReadOptions) -> EpisodeLog:
 
 
 def rows_of(
-    plan: ReadPlan, model_hash: str, options: LogReadOptions, in_time: bool, strict: bool
+    plan: ReadPlan,
+    model_hash: str,
+    options: LogReadOptions,
+    in_time: bool,
+    strict: bool,
+    most: int | None = None,
 ) -> EpisodeLog:
-    """The rows of all segments of a log, one after the other."""
+    """The rows of all segments of a log, one after the other; the first `most` of one that is in order."""
     from tightrope.data.episode_log import read_rows
 
-    parts = (read_rows(segment, model_hash, in_time, strict) for segment in _segments(plan, options))
+    parts = (read_rows(segment, model_hash, in_time, strict, most) for segment in _segments(plan, options))
     return reduce(operator.add, parts)
 
 
@@ -403,7 +411,8 @@ def _segment(
         design = replace(design, open_end=True)
     start = plan.structure.transition_start
     counts = Counts(log.count, start, design, model_hash, log.batches, log.costs)
-    counts = replace(counts, seen=replace(joined(log.seen), episodes=log.episodes))
+    seen = replace(joined(log.seen), episodes=log.episodes)
+    counts = replace(counts, seen=seen, observed=log.observed)
     return counts, log
 
 

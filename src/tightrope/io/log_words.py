@@ -78,8 +78,8 @@ class LogWords:
     """What the user says about a log; None where nothing is said.
 
     In Python `columns` and `maps` are texts as in a terminal, or mappings. `threads` read a log on this
-    machine, and `progress` is told now and then how far they are. `overridden` are the words that are not as
-    a saved reading has them.
+    machine, and `progress` is told now and then how far they are. `observers` make what takes the events of
+    logs that are too long to be held. `overridden` are the words that are not as a saved reading has them.
     """
 
     states: StateNames | StateForm | str | None = word(
@@ -220,6 +220,7 @@ class LogWords:
     )
     threads: int | None = None
     progress: Callable[[Any], None] | None = None
+    observers: tuple[Any, ...] = ()
     overridden: tuple[str, ...] = ()
 
 

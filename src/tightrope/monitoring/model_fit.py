@@ -14,15 +14,26 @@ import math
 
 import numpy as np
 
-from tightrope.data.counts import Counts
+from tightrope.data.counts import MOST, Counts, LazyLog
 from tightrope.data.design import SamplingDesign
-from tightrope.data.episode_log import MOST
+from tightrope.data.fit_tables import FitTables, VisitGrid
+from tightrope.data.read_plan import MakeObserver
 from tightrope.errors import InputError
 from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Anomaly, Look, ModelFit, power_text
+from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.structure import Structure
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.examination import SHARES, Examination, columns_words, examine, is_planned, replay
+from tightrope.monitoring.examination import (
+    SHARES,
+    Examination,
+    columns_words,
+    examine,
+    is_planned,
+    replay,
+    visit_grid,
+)
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 
@@ -40,14 +51,40 @@ visits."""
 
 
 def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examination | None:
-    """The examination of the rows of a log, where they are at hand and not too many."""
-    if counts.log is None or not 0 < counts.steps <= MOST_READ:
+    """The examination of the rows of a log, where they are at hand; of long logs by tables of all rows."""
+    tables = next((one for one in counts.observed if isinstance(one, FitTables)), None)
+    if counts.log is None or not counts.steps:
         return None
-    log = counts.log()
+    if counts.steps > MOST_READ and (tables is None or not isinstance(counts.log, LazyLog)):
+        return None
+    if counts.steps <= MOST_READ:
+        tables, log = None, counts.log()
+    else:
+        assert isinstance(counts.log, LazyLog)
+        log = counts.log.first(EXAMINED)
     if log.model_hash != model.hash() or len(log) == 0:
         return None
     planned, ordered = is_planned(counts.design), counts.design.order.holds
-    return examine(model, log, alpha=alpha, planned=planned, first=EXAMINED, ordered=ordered)
+    return examine(model, log, alpha=alpha, planned=planned, first=EXAMINED, ordered=ordered, tables=tables)
+
+
+@dataclass(frozen=True, eq=False)
+class _TablesOf:
+    """Makes the tables by which every row of a log is tested, whatever their number."""
+
+    structure: Structure
+    grid: VisitGrid
+
+    def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
+        grid = VisitGrid(self.grid.outcome_of, self.grid.start, is_later) if is_ordered else None
+        return FitTables(self.structure, grid)
+
+
+def observers_for(model: object) -> tuple[MakeObserver, ...]:
+    """What takes the events of a log that is learned from, while they are counted."""
+    if not isinstance(model, ParametricMDP):
+        return ()
+    return (_TablesOf(model.structure, visit_grid(model)),)
 
 
 def weigh_fit(

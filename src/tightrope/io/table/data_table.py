@@ -248,6 +248,11 @@ class DataTable(ABC):
         """Where row number `row` of the data is: its line where the file has lines."""
         return Location(self.path)
 
+    @property
+    def most_rows(self) -> int:
+        """About how many rows the table has at most."""
+        return sum(self.group_rows) if self.group_rows is not None else (self.bytes or 0) // 2
+
     def bytes_of(self, rows: int) -> int:
         """About how many bytes so many rows take."""
         return (self.bytes or 0) * rows // max(sum(self.group_rows) if self.group_rows else rows, 1)

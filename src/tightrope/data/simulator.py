@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import Batches, Counts, LazyLog, batch_ends
+from tightrope.data.counts import MOST, Batches, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type, describe
 from tightrope.late import dataclass
@@ -302,7 +302,7 @@ def simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: i
 
 
 def _simulated_log(simulator: RecordsEpisodes, episodes: int, seed: int, first: int) -> EpisodeLog:
-    from tightrope.data.episode_log import MOST, EpisodeLog
+    from tightrope.data.episode_log import EpisodeLog
 
     blocks: list[Trajectories] = []
     for block in simulator.trajectories(episodes, seed, first):

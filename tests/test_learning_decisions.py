@@ -21,8 +21,7 @@ from tightrope.errors import InputError
 from tightrope.learning.bet_policy import why_no_bets
 from tightrope.learning.learn import learn, learn_all
 from tightrope.learning.options import LearnOptions, decide
-from tightrope.learning.pipeline import PolicySolver
-from tightrope.learning.result import PolicyValue
+from tightrope.learning.policy_solver import PolicySolver, PolicyValue
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
 from tightrope.regions.registry import region_kind

@@ -15,7 +15,7 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.collection import SteeredSimulator
-from tightrope.learning.products import TemporalFormulas
+from tightrope.learning.learn import TemporalFormulas
 from tightrope.logic.product_problem import steer
 from tightrope.model.graph.support import Support
 from tightrope.model.product import lift_model, product_with_memory

@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from tightrope.data.exposure import read_exposure
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
-from tightrope.learning.timed_outcomes import TimedReach, observe_times, timed_reach
+from tightrope.learning.rates import TimedReach, observe_times, timed_reach
 from tightrope.statistics.intervals import beta_binomial
 
 PARAMETERS = tr.Parameters.box(a=(0.01, 10), b=(0.01, 10))

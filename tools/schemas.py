@@ -39,7 +39,7 @@ DOCUMENTS = {
     "learn-answer-1": "io.answers:AnswerDocument",
     "learn-empty-2": "cli.learn_run:EmptyAnswer",
     "learn-rates-1": "io.answers:RateAnswer",
-    "online-answer-1": "cli.online_answers:OnlineAnswer",
+    "online-answer-1": "cli.online:OnlineAnswer",
     "online-1": "learning.online.run:OnlineRecord",
     "report-1": "cli.report:ReportAnswer",
     "sample-1": "cli.sample:SampleAnswer",

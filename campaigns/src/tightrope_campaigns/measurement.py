@@ -33,7 +33,7 @@ from tightrope.benchmarks.families import FAMILIES
 from tightrope.benchmarks.suite import instance_of, load, question
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.learning.pipeline import Pipeline
+from tightrope.learning.pipeline import DeltaSplit, Pipeline
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.machine import lock
@@ -212,7 +212,7 @@ def measure_certified_interval(
     progress("build")
     deadline = time.perf_counter() + seconds
     cpu_begin = time.process_time()
-    chain = Pipeline(problem, counts, cell.protocol.delta, options=options, policy=truth.policy)
+    chain = Pipeline(problem, counts, DeltaSplit(cell.protocol.delta), options=options, policy=truth.policy)
     decisions = chain.decide(options)
     prepared = chain.prepare(decisions)
     progress("solve")

@@ -74,8 +74,9 @@ from tightrope.late import dataclass
 from tightrope.learning.observed import ControllerLift
 from tightrope.learning.options import LearnOptions, learn_costs
 from tightrope.learning.outcomes import ObservedOutcomes
-from tightrope.learning.pipeline import Pipeline, PolicySolver
-from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.learning.pipeline import Pipeline
+from tightrope.learning.policy_solver import PolicySolver, PolicyValue
+from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP

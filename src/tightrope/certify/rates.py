@@ -35,8 +35,7 @@ from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.late import dataclass
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
-from tightrope.learning.rates import RateResult
-from tightrope.learning.timed_outcomes import observe_times, timed_reach
+from tightrope.learning.rates import RateResult, observe_times, timed_reach
 from tightrope.logic.long_run import read_average
 from tightrope.logic.timed import time_bound, time_of
 from tightrope.model.continuous import CTMC, TIME, ParametricCTMC

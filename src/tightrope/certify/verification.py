@@ -498,8 +498,8 @@ def _scored(certificate: Certificate, own: Own, counts: Counts, about: list[floa
     lie between. Of a process with choices they are those of the given policy, unless the data name another,
     or of whoever acted, where it is about what was done."""
     from tightrope.certify.problem import Asked
+    from tightrope.learning.learn import TemporalFormulas
     from tightrope.learning.outcomes import Unobserved, observe, observe_done
-    from tightrope.learning.products import TemporalFormulas
     from tightrope.model.objective import Objective
     from tightrope.problem import Problem
 

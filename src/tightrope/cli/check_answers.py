@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,14 @@ from msgspec import UNSET, UnsetType, structs
 
 from tightrope.cli.output import memory_text, print_facts, print_json, print_table, print_verdict
 from tightrope.io.coding import Real
-from tightrope.io.results import CoupledValueFacts, Interval, WitnessFacts
+from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFacts
 from tightrope.late import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import guarantee_text, interval_text, text_above, text_below
-from tightrope.prism.parse.property_syntax import ValueOperator
+from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
@@ -48,7 +46,7 @@ class InitialFacts(msgspec.Struct, frozen=True):
     greatest: Interval
 
 
-class PropertyAnswer(msgspec.Struct, kw_only=True):
+class PropertyAnswer(Judged, kw_only=True):
     """The value of one property; `answer` where it asks whether something is true.
 
     `verdict`: proved, or limit where the bounds are wider than was asked or leave it open; `why` says what
@@ -57,9 +55,6 @@ class PropertyAnswer(msgspec.Struct, kw_only=True):
     them lie between `lower` and `upper`.
     """
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     question: str | UnsetType = msgspec.field(default=UNSET, name="property")
     name: str | UnsetType = UNSET
     read_as: str | UnsetType = UNSET
@@ -93,14 +88,11 @@ class CheckAnswer(PropertyAnswer, kw_only=True):
     peak_memory: int
 
 
-class DomainAnswer(msgspec.Struct, kw_only=True, frozen=True):
+class DomainAnswer(Judged, kw_only=True):
     """`check --sets`: the interval of a policy over the whole domain."""
 
     model: str
     question: str = msgspec.field(name="property")
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     sets: str
     policy: str
     lower: Real | None
@@ -130,16 +122,13 @@ class Answered:
     @property
     def verdict(self) -> Worth:
         """What the answer is worth."""
-        return Worth(self.record.verdict, tuple(self.record.assumptions), self.record.why)
+        return self.record.judged
 
     @property
     def headline(self) -> str:
         """The verdict in a line."""
         record = self.record
         claim = record.answer or _span(record) or ("a curve" if record.points else "")
-        formula = self.query.formula
-        if record.lower == math.inf and isinstance(formula, ValueOperator) and formula.is_reward:
-            claim = record.answer or guarantee_text(math.inf, is_lower=True)
         return self.verdict.headline(claim)
 
 
@@ -329,7 +318,7 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_j
     if as_json:
         print_json(answer)
         return
-    verdict = Worth(answer.verdict, tuple(answer.assumptions), answer.why)
+    verdict = answer.judged
     span = answer.truth or ""
     if answer.lower is not None and answer.upper is not None:
         span = interval_text(answer.lower, answer.upper)

@@ -10,6 +10,7 @@ from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, SubjectOptions, declare, option, takes
 from tightrope.io import comparisons
+from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
@@ -211,10 +212,11 @@ def to_answer(
     def point(witness: Any) -> dict[str, float] | None:
         return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))
 
-    return comparisons.ComparisonAnswer(
+    return record_of(
+        comparisons.ComparisonAnswer,
+        result,
         **result.verdict.facts,
         difference=result.interval,
-        improvement=result.improvement,
         policy=result.best.name,
         baseline=result.baseline_name,
         candidates=[
@@ -223,15 +225,7 @@ def to_answer(
             )
             for one in result.differences
         ],
-        order=list(result.order),
-        kept=[comparisons.KeptAnswer(one.text, one.interval, one.holds) for one in result.kept],
-        limit=result.limit,
-        changes=[
-            comparisons.ChangeAnswer(one.state, one.today, one.new, one.visits, one.share)
-            for one in result.changes
-        ],
         sentence=wall(result, request.unit),
-        delta=result.delta,
         data=data,
         seconds=round(result.seconds, 6),
         output=None if output is None or result.controller is None else str(output),

@@ -18,11 +18,11 @@ from tightrope.cli.output import leave, phase_progress, print_facts, print_json,
 from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
-from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, ObservedFacts, power_text
+from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, Judged, ObservedFacts, power_text
 from tightrope.late import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
-from tightrope.verdict import Assumed, Word
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.learning.amendments import Diagnosed
@@ -71,16 +71,13 @@ class AmendedFacts(msgspec.Struct, frozen=True, kw_only=True):
     groups: GroupsFacts | None = None
 
 
-class DoctorAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorAnswer(Judged, kw_only=True):
     """`doctor`: the verdict on the model as it is, findings by their effect on the answer, what holds anyway.
 
     `value` is the answer of the model as it is alone, `estimate` the same at the best fit; null where nothing
     is asked. `amended` is there with --amend.
     """
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     alarm: bool
     e_value: Real
     alpha: float

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.atomic import atomic_write
@@ -26,7 +25,7 @@ from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
 from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
-from tightrope.cli.sources import Loaded, Subject
+from tightrope.cli.sources import AnyLoaded, Subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io import answers
@@ -55,7 +54,7 @@ from tightrope.problem import Problem
 from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
-from tightrope.verdict import Assumed, Word
+from tightrope.verdict import Word
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
@@ -74,12 +73,9 @@ class LearnAnswer(io_results.Outcome, kw_only=True):
     certificate: answers.ProvedFacts | UnsetType = UNSET
 
 
-class EmptyAnswer(msgspec.Struct, kw_only=True, frozen=True):
+class EmptyAnswer(io_results.Judged, kw_only=True):
     """`learn --no-fallback` where the region is empty: no parameters fit the data."""
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     empty: bool
     fallback: bool
     contradiction: str
@@ -438,7 +434,7 @@ def _warn_about(results: list[LearningResult], reading: Reading) -> None:
 
 
 def _answer(
-    results: list[LearningResult], loaded: Loaded[Any], several: bool, written: str | None, reading: Reading
+    results: list[LearningResult], loaded: AnyLoaded, several: bool, written: str | None, reading: Reading
 ) -> LearnAnswer:
     """The keys of the one result; with --sets all those of the last, and all under "all"."""
     outcomes = [result.outcome for result in results]
@@ -453,7 +449,7 @@ def _answer(
     )
 
 
-def _empty(error: EmptyRegion, loaded: Loaded[Any]) -> EmptyAnswer:
+def _empty(error: EmptyRegion, loaded: AnyLoaded) -> EmptyAnswer:
     return EmptyAnswer(
         **error.verdict.facts,
         empty=True,

@@ -6,6 +6,7 @@ A run shows a live line on stderr where that is a terminal, and a table of its r
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,9 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
+from tightrope.cli.learn_run import write_answer
 from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.result_display import fit_facts, options_that_hold
 from tightrope.cli.sources import Subject, load_subject
@@ -27,11 +31,14 @@ from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.design.exploration import Explore, Explored
 from tightrope.design.exploration import online as learn_online
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.coding import from_plain
-from tightrope.io.output import file_digest
-from tightrope.io.results import read_verdict
+from tightrope.io.coding import Real, from_plain
+from tightrope.io.output import claim, file_digest
+from tightrope.io.plans import Target
+from tightrope.io.results import Judged
 from tightrope.late import dataclass
+from tightrope.learning.learn import learn
 from tightrope.learning.online import run
+from tightrope.learning.online.answers import EvenLearner, reaches
 from tightrope.learning.online.drift_guard import drift_answer
 from tightrope.learning.online.exploration import Exploration, default_exploration
 from tightrope.learning.online.learner import OnlineLearner
@@ -42,7 +49,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.statistics.estimates import Budget, IntervalMethod
-from tightrope.verdict import Assumed, Word, Worth
+from tightrope.verdict import Word, Worth
 
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions
@@ -181,8 +188,6 @@ def online(request: OnlineRequest) -> None:
         raise InputError("--convert-obs, --actions and --states go with --env")
     subject = load_subject(request, temporal=True, any_kind=True)
     if subject.product is None and not subject.query.is_plain:
-        from tightrope.cli.online_answers import collect_evenly
-
         bench = subject.loaded.benchmark
         collect_evenly(request, subject, request.cap or (DEFAULT_CAP if bench is None else bench.episode_cap))
         return
@@ -240,8 +245,7 @@ def online(request: OnlineRequest) -> None:
 def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Worth:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
-    facts = from_plain(last["assumptions"], list[Assumed])
-    answer = read_verdict(Word(last["verdict"]), facts, last["why"])
+    answer = from_plain(last, Judged).judged
     return answer if result is None else Worth.worst([result.verdict, answer])
 
 
@@ -543,3 +547,87 @@ def _bound(value: object, is_lower: bool) -> str:
 
 def _number(value: object) -> str:
     return "–" if value is None else f"{float(str(value)):.{SHOWN_DIGITS}g}"
+
+
+REFUSED = "env data cost baseline avoid at_most on_drift discount terminal_reward"
+
+
+class OnlineAnswer(msgspec.Struct, kw_only=True, frozen=True):
+    """One line of `online`: what is known after so many episodes. A number lies between `lower` and `upper`,
+    a property is `truth`; `reached` says that the gap that was asked for is."""
+
+    episode: int
+    steps: int
+    question: str = msgspec.field(name="property")
+    verdict: Word
+    why: str
+    lower: Real | None
+    upper: Real | None
+    truth: str | None
+    guarantee: Real | None
+    reached: bool
+    seconds: float
+    peak_memory: int
+
+
+def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
+    """Simulate, answer, repeat."""
+    text = subject.query.text
+    options.refuse_options(
+        request, REFUSED, f"it does not go with {text}, for which episodes are collected evenly"
+    )
+    if request.explore not in (None, Exploration.UNIFORM):
+        raise InputError(
+            f"--explore {request.explore.value} does not go with {text}",
+            hint="leave --explore out: episodes are collected evenly for it",
+        )
+    directory = None if request.output is None else claim(request.output, "answer")
+    target = None if request.until_gap is None else Target.of(request.until_gap, None, None, None)
+    truth = subject.model.instantiate(subject.loaded.point(request.at))
+    simulator = Simulator(truth, None, None, cap, subject.model.hash())
+    learner = EvenLearner(subject.problem, request.delta, {**request.learn_options().words})
+    records, counts, done, reached = [], None, 0, False
+    while done < request.most_episodes and not reached:
+        begin = time.perf_counter()
+        more = min(max(done, 1), request.most_episodes - done)
+        part = simulator.episodes(more, request.seed, done)
+        counts, done = part if counts is None else counts + part, done + more
+        result = learn(subject.problem, counts, delta=request.delta, **learner.words)
+        interval = result.interval
+        reached = target is not None and reaches(target, interval)
+        verdict = result.verdict
+        records.append(
+            OnlineAnswer(
+                episode=done,
+                steps=counts.steps,
+                question=text,
+                verdict=verdict.word,
+                why=verdict.why,
+                lower=None if interval is None else interval.lower,
+                upper=None if interval is None else interval.upper,
+                truth=getattr(result, "truth", None),
+                guarantee=result.guarantee,
+                reached=reached,
+                seconds=round(time.perf_counter() - begin, 6),
+                peak_memory=peak_memory(),
+            )
+        )
+        if request.json:
+            screen.print_json(records[-1])
+    if not request.json:
+        screen.print_verdict(result.verdict, result.headline())
+        rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in records]
+        screen.print_table(text, ("episodes", "steps", "known"), rows)
+    sys.stdout.flush()
+    if directory is not None:
+        write_answer(directory, result, result.document(request.model))
+    if target is not None and not reached:
+        raise CannotCertify(
+            f"the gap {target.text} was not reached after {done:,} episodes\n"
+            "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
+        )
+    screen.leave(result.verdict, request.accept_nominal, "the last update")
+
+
+def _known(one: OnlineAnswer) -> str:
+    return one.truth or interval_text(float(one.lower or 0.0), float(one.upper or 0.0))

@@ -32,7 +32,7 @@ from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.late import dataclass
 from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
-from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
@@ -96,6 +96,7 @@ class Loaded(Generic[M]):
 LoadedModel = Loaded[Model]
 TimedModel = Loaded[ParametricCTMC]
 """A chain in continuous time."""
+AnyLoaded = LoadedModel | TimedModel
 
 
 def load_model(
@@ -303,7 +304,7 @@ class PropertyTexts:
 
     def queries(
         self,
-        loaded: LoadedModel | TimedModel,
+        loaded: AnyLoaded,
         constants: Mapping[str, str],
         discount: float | None = None,
         terminal_reward: str | None = None,
@@ -391,7 +392,7 @@ class Subject:
     """The model by the name it was given, as it was loaded, and what is asked of it."""
 
     source: str
-    loaded: LoadedModel | TimedModel
+    loaded: AnyLoaded
     query: Query
     product: Problem | None = None
     """The question as one about a product, where it is temporal, or about a controller."""
@@ -443,21 +444,13 @@ def load_subject(
     properties = read_properties([] if request.prop is None else [request.prop])
     const = properties.model_constants(constants)
     pomdp, readings = None, None
-    loaded: LoadedModel | TimedModel
+    loaded: AnyLoaded
     if answers and is_continuous(request.model):
         loaded = load_timed(request.model, const, request.param, request.domain)
     else:
         loaded = load_model(request.model, const, request.param, request.domain, observed=observed)
         loaded, pomdp, readings = seen_through(loaded, labelled)
-    if (
-        untied
-        and isinstance(loaded.model, ParametricMDP | MDP)
-        and not getattr(loaded.model, "parameters", ())
-    ):
-        from tightrope.model.free import NUMBERS_UNUSED
-
-        loaded = replace(loaded, model=ParametricMDP.without_numbers(loaded.model))
-        warn(NUMBERS_UNUSED)
+        loaded = _without_numbers(loaded) if untied else loaded
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if len(queries) != 1:
         raise InputError(
@@ -487,6 +480,17 @@ def load_subject(
     return Subject(request.model, loaded, query, product, pomdp, readings)
 
 
+def _without_numbers(loaded: LoadedModel) -> LoadedModel:
+    """A model without parameters with its probabilities as unknown."""
+    from tightrope.model.free import NUMBERS_UNUSED
+
+    model = loaded.model
+    if isinstance(model, IntervalMDP) or (isinstance(model, ParametricMDP) and len(model.parameters)):
+        return loaded
+    warn(NUMBERS_UNUSED)
+    return replace(loaded, model=ParametricMDP.without_numbers(model))
+
+
 def seen_through(
     loaded: LoadedModel, labelled: str | None
 ) -> tuple[LoadedModel, POMDP | None, Reading | None]:
@@ -501,7 +505,7 @@ def seen_through(
     return loaded if pomdp is None else replace(loaded, model=pomdp.model), pomdp, readings
 
 
-def require_parameters(loaded: LoadedModel | TimedModel) -> None:
+def require_parameters(loaded: AnyLoaded) -> None:
     """Refuse a model about which there is nothing to learn."""
     model = loaded.model
     if not isinstance(model, ParametricMDP | ParametricCTMC) or not model.parameters.names:

@@ -26,10 +26,10 @@ from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
-from tightrope.io.results import Anomaly, ModelFit, power_text
+from tightrope.io.results import Anomaly, Judged, ModelFit, power_text
 from tightrope.late import dataclass
 from tightrope.numerics.text import bound_text
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assumed, Kept, Worth
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
@@ -65,7 +65,7 @@ class ReturnsFacts(msgspec.Struct, frozen=True):
     nominal: bool
 
 
-class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
+class WatchRecord(Judged, kw_only=True):
     """A line of `watch --json`.
 
     With `--result` an `alarm` is one of the model or of the returns, each at half of `alpha`; `model_alpha`
@@ -77,9 +77,6 @@ class WatchRecord(msgspec.Struct, kw_only=True, frozen=True):
     says that the test is valid and raised no alarm.
     """
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     alarm: bool
     e_value: Real
     log_e_value: Real

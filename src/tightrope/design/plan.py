@@ -26,7 +26,7 @@ from tightrope.design.directions import Combination
 from tightrope.design.forecast import Gap
 from tightrope.errors import InputError
 from tightrope.io import plans
-from tightrope.io.coding import to_plain, to_text
+from tightrope.io.coding import record_of, to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
@@ -257,43 +257,26 @@ def plan_document(plan: Plan, source: str | None = None) -> plans.PlanDocument:
     """The document; `source` says where the model came from."""
     model, made = plan.problem.model, plan.exploration
     region = plan.decisions.region
-    return plans.PlanDocument(
+    return record_of(
+        plans.PlanDocument,
+        plan,
+        **plan.verdict.facts,
         model=source or f"a model of {model.states:,} states",
         model_hash=model.hash(),
         question=plan.problem.text,
-        delta=plan.delta,
         region="" if region is None else region.value,
         sets=plan.decisions.sets.value,
         aim=plan.target.aim.value,
         asked=plan.target.amount,
         relative=plan.target.relative,
-        **plan.verdict.facts,
-        status=plan.status.value,
         label=plans.LABEL,
         interval=Interval(plan.interval.lower, plan.interval.upper),
-        value=plan.value,
-        gap_now=plan.gap_now,
-        gap_asked=plan.gap_asked,
-        episodes_so_far=plan.episodes_so_far,
-        steps_so_far=plan.steps_so_far,
         strategies=[_strategy(one) for one in plan.strategies],
         design=None
         if made is None
-        else plans.DesignedFacts(
-            optimality=made.optimality,
-            solves=made.solves,
-            shares=list(made.shares),
-            policy=POLICY_FILE,
-            steps_per_episode=made.steps,
-            loss=made.loss,
-            certified=UNSET if made.certified is None else made.certified,
-            certified_drawn=UNSET if made.certified_drawn is None else made.certified_drawn,
-        ),
+        else record_of(plans.DesignedFacts, made, policy=POLICY_FILE, steps_per_episode=made.steps),
         directions=[plans.CombinationFacts(one.text, one.share) for one in plan.hangs_on],
-        unidentifiable=list(plan.unidentifiable),
         next=_next(plan),
-        notes=list(plan.notes),
-        unit=plan.unit,
         draws=UNSET if plan.draws is None else plan.draws.table,
     )
 
@@ -306,11 +289,9 @@ def _next(plan: Plan) -> plans.NextFacts | None:
 
 def _strategy(one: Strategy) -> plans.StrategyFacts:
     finite = min(one.episodes, float(one.points[-1, 0]))
-    return plans.StrategyFacts(
-        name=one.name,
-        episodes=one.episodes,
-        low=one.low,
-        high=one.high,
+    return record_of(
+        plans.StrategyFacts,
+        one,
         steps=one.total_steps,
         steps_per_episode=one.steps,
         cost=one.total_cost,

@@ -77,7 +77,8 @@ from tightrope.late import dataclass
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, decide, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, parametric
-from tightrope.learning.result import LearningResult, PolicyValue
+from tightrope.learning.policy_solver import PolicyValue
+from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.pomdp import POMDP

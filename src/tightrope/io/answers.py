@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tightrope.io.coding import Real, read_document
-from tightrope.io.results import Interval, LedgerFacts, ObservedFacts, WidthFacts
-from tightrope.verdict import Assumed, Word
+from tightrope.io.coding import DocumentFile, Real
+from tightrope.io.results import Interval, Judged, LedgerFacts, ObservedFacts, WidthFacts
 
 ANSWER_FILE = "answer.json"
 ANSWER_FORMAT = "tightrope-answer"
@@ -27,7 +25,7 @@ class ProvedFacts(msgspec.Struct, frozen=True):
     not_covered: list[str] | UnsetType = UNSET
 
 
-class AnswerDocument(msgspec.Struct, kw_only=True):
+class AnswerDocument(Judged, kw_only=True):
     """What data say about the answer in the true model: a number lies in `value`, a property is `truth`.
 
     `robust_policy` is the interval of the policy that was found or given, `guarantee` the end of it that the
@@ -38,9 +36,6 @@ class AnswerDocument(msgspec.Struct, kw_only=True):
     model: str
     model_hash: str
     question: str = msgspec.field(name="property")
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     headline: str
     value: Interval | None
     truth: str | None
@@ -89,14 +84,11 @@ class RateFinding(msgspec.Struct, frozen=True):
     e_value: Real
 
 
-class RateAnswer(msgspec.Struct, kw_only=True):
+class RateAnswer(Judged, kw_only=True):
     """`learn` for a chain in continuous time: it has no choices, so both intervals are that of its value."""
 
     model: str
     question: str = msgspec.field(name="property")
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     empty: bool
     fallback: bool
     value: Interval | None
@@ -114,15 +106,5 @@ class RateAnswer(msgspec.Struct, kw_only=True):
     certificate: ProvedFacts | UnsetType = UNSET
 
 
-def answer_file(path: str | Path) -> Path | None:
-    """The document of an answer's directory, or the file itself; None where it is no answer's."""
-    path = Path(path)
-    file = path / ANSWER_FILE if path.is_dir() else path
-    return file if file.name == ANSWER_FILE and file.is_file() else None
-
-
-def read_answer(file: Path) -> AnswerDocument:
-    """The document in a file."""
-    return read_document(
-        file, AnswerDocument, ANSWER_FORMAT, ANSWER_VERSION, "write one with 'tightrope learn … -o DIR'"
-    )
+_FILES = DocumentFile(AnswerDocument, ANSWER_FILE, ANSWER_FORMAT, ANSWER_VERSION, "learn")
+answer_file, read_answer = _FILES.find, _FILES.read

@@ -18,7 +18,7 @@ from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -75,39 +75,21 @@ def to_plain(value: object) -> Any:
 
 
 def record_of(kind: type[S], source: object, /, **given: object) -> S:
-    """A record with these fields; the others are the attributes of `source` by their names.
-
-    Tuples become lists and enumerations their values where the record has these; what is None is left out
-    where the record has no null.
-
-    >>> class Span(msgspec.Struct):
-    ...     real: float
-    ...     imag: float
-    >>> record_of(Span, 1 + 2j, imag=0.0)
-    Span(real=1.0, imag=0.0)
-    """
-    for name, is_list, is_text, is_optional in _fields(kind):
-        if name in given or callable(value := getattr(source, name, msgspec.UNSET)):
+    """A record with these fields; the others are the attributes of `source` by their names. Tuples become
+    lists and enumerations their values; None is left out where the record has no null."""
+    for name, of in _fields(kind).items():
+        value = getattr(source, name, msgspec.UNSET) if name not in given else msgspec.UNSET
+        if value is msgspec.UNSET or callable(value) or (value is None and NoneType not in of):
             continue
-        if isinstance(value, tuple) and is_list:
-            value = list(value)
-        elif isinstance(value, Enum) and is_text:
-            value = value.value
-        if value is not msgspec.UNSET and not (value is None and is_optional):
-            given[name] = value
+        value = value.value if isinstance(value, Enum) and type(value) not in of else value
+        given[name] = list(value) if type(value) is tuple and tuple not in map(get_origin, of) else value
     return kind(**given)
 
 
 @cache
-def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, bool, bool, bool]]:
-    """Of each field its name, whether it is a list, a text, and left out rather than null."""
-    found = []
-    for each in msgspec.structs.fields(kind):
-        one_of = (each.type, *get_args(each.type))
-        has_list = any(get_origin(one) is list for one in one_of)
-        left_out = each.default is msgspec.UNSET and NoneType not in one_of
-        found.append((each.name, has_list, str in one_of, left_out))
-    return found
+def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[object, ...]]:
+    """The types that each field may have."""
+    return {each.name: (each.type, *get_args(each.type)) for each in msgspec.structs.fields(kind)}
 
 
 def to_text(value: object) -> str:
@@ -152,6 +134,22 @@ def read_document(path: Path, kind: type[T], form: str, version: int, hint: str 
         return from_text(raw, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         _refuse(form, error, place, hint)
+
+
+class DocumentFile(Generic[T]):
+    """Documents of one kind in directories, under one name."""
+
+    def __init__(self, kind: type[T], name: str, form: str, version: int, command: str):
+        self.name, self._about = name, (kind, form, version, f"write one with 'tightrope {command} … -o DIR'")
+
+    def find(self, path: str | Path) -> Path | None:
+        """The document of a directory, or the file itself; None where it is none of these."""
+        file = Path(path) / self.name if Path(path).is_dir() else Path(path)
+        return file if file.name == self.name and file.is_file() else None
+
+    def read(self, file: Path) -> T:
+        """The document in a file."""
+        return read_document(file, *self._about)
 
 
 def json_schema(kind: type) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
-from tightrope.io.coding import Real, read_document
-from tightrope.io.results import Interval, ReadingFacts
-from tightrope.verdict import Assumed, Word
+from tightrope.io.coding import DocumentFile, Real
+from tightrope.io.results import Interval, Judged, ReadingFacts
+from tightrope.late import dataclass
+from tightrope.numerics.record import Record
 
 COMPARISON_FILE = "comparison.json"
 COMPARISON_FORMAT = "tightrope-comparison"
@@ -29,17 +29,23 @@ class CandidateAnswer(msgspec.Struct, frozen=True):
     highest: dict[str, Real] | None
 
 
-class KeptAnswer(msgspec.Struct, frozen=True):
-    """A property that was to be kept, with what is certified of it."""
+@dataclass(frozen=True, eq=False, repr=False)
+class KeptProperty(Record):
+    """A property that a policy must keep, and the certified interval of what is compared with the threshold:
+    the difference to the baseline, or the policy's value.
+    """
 
     text: str
     interval: Interval
     holds: bool
 
 
-class ChangeAnswer(msgspec.Struct, frozen=True):
-    """A state where the best policy does something else than the baseline; its share of what is gained at the
-    estimate, which is no guarantee."""
+@dataclass(frozen=True)
+class Change:
+    """A state where the new policy does something else: what the log has seen of it, and its share of what is
+    gained at the estimate. The shares of all changes sum to 1 (the performance difference lemma); they are
+    an estimate, and say what to change first.
+    """
 
     state: str
     today: str
@@ -48,21 +54,18 @@ class ChangeAnswer(msgspec.Struct, frozen=True):
     share: Real | None
 
 
-class ComparisonAnswer(msgspec.Struct, kw_only=True, frozen=True):
+class ComparisonAnswer(Judged, kw_only=True):
     """`compare` and `improve`: the difference is that of the best policy to the baseline."""
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     difference: Interval
     improvement: Real
     policy: str
     baseline: str
     candidates: list[CandidateAnswer]
     order: list[tuple[str, str]]
-    kept: list[KeptAnswer]
+    kept: list[KeptProperty]
     limit: Real | None
-    changes: list[ChangeAnswer]
+    changes: list[Change]
     sentence: str
     delta: float
     data: ReadingFacts
@@ -96,19 +99,5 @@ class ComparisonDocument(msgspec.Struct, kw_only=True):
         return {"model": self.model, "property": self.question, "model hash": self.model_hash}
 
 
-def comparison_file(path: str | Path) -> Path | None:
-    """The document of a comparison's directory, or the file itself; None where it is no comparison's."""
-    path = Path(path)
-    file = path / COMPARISON_FILE if path.is_dir() else path
-    return file if file.name == COMPARISON_FILE and file.is_file() else None
-
-
-def read_comparison(file: Path) -> ComparisonDocument:
-    """The document in a file."""
-    return read_document(
-        file,
-        ComparisonDocument,
-        COMPARISON_FORMAT,
-        COMPARISON_VERSION,
-        "write one with 'tightrope improve … -o DIR'",
-    )
+_FILES = DocumentFile(ComparisonDocument, COMPARISON_FILE, COMPARISON_FORMAT, COMPARISON_VERSION, "improve")
+comparison_file, read_comparison = _FILES.find, _FILES.read

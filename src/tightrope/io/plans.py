@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from tightrope.errors import InputError, describe
-from tightrope.io.coding import Real, read_document
-from tightrope.io.results import Interval, SignatureDraws
+from tightrope.io.coding import DocumentFile, Real
+from tightrope.io.results import Interval, Judged, SignatureDraws
 from tightrope.late import dataclass
-from tightrope.verdict import Assumed, Word
 
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
 AS_SO_FAR = "as so far"
@@ -169,7 +167,7 @@ class NextFacts(msgspec.Struct, frozen=True):
     policy: str
 
 
-class PlanDocument(msgspec.Struct, kw_only=True):
+class PlanDocument(Judged, kw_only=True):
     """What a plan says; `design` and `next` are null where there is nothing to collect. Where `unit` is
     "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which.
     """
@@ -185,9 +183,6 @@ class PlanDocument(msgspec.Struct, kw_only=True):
     aim: str
     asked: float
     relative: bool
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     status: str
     forecast: bool = True
     label: str
@@ -210,15 +205,5 @@ class PlanDocument(msgspec.Struct, kw_only=True):
     output: str | UnsetType = UNSET
 
 
-def plan_file(path: str | Path) -> Path | None:
-    """The document of a plan's directory, or the file itself; None where it is no plan's."""
-    path = Path(path)
-    file = path / PLAN_FILE if path.is_dir() else path
-    return file if file.name == PLAN_FILE and file.is_file() else None
-
-
-def read_plan(file: Path) -> PlanDocument:
-    """The document in a file."""
-    return read_document(
-        file, PlanDocument, PLAN_FORMAT, PLAN_VERSION, "write one with 'tightrope plan … -o DIR'"
-    )
+_FILES = DocumentFile(PlanDocument, PLAN_FILE, PLAN_FORMAT, PLAN_VERSION, "plan")
+plan_file, read_plan = _FILES.find, _FILES.read

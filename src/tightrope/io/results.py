@@ -26,10 +26,19 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.verdict import Assumed, Word, Worth
 
 
-def read_verdict(word: Word, assumptions: list[Assumed], why: str) -> Worth:
-    """The verdict that was written; never better than what it rests on."""
-    rests_on = tuple(assumptions)
-    return Worth.of(rests_on) if word is Word.PROVED else Worth(word, rests_on, why)
+class Judged(msgspec.Struct, kw_only=True):
+    """What every answer says of its worth: the word (proved, nominal, contradicted or limit), `why` it is no
+    better, and what it rests on."""
+
+    verdict: Word
+    why: str
+    assumptions: list[Assumed]
+
+    @property
+    def judged(self) -> Worth:
+        """The verdict; never better than what it rests on."""
+        known = tuple(self.assumptions)
+        return Worth.of(known) if self.verdict is Word.PROVED else Worth(self.verdict, known, self.why)
 
 
 class WidthFacts(msgspec.Struct, frozen=True):
@@ -334,7 +343,7 @@ class BreakdownFacts(msgspec.Struct, frozen=True):
     text: str
 
 
-class Outcome(msgspec.Struct, kw_only=True):
+class Outcome(Judged, kw_only=True):
     """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's.
 
     `verdict`: proved, nominal, contradicted or limit; it rests on the `assumptions`, and `why` says what
@@ -347,9 +356,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     none does better than `true_optimum` at the true parameters.
     """
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     empty: bool
     fallback: bool
     contradiction: str | None = None
@@ -386,11 +392,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     def seen(self) -> ObservedFacts | None:
         """What was observed of episodes, or why nothing was; None where nobody looked."""
         return None if self.outcomes is UNSET else self.outcomes
-
-    @property
-    def judged(self) -> Worth:
-        """The verdict with what it rests on."""
-        return read_verdict(self.verdict, self.assumptions, self.why)
 
     @property
     def shown(self) -> Interval:

@@ -23,7 +23,7 @@ from tightrope.coupled.chain import chain_of
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
 from tightrope.learning.bet_policy import PolicyBets, bets_of
-from tightrope.learning.result import PolicyValue
+from tightrope.learning.policy_solver import PolicyValue
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.rounding import down, up
@@ -98,7 +98,7 @@ def _beside(
 ) -> tuple[Evidence, Slab | None, PolicyBets | None, ConfidenceBudget]:
     """A likelihood and bets beside intervals that have a ledger of their own."""
     counts, outcomes, coordinates = chain.data, chain.outcomes, maximiser.coordinates
-    delta = split(chain.of_probabilities, outcomes, chain.options.budget, along=True)[1]
+    delta = split(chain.split.of_probabilities, outcomes, chain.options.budget, along=True)[1]
     bets = bets_of(chain.model, chain.objective, chain.policy, counts.design, unasked=True)
     guard, slab, notes = delta, None, tuple[str, ...]()
     if bets is not None:
@@ -117,7 +117,7 @@ def _beside(
         assumed_of(assumed, counts.design, tied=True, ordered=True),
         (*notes, evidence.note()),
     )
-    both = join_ledgers(chain.of_probabilities, own, rest)
+    both = join_ledgers(chain.split.of_probabilities, own, rest)
     joined = replace(both, events=own.events, gamma=own.gamma, method=own.method, budget=own.budget)
     return evidence, slab, bets, joined
 

@@ -6,6 +6,11 @@ lies (`tightrope.logic.uncertain`). So the answer in the true model lies in the 
 1 − δ, and a property that is said to be true is true there. Where one operator has an agent, its side of the
 interval is a guarantee: one policy attains it whatever the model is. Under a given policy the question is
 about the chain that the policy leaves.
+
+*Long-run averages* have certified bounds for every nature on the hull (`logic.long_run`). The policy
+is the one that looks best against nature; its interval is then bounded anew, on the model that it leaves:
+nature against it gives one end, nature for it the other. Which transitions are possible matters to averages:
+none may vanish, by the sets, by the domain, or by an assumption.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.coding import record_of
 from tightrope.io.results import Interval
@@ -27,20 +32,29 @@ from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import Unobserved
 from tightrope.learning.pipeline import Pipeline, Prepared
+from tightrope.learning.products import support_is_open
 from tightrope.learning.result import CLOSE, rests_on
+from tightrope.logic.long_run import average_policy, bound_average, read_average
 from tightrope.logic.model_checking import Answer, check_query
-from tightrope.model.mdp import IntervalMDP
+from tightrope.logic.solving import Directions, under
+from tightrope.logic.values import BoundedValue
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.objective import Direction, Objective
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.structure import ParametricReward
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text
 from tightrope.prism.parse.property_syntax import Multi, ValueOperator
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
 from tightrope.solver.equations.system import assume_support
-from tightrope.solver.solution import OPEN, SolveOptions
+from tightrope.solver.solution import OPEN, Solution, SolveOptions
+from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.verdict import Worth
 
@@ -267,3 +281,85 @@ def hull_of(prepared: Prepared, options: LearnOptions) -> IntervalMDP:
     raised = assume_support(hull, options.assume_support)
     assert isinstance(raised, IntervalMDP)
     return raised
+
+
+class LongRunAverages(OtherQuestions):
+    """The reduction of long-run averages, `R=? [ S ]` or `S=? [ a ]`: the solve is their own."""
+
+    about = "long-run averages"
+
+    def apply(self, problem: Problem) -> Problem:
+        """The problem as it is: the sets are those of any question about the model."""
+        find_reward(problem.query)
+        return problem
+
+    def refuse(self, chain: Pipeline) -> None:
+        """Averages are those of policies that take one choice per state."""
+        given = chain.policy
+        if chain.evaluation is not None or (
+            given is not None and (not given.is_deterministic or given.steps is not None)
+        ):
+            raise InputError(
+                "long-run averages are asked of policies that take one choice per state",
+                hint="leave `policy` out",
+            )
+
+    def answer(self, chain: Pipeline, hull: IntervalMDP, options: LearnOptions) -> dict[str, Any]:
+        """The policy for the average, and its interval over the hull."""
+        given, model, precision = chain.policy, chain.model, options.precision
+        reward, directions = find_reward(chain.problem.query)
+        hull = _supported(hull, model, chain.problem.text)
+
+        def solved(part: MDP | IntervalMDP, objective: Objective) -> Solution:
+            seconds, threads = options.seconds, options.threads
+            return solve(part, objective, precision=precision / 4, seconds=seconds, threads=threads)
+
+        choice = (
+            average_policy(hull, reward, directions, precision, solved) if given is None else given.choice
+        )
+        steered, earned = under(hull, choice), reward[choice]
+        ends = [
+            bound_average(steered, earned, (nature, nature), precision, solved)
+            for nature in (Direction.MIN, Direction.MAX)
+        ]
+        agent = directions[0]
+        best = bound_average(hull, reward, (agent, agent), precision, solved)
+        at, maximises = model.initial, agent is Direction.MAX
+        interval = Interval(float(ends[0].bounds.lower[at]), float(ends[1].bounds.upper[at]))
+        interval = interval.within(float(reward.min()), float(reward.max()))
+        is_close = all(_is_close(one, at, precision, reward) for one in (*ends, best))
+        return {
+            "interval": interval,
+            "guarantee": interval.lower if maximises else interval.upper,
+            "optimistic": float((best.bounds.upper if maximises else best.bounds.lower)[at]),
+            "policy": given or chain.made(Policy.of_choices(model.structure, choice)),
+            "limit": None if is_close else "the averages were not found closely enough",
+            "outcomes": seen if isinstance(seen := chain.split.observation, Unobserved) else None,
+        }
+
+
+def find_reward(query: Query) -> tuple[FloatArray, Directions]:
+    """The reward per choice whose average is asked for, and who wants what of it."""
+    if query.kind is not QueryKind.LONG_RUN:
+        raise query.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", query.position)
+    position = query.operator.position
+    if query.is_threshold:
+        raise query.error("learning needs a value to optimise, not a threshold", position)
+    reward, directions = read_average(query)
+    if isinstance(reward, ParametricReward):
+        raise query.error("averages of rewards with parameters are not learned about", position)
+    return reward.per_choice(query.structure), directions
+
+
+def _supported(hull: IntervalMDP, model: ParametricMDP, text: str) -> IntervalMDP:
+    """The hull, none of whose transitions may vanish."""
+    vanishing = (hull.lower <= 0) & (hull.upper > 0)
+    if vanishing.any():
+        raise CannotCertify(support_is_open(text, model, int(np.argmax(vanishing))))
+    return hull
+
+
+def _is_close(average: BoundedValue, at: int, precision: float, reward: FloatArray) -> bool:
+    size = max(1.0, float(np.abs(reward).max(initial=0.0)))
+    width = float(average.bounds.upper[at] - average.bounds.lower[at])
+    return average.missed is None and width <= 8 * precision * size

@@ -17,7 +17,7 @@ from tightrope.coupled.difference import Side
 from tightrope.coupled.value import CoupledLimits
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
-from tightrope.learning.averages import find_reward
+from tightrope.learning.answers import find_reward
 from tightrope.learning.differences import Difference, Differences, separate
 from tightrope.learning.result import LearningResult
 from tightrope.logic.long_run import average_policy, bound_average

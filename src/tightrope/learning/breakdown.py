@@ -31,7 +31,7 @@ from tightrope.errors import InputError, check_number
 from tightrope.io.results import BreakdownFacts
 from tightrope.late import dataclass
 from tightrope.learning.options import silent
-from tightrope.learning.pipeline import GIVEN, PolicySolver
+from tightrope.learning.policy_solver import GIVEN, PolicySolver
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray

@@ -24,6 +24,7 @@ import numpy as np
 from tightrope.coupled.result import CoupledStatus
 from tightrope.coupled.value import CoupledLimits, functions_of, rewards_at
 from tightrope.errors import InputError, check_type, describe
+from tightrope.io.comparisons import KeptProperty
 from tightrope.io.results import Interval
 from tightrope.learning.bet_policy import question_of
 from tightrope.learning.differences import (
@@ -31,7 +32,6 @@ from tightrope.learning.differences import (
     Comparison,
     Difference,
     Differences,
-    KeptProperty,
     KeptText,
 )
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out

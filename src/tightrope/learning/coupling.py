@@ -24,7 +24,7 @@ from tightrope.coupled.taylor import ValueGradient
 from tightrope.coupled.value import CoupledLimits, bound_coupled_value
 from tightrope.io.results import Interval
 from tightrope.learning.options import Effort
-from tightrope.learning.result import PolicyValue
+from tightrope.learning.policy_solver import PolicySolver, PolicyValue
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -38,7 +38,7 @@ from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 
 if TYPE_CHECKING:
     from tightrope.learning.options import Decisions
-    from tightrope.learning.pipeline import Fit, Pipeline, PolicySolver, Prepared, SolvedPolicies
+    from tightrope.learning.pipeline import Fit, Pipeline, Prepared, SolvedPolicies
 
 COUPLED_SECONDS = 60.0
 """For the search of each coupled value where no time limit is given: what it has found then is certified, and

@@ -39,6 +39,7 @@ from tightrope.coupled.value import (
 )
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
+from tightrope.io.comparisons import Change, KeptProperty
 from tightrope.io.results import Interval, ModelFit
 from tightrope.late import dataclass
 from tightrope.learning.bet_policy import PolicyBets, question_of
@@ -47,7 +48,6 @@ from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe_done
 from tightrope.learning.pipeline import (
-    OPTIMISTIC,
     Pipeline,
     Prepared,
     Progress,
@@ -55,6 +55,7 @@ from tightrope.learning.pipeline import (
     Shape,
     SolvedPolicies,
 )
+from tightrope.learning.policy_solver import OPTIMISTIC
 from tightrope.learning.result import CLOSE, LearningResult, judge, rests_on
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
@@ -124,31 +125,6 @@ class Difference(Record):
     @property
     def highest(self) -> Witness | None:
         return None if self.value is None else self.value.highest
-
-
-@dataclass(frozen=True)
-class Change:
-    """A state where the new policy does something else: what the log has seen of it, and its share of what is
-    gained at the estimate. The shares of all changes sum to 1 (the performance difference lemma); they are
-    an estimate, and say what to change first.
-    """
-
-    state: str
-    today: str
-    new: str
-    visits: int
-    share: float | None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class KeptProperty(Record):
-    """A property that a policy must keep, and the certified interval of what is compared with the threshold:
-    the difference to the baseline, or the policy's value.
-    """
-
-    text: str
-    interval: Interval
-    holds: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,7 +32,7 @@ from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.late import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.learning.pipeline import Pipeline, Settled
+from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.examination import Examination
@@ -144,7 +144,7 @@ def _answer(
     given: EventIntervals,
     fit: ModelFit | None = None,
 ) -> LearningResult:
-    chain = _PooledPipeline(problem, counts, delta, options=options, settled=Settled(fit=fit))
+    chain = _PooledPipeline(problem, counts, DeltaSplit(delta), options=options, settled=Settled(fit=fit))
     chain.given = given
     return chain.result(options)
 

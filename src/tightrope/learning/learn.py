@@ -9,6 +9,7 @@ back to tied sets where the region is empty keeps the confidence: `tightrope.lea
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -18,7 +19,7 @@ from typing import Any, Protocol, Unpack
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, read_data
-from tightrope.errors import InputError, check_type, choose, describe
+from tightrope.errors import InputError, ReadingWarning, check_type, choose, describe
 from tightrope.learning.options import LearnOptions, LearnWords, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, Serves
 from tightrope.learning.result import LearningResult, ResultTable
@@ -252,10 +253,30 @@ class PlainQuestions:
     lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
 
 
+class TemporalFormulas(PlainQuestions):
+    """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
+    with a deterministic automaton.
+    """
+
+    def apply(self, problem: Problem) -> Problem:
+        """The product; a `ReadingWarning` says how the path is read."""
+        from tightrope.logic.product_problem import product_problem
+
+        model = problem.model
+        if not isinstance(model, ParametricMDP):
+            raise InputError(
+                f"learning is about the parameters of a model, and {describe(model)} has none",
+                hint="`solve` computes the values of such a model",
+            )
+        product, reading = product_problem(model, problem.query)
+        warnings.warn(reading, ReadingWarning, stacklevel=3)
+        return product
+
+
 REDUCTIONS: dict[QueryKind | ModelKind, str] = {
     QueryKind.PLAIN: "learn.PlainQuestions",
-    QueryKind.LTL: "products.TemporalFormulas",
-    QueryKind.LONG_RUN: "averages.LongRunAverages",
+    QueryKind.LTL: "learn.TemporalFormulas",
+    QueryKind.LONG_RUN: "answers.LongRunAverages",
     ModelKind.CONTINUOUS: "rates.UnknownRates",
     ModelKind.OBSERVED: "observed.ObservedControllers",
 }

@@ -29,13 +29,13 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.fold import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
+from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, ModelFit, ObservedFacts, power_text
 from tightrope.late import dataclass
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
@@ -189,22 +189,7 @@ class ObservedOutcomes(Record):
 
     def record(self) -> ObservedFacts:
         """What is written of it."""
-        return ObservedFacts(
-            observed=True,
-            text=self.text,
-            interval=self.interval,
-            model=self.model,
-            delta=self.delta,
-            episodes=self.episodes,
-            decided=self.decided,
-            successes=self.successes,
-            failures=self.failures,
-            elsewhere=self.elsewhere,
-            method=self.method,
-            policy=self.policy,
-            contradiction=self.contradiction,
-            tension=UNSET if self.tension is None else self.tension,
-        )
+        return record_of(ObservedFacts, self, observed=True)
 
     def _title_(self) -> str:
         return f"ObservedOutcomes: {self.interval}"
@@ -605,7 +590,7 @@ def _forecasts(seen: Observation, chain: Any, number: int) -> Iterator[float]:
         if spread is None or not math.isfinite(spread.variance):
             return
         cheap = coordinates.size <= MOST_VERTEX_DIMENSIONS and model.transitions <= CHEAP_TRANSITIONS
-        if cheap and chain.evaluation is None and chain.options.sets is not SetsKind.COUPLED:
+        if cheap and chain.options.sets is not SetsKind.COUPLED:
             outcomes = seen.forecast(spread.value, spread.variance, number, chain.delta)
             total = np.zeros(model.transitions)
             total[spread.transition] = spread.count

@@ -23,12 +23,7 @@ sees that the parameters have changed. So all data are tested apart, at a separa
 (`tightrope.monitoring.model_fit`). It changes no result and no guarantee rests on it; a model that is
 contradicted is a warning.
 
-*Policies.* Let the agent maximise the reported value (minimising mirrors everything). Nature against the
-agent gives the robust policy and g, a verified lower bound on what it attains against every nature in the
-sets. Nature for the agent, with that policy fixed, gives h, a verified upper bound on what it can attain. So
-[g, h] contains the policy's value under every nature in the sets, the true one among them with the ledger's
-confidence. The robust policy of a property with a step bound depends on the step; it is fixed as it is, step
-by step (`tightrope.model.policy_choices`).
+*Policies* and their intervals over the sets: `tightrope.learning.policy_solver`.
 
 *Coupled values*, over one parameter vector for the whole run: `tightrope.learning.coupling`.
 
@@ -53,7 +48,7 @@ from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts, expected_counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.results import Binding, Interval, ModelFit
+from tightrope.io.results import Binding, ModelFit
 from tightrope.late import dataclass
 from tightrope.learning.options import (
     OVER_THE_DOMAIN,
@@ -80,20 +75,18 @@ from tightrope.learning.outcomes import (
     refutation,
     share,
 )
+from tightrope.learning.policy_solver import OPTIMISTIC, PolicySolver, PolicyValue, are_solved_together
 from tightrope.learning.result import (
     NOTHING,
     LearningResult,
-    PolicyValue,
     TriedSets,
     Widths,
     binding_events,
     widths_of,
 )
-from tightrope.model.mdp import IntervalMDP
-from tightrope.model.objective import Direction, Objective
+from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
-from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
@@ -103,12 +96,8 @@ from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
 from tightrope.regions.region import Conflict, Region
 from tightrope.regions.registry import build_region
-from tightrope.solver.bellman.interval import IntervalOperator
-from tightrope.solver.bellman.operator import BellmanOperator
-from tightrope.solver.equations.system import assume_support
 from tightrope.solver.iteration.host import LEAST_TRANSITIONS
 from tightrope.solver.solution import Solution
-from tightrope.solver.solve import Workspace, operator_of, solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
@@ -119,10 +108,6 @@ if TYPE_CHECKING:  # loaded where they apply
     from tightrope.learning.bet_policy import PolicyBets
     from tightrope.statistics.costs import CostIntervals
     from tightrope.statistics.prequential import Predictions
-
-ROBUST, FAR_END = "the robust policy", "the other end of its interval"
-OPTIMISTIC, GIVEN = "the optimistic policy", "the given policy"
-"""What is solved for, as it is said."""
 
 T = TypeVar("T")
 
@@ -200,6 +185,23 @@ Fit = Aside[tuple[ModelFit, float]]
 """The test of the model and its seconds, on the way or done."""
 
 
+@dataclass(frozen=True, eq=False)
+class DeltaSplit:
+    """δ, and who spends how much of it: settled once, before any outcome is looked at. Observed costs have
+    theirs, outcomes of episodes `of_outcomes`, all probabilities together the rest."""
+
+    delta: float
+    costs: CostIntervals | None = None
+    observation: Observation | Unobserved | None = None
+    """How outcomes will be looked at, or why they will not; None where nobody asked."""
+    of_outcomes: float = 0.0
+
+    @property
+    def of_probabilities(self) -> float:
+        """The part that is left for probabilities."""
+        return self.delta - self.of_outcomes - (0.0 if self.costs is None else self.costs.delta)
+
+
 class Serves(Enum):
     """What a chain is for: results over one kind of sets, over several, which share a region, or over what
     was left open: then the region may be a joint one, and sets are refined while it pays.
@@ -221,7 +223,7 @@ class Pipeline:
         self,
         problem: Problem,
         counts: Counts | None,
-        delta: float,
+        split: DeltaSplit,
         *,
         options: LearnOptions,
         policy: Policy | None = None,
@@ -232,13 +234,10 @@ class Pipeline:
         assert isinstance(problem.model, ParametricMDP)
         self.problem, self.model = problem, problem.model
         counts = None if counts is None else with_selection(counts, problem.base, options.prior)
-        self.counts, self.policy, self.delta, self.options = counts, policy, delta, options
+        self.counts, self.policy, self.split, self.options = counts, policy, split, options
         self.progress: Progress = progress_of(progress) or silent
         self.settled = settled or Settled()
         self.bets = self.settled.bets
-        self.costs: CostIntervals | None = None
-        self.observation: Observation | Unobserved | None = None
-        self.of_outcomes = 0.0
         self.evaluation: Pipeline | None = None
         self.steering: Policy | None = None
         self._together, self._refines = serves is Serves.SEVERAL, serves is Serves.REFINED
@@ -246,7 +245,7 @@ class Pipeline:
         self._preparing, self._weighing = Lock(), Lock()
         if counts is None:
             return
-        check_delta(delta)
+        check_delta(split.delta)
         if counts.model_hash != self.model.hash():
             raise InputError(
                 "the counts belong to another model (their model hash differs)",
@@ -278,38 +277,49 @@ class Pipeline:
 
             steered = steered_question(problem, policy, counts)
         own = None if steered is not None else as_policy(problem.model, policy)
+        given = as_policy(problem.base, policy)
         lifted = None if counts is None else problem.to_product(counts)
-        chain = Pipeline(
-            problem,
-            lifted,
-            delta,
-            options=options,
-            policy=own,
-            progress=progress,
-            settled=settled,
-            serves=serves,
-        )
+        split = DeltaSplit(delta)
+
+        def make(split: DeltaSplit) -> Pipeline:
+            return Pipeline(
+                problem,
+                lifted,
+                split,
+                options=options,
+                policy=own,
+                progress=progress,
+                settled=settled,
+                serves=serves,
+            )
+
+        chain = make(split)
         if lifted is not None:
-            chain.costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
+            costs = learn_costs(chain.model, problem.query.plain_objective, lifted, delta, options)
+            chain = make(split := DeltaSplit(delta, costs))
+        begin = time.perf_counter()
         if counts is not None and options.outcomes is not OutcomesUse.NONE:
-            chain.plan_outcomes(counts, as_policy(problem.base, policy), steered)
+            about = (problem, own) if steered is None else steered[:2]
+            split = with_outcomes(chain, plan_outcomes(*about, counts, options, given))
+            chain = make(split)
+        chain._made["outcomes", "plan"] = split.observation, time.perf_counter() - begin
         if steered is not None:
-            product, own, lifted = steered
-            part, chain.steering = chain.of_probabilities, as_policy(problem.base, policy)
+            product, own, counted = steered
+            part, chain.steering = DeltaSplit(split.of_probabilities), given
             chain.evaluation = Pipeline(
-                product, lifted, part, options=options, policy=own, progress=chain.progress
+                product, counted, part, options=options, policy=own, progress=chain.progress
             )
         return chain
+
+    @property
+    def delta(self) -> float:
+        """That of everything together."""
+        return self.split.delta
 
     @property
     def objective(self) -> Objective:
         """What is computed, on the states of the model."""
         return self.problem.objective
-
-    @property
-    def of_probabilities(self) -> float:
-        """The part of δ that is left for probabilities, where observed costs or outcomes have the other."""
-        return self.delta - self.of_outcomes - (0.0 if self.costs is None else self.costs.delta)
 
     def has_seen(self, policy: Policy | None) -> bool:
         """Whether a policy was made from the data: then no statement may single it out."""
@@ -321,42 +331,23 @@ class Pipeline:
         known.append(self.problem.base.structure.made_from)
         return policy if counts is None else policy.made(lambda: union([counts.provenance, *known]))
 
-    def plan_outcomes(
-        self, counts: Counts, given: Policy | None, steered: tuple[Problem, Policy, Counts] | None
-    ) -> None:
-        """Whether and how the outcomes of episodes will be looked at, and their part of δ; `counts` are those
-        of the base, `given` its policy, and `steered` the question about that where it has a memory."""
-        options = self.options
-        about, own = (self.problem, self.policy) if steered is None else steered[:2]
-        begin = time.perf_counter()
-        seen = plan_observation(about, counts, own, options.behaviour, options.return_range, given)
-        if options.misfit:  # the log is not of the process that is asked about
-            seen = Unobserved("episodes are those of the process without a misfit")
-        self.observation = seen
-        if options.outcomes is OutcomesUse.ONLY and isinstance(seen, Unobserved):
-            raise InputError(f"there are no outcomes to learn from alone: {seen.text}")
-        if isinstance(seen, Observation):
-            alone = options.outcomes is OutcomesUse.ONLY
-            self.of_outcomes = self.delta if alone else share(seen, self) * self.delta
-            self._made["outcomes", "plan"] = seen, time.perf_counter() - begin
-
     def forecast(self, expected: FloatArray, episodes: int) -> float:
         """The width of the interval of the policy (of the chain, where none is given) if so many episodes
         take each transition as often as is `expected` of one, at the whole of δ."""
         made = expected_counts(self.data, expected, episodes)
         policy = self.policy or Policy.uniform(self.model)
         options = replace(self.options.without_outcomes, precision=1e-3)
-        alone = Pipeline(self.problem, made, self.delta, options=options, policy=policy)
+        alone = Pipeline(self.problem, made, DeltaSplit(self.delta), options=options, policy=policy)
         return alone.evaluate(options).interval.width
 
     def _look(self, seconds: dict[str, float]) -> ObservedOutcomes | Unobserved | None:
         """What episodes returned; read once."""
-        plan = self.observation
+        plan = self.split.observation
         if not isinstance(plan, Observation):
             return plan
         seconds["outcomes"] = self._made["outcomes", "plan"][1]
         with self._weighing:
-            return self._time("outcomes", "outcomes", lambda: plan.look(self.of_outcomes), seconds)
+            return self._time("outcomes", "outcomes", lambda: plan.look(self.split.of_outcomes), seconds)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -424,7 +415,7 @@ class Pipeline:
             raise InputError(f"there are no outcomes to learn from alone: {getattr(why, 'text', why)}")
         kind = options.sets if options.sets in OVER_THE_DOMAIN else SetsKind.EXPRESSION
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)
-        result = Pipeline(self.problem, None, 0.0, options=over, policy=self.policy).result(over)
+        result = Pipeline(self.problem, None, DeltaSplit(0.0), options=over, policy=self.policy).result(over)
         need, assumed = seen.sampling(self.data.design)
         sets = replace(result.sets, ledger=replace(result.sets.ledger, assumption=need, assumptions=assumed))
         about = result.value or result.robust
@@ -473,7 +464,7 @@ class Pipeline:
             robust = replace(robust, policy=self.made(robust.policy))
         vars(solved.optimistic)["policy"] = self.made(solved.optimistic.policy)
         value, seen = solved.value, self._look(spent)
-        wrong_costs = None if self.costs is None else self.costs.contradiction
+        wrong_costs = None if self.split.costs is None else self.split.costs.contradiction
         if isinstance(seen, ObservedOutcomes):
             is_chain = self.problem.base.structure.choices == self.problem.base.structure.states
             about = robust if is_chain or value is None else value
@@ -559,7 +550,7 @@ class Pipeline:
         if region is not None and region.emptiness.is_empty:
             if self.counts is None:
                 raise CannotCertify("the domain is empty: its constraints contradict each other")
-            contradiction = region.emptiness.text(self.of_probabilities)
+            contradiction = region.emptiness.text(self.split.of_probabilities)
             if not self.options.fallback:
                 raise EmptyRegion(contradiction, region.emptiness.conflict, region.ledger)
             intervals = self.intervals(replace(decisions, region=None), seconds)
@@ -577,7 +568,7 @@ class Pipeline:
 
     def intervals(self, decisions: Decisions, seconds: dict[str, float] | None = None) -> EventIntervals:
         """The intervals of the events, by the method that was decided on, at their share of δ."""
-        delta = self.of_probabilities
+        delta = self.split.of_probabilities
         if decisions.splits:
             from tightrope.regions.joint import split
 
@@ -616,16 +607,16 @@ class Pipeline:
                     kind,
                     self.model,
                     self.counts,
-                    self.of_probabilities,
+                    self.split.of_probabilities,
                     decisions.region_options(self.options),
                     self.outcomes,
                     self.settled.predictions,
                     self.bets,
                 )
-            if self.costs is not None:
+            if self.split.costs is not None:
                 from tightrope.regions.costs import with_costs
 
-                region = with_costs(region, self.costs)
+                region = with_costs(region, self.split.costs)
             _ = region.emptiness  # decided here, and timed as a part of building
             return region
 
@@ -647,7 +638,7 @@ class Pipeline:
 
         def learned() -> Sets:
             if kind is SetsKind.UNTIED:
-                return uncertainty.untied(model, self.data, self.of_probabilities, decisions.interval)
+                return uncertainty.untied(model, self.data, self.split.of_probabilities, decisions.interval)
             if region is None:
                 assert intervals is not None
                 return uncertainty.tied(intervals)
@@ -722,6 +713,27 @@ class Pipeline:
         return along_value.narrow(self, solved) if decisions.along else coupling.couple_all(self, solved, fit)
 
 
+def plan_outcomes(
+    about: Problem, own: Policy | None, counts: Counts, options: LearnOptions, given: Policy | None
+) -> Observation | Unobserved:
+    """Whether and how the outcomes of episodes will be looked at: `about` is asked of its policy `own`, which
+    is `given` as one of the base, whose counts these are."""
+    seen = plan_observation(about, counts, own, options.behaviour, options.return_range, given)
+    if options.misfit:  # the log is not of the process that is asked about
+        seen = Unobserved("episodes are those of the process without a misfit")
+    if options.outcomes is OutcomesUse.ONLY and isinstance(seen, Unobserved):
+        raise InputError(f"there are no outcomes to learn from alone: {seen.text}")
+    return seen
+
+
+def with_outcomes(chain: Pipeline, seen: Observation | Unobserved) -> DeltaSplit:
+    """The split of a chain, which forecasts what outcomes are worth, with their part."""
+    if isinstance(seen, Unobserved):
+        return replace(chain.split, observation=seen)
+    part = 1.0 if chain.options.outcomes is OutcomesUse.ONLY else share(seen, chain)
+    return replace(chain.split, observation=seen, of_outcomes=part * chain.delta)
+
+
 class Shape:
     """How wide the sets are, and which events hold their region in place."""
 
@@ -742,153 +754,6 @@ class Shape:
             return NOTHING
         region = self._prepared.region if self._prepared.contradiction is None else None
         return binding_events(region, self._prepared.intervals, self._chain.outcomes)
-
-
-def _nothing() -> None:
-    """There is nothing else to be done."""
-
-
-def are_solved_together(structure: Structure, device: str, threads: int) -> bool:
-    """Whether the robust and the optimistic policy are looked for at the same time."""
-    return device == "cpu" and threads > 1 and structure.transitions >= LEAST_TRANSITIONS
-
-
-class PolicySolver:
-    """Solves over one kind of sets; what came out at the deadline is verified all the same.
-
-    The time that is left is shared evenly by the solves that are left: two for the robust policy, one for the
-    optimistic one, two for a given one. `reward_ends` are what nature may make of rewards with parameters.
-    """
-
-    def __init__(
-        self,
-        sets: Sets,
-        objective: Objective,
-        options: LearnOptions,
-        deadline: float,
-        progress: Progress,
-        solves: int = 3,
-    ):
-        smallest = options.assume_support
-        self.notes: list[str] = []
-        if smallest is not None:
-            raised = assume_support(sets.interval_model(), smallest)
-            assert isinstance(raised, IntervalMDP)
-            sets = replace(sets, lower=raised.lower)
-            self.notes.append(
-                f"assumed: every transition that can happen has at least probability {smallest:g}"
-            )
-        self.sets, self.objective, self.options = sets, objective, options
-        self.kernel = operator_of(sets)
-        self.deadline, self.progress = deadline, progress
-        self.workspace = Workspace(options.device, options.threads)
-        self.solves_left = solves
-        self.reward_ends: tuple[RewardStructure, RewardStructure] | None = None
-
-    def robust(self, start: FloatArray | None = None) -> PolicyValue:
-        """The policy with the best guarantee, and its interval; `start` are values to look from."""
-        return self._with_far_end(self.find(ROBUST, start=start))
-
-    def _with_far_end(self, guarantee: Solution) -> PolicyValue:
-        """The policy with the other end of its interval."""
-        policy = guarantee.policy
-        if self.objective.depends_on_step:
-            self.notes.append("the robust policy depends on the step: one choice per state and step")
-        far = self.find(FAR_END, policy)
-        low, high = (guarantee, far) if self.objective.maximises else (far, guarantee)
-        return self._between(policy, low, high)
-
-    def solve_both(
-        self, before: Callable[[], None] = _nothing, after: Callable[[], None] = _nothing
-    ) -> tuple[PolicyValue, Solution]:
-        """The robust policy with its interval, and the optimistic one. With several threads half of them look
-        for the optimistic policy while the others look for the robust one; what else there is to wait for or
-        to do, whatever the policies are, comes `before` and `after` the optimistic one then.
-        """
-        threads = self.workspace.threads
-        if not are_solved_together(self.kernel.structure, self.workspace.device, threads):
-            guarantee = self.find(ROBUST)
-            return self._with_far_end(guarantee), self.find(OPTIMISTIC)
-        half, rest = Workspace(threads=threads // 2), Workspace(threads=threads - threads // 2)
-
-        def find_optimistic(worker: int) -> Solution:
-            before()
-            solution = self.find(OPTIMISTIC, workspace=half)
-            after()
-            return solution
-
-        with Team(2) as team:
-            guarantee, optimistic = team.run([lambda _: self.find(ROBUST, workspace=rest), find_optimistic])
-        return self._with_far_end(guarantee), optimistic
-
-    def evaluate(self, policy: Policy) -> PolicyValue:
-        """The interval of a given policy: nature against it, and for it."""
-        operator = self.kernel
-        if (
-            not policy.is_deterministic
-            and not isinstance(operator, IntervalOperator)
-            and not self.objective.is_bounded
-        ):
-            self.notes.append(
-                "the given policy is randomised: it was evaluated over the expression sets, "
-                "which enclose the rectangular ones"
-            )
-            operator = IntervalOperator.of(self.sets.interval_model())
-        natures = (Direction.MIN, Direction.MAX)
-        if self.objective.complement:
-            natures = (Direction.MAX, Direction.MIN)
-        low, high = (
-            self.find(what, policy, nature=nature, operator=operator)
-            for what, nature in zip((GIVEN, FAR_END), natures, strict=True)
-        )
-        return self._between(policy, low, high)
-
-    def _between(self, policy: Policy, low: Solution, high: Solution) -> PolicyValue:
-        initial = self.kernel.structure.initial
-        interval = Interval(float(low.lower[initial]), float(high.upper[initial]))
-        return PolicyValue(policy, interval.within(*self.objective.range), (low, high))
-
-    def _reward(self, nature: Direction) -> RewardStructure | None:
-        """Rewards that depend on parameters at their end for nature, over the region of the sets."""
-        reward = self.objective.reward
-        if not isinstance(reward, ParametricReward):
-            return reward
-        if self.reward_ends is None:
-            from tightrope.regions.costs import reward_ends
-
-            self.reward_ends = reward_ends(reward, self.sets.model, self.sets.over)
-        least, most = self.reward_ends
-        return least if nature is Direction.MIN else most
-
-    def find(
-        self,
-        what: str,
-        policy: Policy | None = None,
-        *,
-        nature: Direction | None = None,
-        start: FloatArray | None = None,
-        operator: BellmanOperator | None = None,
-        workspace: Workspace | None = None,
-    ) -> Solution:
-        """One solve: `what` for, of a `policy` or the best one. Nature is against the agent where the robust
-        policy is looked for, and for it elsewhere, unless it is given; `start` are values to look from, say
-        those of fewer data.
-        """
-        self.progress(f"solve: {what}")
-        if nature is None:
-            nature = self.objective.agent.opposite if what == ROBUST else self.objective.agent
-        left = max(self.deadline - time.perf_counter(), 0.0) / max(self.solves_left, 1)
-        self.solves_left -= 1
-        return solve(
-            operator or self.kernel,
-            replace(self.objective, nature=nature, reward=self._reward(nature)),
-            policy=policy,
-            precision=self.options.precision,
-            iterations=self.options.iterations,
-            seconds=left,
-            start=start,
-            workspace=workspace or self.workspace,
-        )
 
 
 def parametric(problem: Problem) -> ParametricMDP:

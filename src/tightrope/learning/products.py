@@ -10,38 +10,17 @@ region the domain shows nothing: the tied sets then hold without the model.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts
-from tightrope.errors import CannotCertify, InputError, ReadingWarning, describe
-from tightrope.learning.learn import PlainQuestions
+from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.options import Decisions, LearnOptions
-from tightrope.logic.product_problem import product_problem, steer
+from tightrope.logic.product_problem import steer
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.problem import Problem
-
-
-class TemporalFormulas(PlainQuestions):
-    """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
-    with a deterministic automaton.
-    """
-
-    def apply(self, problem: Problem) -> Problem:
-        """The product; a `ReadingWarning` says how the path is read."""
-        model = problem.model
-        if not isinstance(model, ParametricMDP):
-            raise InputError(
-                f"learning is about the parameters of a model, and {describe(model)} has none",
-                hint="`solve` computes the values of such a model",
-            )
-        product, reading = product_problem(model, problem.query)
-        warnings.warn(reading, ReadingWarning, stacklevel=3)
-        return product
 
 
 def refuse_for_product(decisions: Decisions, policy: Policy | None = None) -> None:

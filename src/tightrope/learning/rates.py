@@ -6,6 +6,13 @@ intervals (`region.rate_likelihood`). The region gives an interval chain, and th
 value (`logic.timed`). A chain has no choices, so there is no policy to find: what comes out is
 certified bounds on the value that the chain has. That rates are constant is tested on the same log at a level
 of its own (`monitoring.rate_fit`); where it is refuted, the result is contradicted.
+
+*Outcomes.* An episode that begins in the initial state is a draw of the chain, whatever its rates are and
+whether these are constant. It reaches the target in time, or it does not: it entered a state that is not
+allowed or from which nothing leads to the target, or it was watched long enough. Of one that was cut off
+before nobody knows, and it counts against either end. The number of episodes was not fixed in advance, so
+the interval holds at all times (beta-binomial). A tenth of δ is for it, the rest for the rates, which are
+about as sharp as a log allows where they are constant; that is settled by the question alone.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.exposure import Exposure, read_exposure
+from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.io.answers import RateAnswer, RateFacts, RateFinding, TimedLogFacts
 from tightrope.io.results import Interval, WidthFacts, power_text
@@ -30,17 +37,24 @@ from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress
 from tightrope.learning.result import CLOSE, rests_on
-from tightrope.learning.timed_outcomes import SHARE, observe_times, timed_reach
-from tightrope.logic.timed import RateBounds, bound_over_rates, value_operator
+from tightrope.logic.timed import RateBounds, bound_over_rates, time_bound, value_operator
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import PolicyGiven
+from tightrope.model.structure import Structure
+from tightrope.monitoring.episode_scores import PathGraph
 from tightrope.monitoring.examination import Examination
 from tightrope.monitoring.model_fit import ALPHA
 from tightrope.monitoring.rate_fit import examine_rates
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
+from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.prism.properties.query import Query
+from tightrope.prism.properties.resolve import path_objective
+from tightrope.prism.properties.shape import without_negation
 from tightrope.problem import Problem
 from tightrope.provenance import of_counts
 from tightrope.regions.rate_box import RateRegion, box_of, estimate_jointly, region_of_rates
@@ -49,6 +63,7 @@ from tightrope.regions.registry import own_kinds
 from tightrope.solver.solution import SolveOptions
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
+from tightrope.statistics.returns import frequency_interval
 from tightrope.verdict import Assumed, Kept, Worth
 
 METHOD = "gamma-Poisson confidence sequence"
@@ -368,3 +383,89 @@ def interval_chain(model: ParametricCTMC, events: RateEvents, region: RateRegion
         least, most = region.bounds(reward.expressions)
         earned[name] = (least[reward.expression], most[reward.expression])
     return IntervalCTMC(model.structure, model.expression, low, high, earned)
+
+
+SHARE = 0.1
+"""The part of δ that is for outcomes."""
+
+
+@dataclass(frozen=True)
+class TimedReach:
+    """To reach `target` within `end` (None: ever) through `allowed` states; `complement`: not to."""
+
+    target: BoolArray
+    allowed: BoolArray
+    end: Fraction | None
+    complement: bool
+
+
+def timed_reach(query: Query) -> TimedReach | Unobserved:
+    """The question, where episodes can answer it."""
+    operator = query.operator
+    is_plain = query.kind is QueryKind.PLAIN and operator.condition is None
+    if not is_plain or isinstance(operator.path, RewardFormula):
+        return Unobserved("only whether a state is reached, or when, shows in single episodes")
+    path, negated = without_negation(operator.path)
+    if not isinstance(path, PathFormula):
+        return Unobserved("only whether a state is reached, or when, shows in single episodes")
+    with query.source.complaints():
+        formulas = query.state_formulas()
+        problem: Objective = path_objective(replace(path, bound=None), formulas, Direction.MAX, Direction.MAX)
+        bound = None if path.bound is None else time_bound(path.bound, formulas)
+    if problem.kind is not ObjectiveKind.UNTIL or (
+        bound is not None and (bound.begin > 0 or bound.after_start)
+    ):
+        return Unobserved("what is asked begins later than the episode")
+    assert problem.target is not None
+    allowed = np.ones(len(problem.target), np.bool_) if problem.allowed is None else problem.allowed
+    end = None if bound is None else bound.end
+    return TimedReach(problem.target, allowed, end, problem.complement != negated)
+
+
+def observe_times(
+    reach: TimedReach, exposure: Exposure, structure: Structure, delta: float
+) -> ObservedOutcomes | Unobserved:
+    """The probability in the episodes of a log alone, at level 1 − delta."""
+    if exposure.pieces is None:
+        return Unobserved("the rows of the log are not at hand")
+    pieces = exposure.pieces()
+    begins = np.flatnonzero(np.diff(pieces.episode, prepend=-1))
+    chosen = pieces.state[begins] == structure.initial
+    won, lost = _score(reach, pieces, structure, begins)
+    number = int(chosen.sum())
+    if not number:
+        return Unobserved("no episode begins in the initial state")
+    successes, failures = int((won & chosen).sum()), int((lost & chosen).sum())
+    lower, upper, method = frequency_interval(successes, failures, number, delta, planned=False)
+    if reach.complement:
+        lower, upper = max(math.nextafter(1.0 - upper, -1.0), 0.0), min(math.nextafter(1.0 - lower, 2.0), 1.0)
+    return ObservedOutcomes(
+        Interval(lower, upper),
+        delta,
+        number,
+        successes + failures,
+        successes,
+        failures,
+        method,
+        "the chain",
+        complement=reach.complement,
+        elsewhere=len(begins) - number,
+    )
+
+
+def _score(
+    reach: TimedReach, pieces: Pieces, structure: Structure, begins: np.ndarray[tuple[int], np.dtype[np.intp]]
+) -> tuple[BoolArray, BoolArray]:
+    """Which episodes reach the target in time, and which do not whatever comes."""
+    graph = PathGraph.of(structure, np.ones(structure.choices, np.bool_), np.zeros(structure.choices))
+    hopeless = ~graph.may_and_must(reach.target, reach.allowed)[0]
+    late = math.inf if reach.end is None else float(reach.end)
+    first = []
+    for states in (reach.target, hopeless):
+        time = np.where(states[pieces.state], pieces.since_start, math.inf)
+        first.append(np.minimum.reduceat(time, begins))
+    hit, doomed = first
+    watched = np.maximum.reduceat(pieces.since_start + pieces.duration, begins)
+    won: BoolArray = (hit <= late) & (hit <= doomed) & np.isfinite(hit)
+    never: BoolArray = ~won & ((np.isfinite(doomed) & (doomed <= late)) | (watched > late) | np.isfinite(hit))
+    return won, never

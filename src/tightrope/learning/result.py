@@ -26,7 +26,7 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.atomic import path_of
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_number, check_type
-from tightrope.io.coding import to_plain
+from tightrope.io.coding import record_of, to_plain
 from tightrope.io.results import (
     REMEDY,
     Binding,
@@ -44,6 +44,7 @@ from tightrope.io.results import (
 from tightrope.late import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
+from tightrope.learning.policy_solver import PolicyValue
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -52,7 +53,7 @@ from tightrope.model.states import action_column, to_pandas, with_nulls, with_st
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.linear_program import LinearStatus
-from tightrope.numerics.record import Facts, Record, brief, freeze_fields
+from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import bound_text, guarantee_text
 from tightrope.problem import Problem
 from tightrope.regions.bounds import tracks_in
@@ -85,51 +86,6 @@ MODEL_RIGHT = (
     "it has the states and transitions of the real process, and the true parameters lie in its domain"
 )
 NOT_TESTED = "this was not tested against the data"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PolicyValue(Record):
-    """A policy and its certified interval.
-
-    `solutions` are the solves behind the two ends, lower end first. Where `coupled` is given the interval is
-    its, and the solutions are those over the rectangular sets, which it starts from; `beyond`: coupled sets
-    were tried beyond what was asked, so that no limit of theirs is missed.
-
-    >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> problem = model.problem('Pmax=? [ F "heads" ]')
-    >>> result = tr.learn(problem, [[(0, "toss", 1)]] * 80 + [[(0, "toss", 2)]] * 20, delta=0.01)
-    >>> result.robust.is_close, result.robust.interval == result.interval
-    (True, True)
-    """
-
-    policy: Policy
-    interval: Interval
-    solutions: tuple[Solution, Solution]
-    coupled: CoupledValue | None = None
-    beyond: bool = False
-
-    def _title_(self) -> str:
-        return f"PolicyValue: {self.interval}"
-
-    def _facts_(self) -> Facts:
-        ends = [(name, brief(end)) for name, end in zip(("low", "high"), self.solutions, strict=True)]
-        return [("policy", brief(self.policy)), *ends]
-
-    @property
-    def is_close(self) -> bool:
-        """Whether the solves came as close as was asked."""
-        return all(solution.is_initial_certified for solution in self.solutions) and not self.stopped
-
-    @property
-    def stopped(self) -> str | None:
-        """Why the coupled interval is wider than was asked for, where it is."""
-        if self.coupled is None or self.coupled.status.is_reached or self.beyond:
-            return None
-        return self.coupled.status.value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -414,14 +370,12 @@ class LearningResult(Result):
         verdict, best = self._judge(), self.optimistic
         kindest = self._clip(float((best.upper if self._maximises else best.lower)[self.problem.free_state]))
         hides = self.problem.is_of_controller
-        return Outcome(
+        return record_of(
+            Outcome,
+            self,
             **verdict.facts,
             empty=self.contradiction is not None,
-            fallback=self.fallback,
-            contradiction=self.contradiction,
             conflict=list(self.conflict.texts) if self.conflict is not None else None,
-            misfit=self.misfit,
-            fit=self.fit,
             outcomes=None if self.outcomes is None else self.outcomes.record(),
             region=self.decisions.region.value if self.decisions.region else None,
             sets=(SetsKind.COUPLED if coupled else self.sets.kind).value,
@@ -434,10 +388,8 @@ class LearningResult(Result):
             true_optimum=kindest if hides else UNSET,
             coupled=self._describe_coupled() if coupled else None,
             widths=self.widths.summary(self.model.parameters.shown.names),
-            binding=self.binding,
             ledger=self.ledger.record(),
             reasons=list(self.decisions.reasons),
-            notes=list(self.notes),
             status=self._ended(),
             tried=list(self.tried) or UNSET,
             breakdown=UNSET if self.breakdown is None else self.breakdown.record(),
@@ -742,14 +694,12 @@ def describe_coupled_value(value: CoupledValue | None, names: Sequence[str]) -> 
     """A coupled value: bounds, how it ended, and the instantiations next to its ends."""
     if value is None:
         return None
-    return CoupledValueFacts(
-        lower=value.lower,
-        upper=value.upper,
+    return record_of(
+        CoupledValueFacts,
+        value,
         rectangular=Interval(value.rectangular_lower, value.rectangular_upper),
         status=value.status.name.lower().replace("_", "-"),
         reason=value.reason or None,
-        gap=value.gap,
-        rectangular_lost_nothing=value.rectangular_lost_nothing,
         witness={"lowest": _witness(value.lowest, names), "highest": _witness(value.highest, names)},
         cells=len(value.cells),
     )

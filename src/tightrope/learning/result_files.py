@@ -53,7 +53,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, TightropeError, check_type, choose
-from tightrope.io.coding import from_plain, to_plain, to_text
+from tightrope.io.coding import from_plain, record_of, to_plain, to_text
 from tightrope.io.output import claim
 from tightrope.io.registry import save_model
 from tightrope.io.results import (
@@ -226,13 +226,12 @@ def _version(package: str) -> str:
 
 def _model(model: ParametricMDP, setting: Setting) -> ModelFacts:
     shown = model.parameters.shown
-    return ModelFacts(
+    return record_of(
+        ModelFacts,
+        model,
         source=setting.model,
         constants=dict(setting.constants),
         hash=model.hash(),
-        states=model.states,
-        choices=model.choices,
-        transitions=model.transitions,
         expressions=len(model.expressions),
         degree=model.expressions.degree,
         domain=shown.text(),
@@ -261,23 +260,13 @@ def _data(counts: Counts | None, options: LearnOptions, setting: Setting) -> Dat
 
 
 def _options(options: LearnOptions, reading: PropertyOptions) -> OptionFacts:
-    return OptionFacts(
+    return record_of(
+        OptionFacts,
+        options,
         region=options.region.value if options.region else None,
-        sets=options.sets.value if options.sets else None,
-        interval=options.interval.value if options.interval else None,
-        budget=options.budget.value,
-        ellipsoid=options.ellipsoid.value,
-        intersect=options.intersect,
-        fallback=options.fallback,
-        precision=options.precision,
-        assume_support=options.assume_support,
         time_limit=options.seconds,
         iteration_limit=options.iterations,
-        coupled_gap=options.coupled_gap,
-        cost_range=UNSET if options.cost_range is None else options.cost_range,
-        cost_sd=UNSET if options.cost_sd is None else options.cost_sd,
         outcomes=UNSET if options.outcomes is OutcomesUse.AUTO else options.outcomes.value,
-        return_range=UNSET if options.return_range is None else options.return_range,
         effort=UNSET if options.effort is Effort.NORMAL else options.effort.value,
         prior=[prior.text for prior in options.prior] or UNSET,
         discount=UNSET if reading.discount is None else reading.discount,

@@ -19,7 +19,7 @@ from msgspec import UnsetType
 
 from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
-from tightrope.io.results import in_words, read_verdict
+from tightrope.io.results import in_words
 from tightrope.late import dataclass
 from tightrope.numerics.text import text_above
 from tightrope.report.curves import save
@@ -161,7 +161,7 @@ def _statement(plan: plans.PlanDocument) -> _Statement:
         headline = f"Gap {best.gap:.3g} to expect from {plans.round_forecast(best.episodes)} more {unit}"
     else:
         headline = f"About {plans.round_forecast(best.episodes)} more {unit}"
-    verdict = read_verdict(plan.verdict, plan.assumptions, plan.why)
+    verdict = plan.judged
     claim = verdict.headline(
         f"gap {text_above(plan.gap_now, 4)} now", f"with confidence {confidence(plan.delta)}"
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from enum import Enum
 
 from tightrope.data.design import SamplingDesign, SamplingKind
+from tightrope.io.coding import record_of
 from tightrope.io.results import LedgerFacts
 from tightrope.late import dataclass
 from tightrope.verdict import Assumed, Kept
@@ -144,18 +145,7 @@ class ConfidenceBudget:
 
     def record(self) -> LedgerFacts:
         """What is written of it."""
-        return LedgerFacts(
-            delta=self.delta,
-            events=self.events,
-            gamma=self.gamma,
-            method=self.method,
-            budget=self.budget,
-            assumption=self.assumption.value,
-            holds=self.holds,
-            censored=list(self.censored),
-            lines=list(self.lines),
-            outcomes=self.of_outcomes,
-        )
+        return record_of(LedgerFacts, self, outcomes=self.of_outcomes)
 
 
 def assumed_of(

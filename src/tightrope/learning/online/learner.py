@@ -46,7 +46,7 @@ from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
 from tightrope.late import dataclass
-from tightrope.learning import pipeline, products
+from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online.baseline import Floor
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
@@ -363,7 +363,7 @@ class OnlineLearner:
         robust = certify_robust(
             solver, self._values.get("robust"), coupled, self.target is not None, self._betted
         )
-        optimistic = solver.find(pipeline.OPTIMISTIC, start=self._values.get("optimistic"))
+        optimistic = solver.find(policy_solver.OPTIMISTIC, start=self._values.get("optimistic"))
         initial = self.model.initial
         best = self.objective.maximises
         stopped = [] if optimistic.is_certified else [optimistic.status.value]
@@ -421,7 +421,7 @@ class OnlineLearner:
         return pipeline.Pipeline(
             self.problem,
             self.data.counts(),
-            self.delta,
+            pipeline.DeltaSplit(self.delta),
             options=self.options,
             progress=self.progress,
             settled=pipeline.Settled(self._predictions, self._intervals, self._near, self._betted),
@@ -583,7 +583,7 @@ class Computed:
 
 
 def certify_robust(
-    solver: pipeline.PolicySolver,
+    solver: policy_solver.PolicySolver,
     start: FloatArray | None,
     coupled: bool,
     with_interval: bool,
@@ -596,7 +596,7 @@ def certify_robust(
     best = solver.objective.maximises
     initial = solver.kernel.structure.initial
     if not coupled and not with_interval:
-        solution = solver.find(pipeline.ROBUST, start=start)
+        solution = solver.find(policy_solver.ROBUST, start=start)
         end = float((solution.lower if best else solution.upper)[initial])
         stopped = () if solution.is_certified else (solution.status.value,)
         return Robust(solution.policy.at(0), end, middle(solution), stopped)

@@ -48,7 +48,7 @@ from tightrope.data.steps import SteppedEnvironment
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, from_plain, from_text, to_plain
 from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
-from tightrope.io.results import RECORDS, Interval
+from tightrope.io.results import RECORDS, Interval, Judged
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.late import dataclass
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
@@ -58,7 +58,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.machine import lock
 from tightrope.solver.solve import solve
-from tightrope.verdict import Assumed, Word, Worth
+from tightrope.verdict import Worth
 
 
 class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
@@ -77,7 +77,7 @@ class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
     since: int
 
 
-class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
+class OnlineRecord(Judged, kw_only=True):
     """A line of `online --json` and of `records.jsonl`: one update.
 
     `verdict` is about the guarantee, and in the last line about the gap where one was asked for. `gap` is
@@ -86,9 +86,6 @@ class OnlineRecord(msgspec.Struct, kw_only=True, frozen=True):
     that collects from here on, where a baseline was given.
     """
 
-    verdict: Word
-    why: str
-    assumptions: list[Assumed]
     update: int
     episode: int
     steps: int

@@ -286,3 +286,38 @@ def test_constants_of_a_property_file_that_nothing_uses_need_no_value(
     Path("used.props").write_text("const double u;\nfilter(max, S=? [ s=2 ] + u)\n")
     assert run(["check", "die.prism", "--prop", "used.props"]) == 2
     assert "used.props:1:14: undefined constant: double u" in capsys.readouterr().err
+
+
+def test_infinite_rewards_are_said_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "m.prism"
+    model.write_text(
+        'mdp module m s : [0..1]; [] s=0 -> true; [] s=1 -> true; endmodule rewards "r" true : 1; endrewards'
+    )
+    assert run(["check", str(model), "--prop", 'R{"r"}min=? [ F s=1 ]']) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("PROVED: the expected reward is infinite (discount it, or bound the steps)")
+    assert "[inf, inf]" not in shown and "infinite" in shown.partition("value")[2]
+    assert run(["check", str(model), "--prop", "quantile(min k, Pmax>=0.9 [ F<=k s=1 ])"]) == 0
+    assert capsys.readouterr().out.startswith("PROVED: infinite")
+
+
+@pytest.mark.parametrize("where", [("--sets", "expression"), ("--at", "p=0.5")])
+def test_policies_of_averages_are_written(
+    where: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, policy = tmp_path / "m.prism", tmp_path / "best.json"
+    model.write_text(
+        "mdp const double p; module m s : [0..1]; [a] s=0 -> p : (s'=1) + 1-p : (s'=0); [b] s=0 -> (s'=1);"
+        " [c] s=1 -> (s'=0); endmodule"
+    )
+    asked = ["check", str(model), "--param", "p=0.2:0.8", *where, "--prop", "Smin=? [ s=1 ]", "--json"]
+    assert run([*asked, "--policy-out", str(policy)]) == 0
+    best = json.loads(capsys.readouterr().out)
+    written = json.loads(policy.read_text())
+    assert [row[1] for row in written["policy"] if row[0] == [0]] == ["a"]
+    assert written["certified"]["upper"] == pytest.approx(float(best["upper"]), abs=1e-6)
+    assert run([*asked, "--policy", str(policy)]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert [again[end] for end in ("lower", "upper")] == [
+        pytest.approx(float(best[end]), abs=1e-6) for end in ("lower", "upper")
+    ]

@@ -423,3 +423,23 @@ def test_a_threshold_that_every_policy_just_meets_gives_no_warning_of_numpy() ->
     lower, upper = solved.bounds
     assert lower <= 4 <= upper == pytest.approx(4)
     assert solved.gap == upper - lower > 0
+
+
+def test_initial_states_that_differ() -> None:
+    """One of them pays for ever, or cannot meet the thresholds: bounds of both, or words that name it."""
+    rows = [
+        (0, "a", {2: 0.5, 3: 0.5}),
+        (0, "b", {3: 1}),
+        (1, "a", {1: 0.7, 2: 0.3}),
+        (1, "d", {1: 1}),
+        (2, "", {3: 1}),
+        (3, "", {3: 1}),
+    ]
+    made = tr.build_from_rows(rows, labels={"g": [2]}, state_rewards={"r": [1, 1, 0, 0]}).instantiate()
+    model = tr.MDP(replace(made.structure, initial_states=np.array([0, 1])), made.probability)
+    with pytest.warns(tr.errors.ReadingWarning, match="first initial state"):
+        answer = tr.solve(model, 'multi(R{"r"}min=? [ C ], P<=0.4 [ F "g" ])')
+    assert answer.verdict.is_proved
+    assert answer.lower[:2].tolist() == [pytest.approx(1, abs=1e-6), np.inf] and np.isposinf(answer.upper[1])
+    with pytest.raises(tr.InputError, match="thresholds together from the initial state"):
+        tr.solve(model, 'multi(R{"r"}min=? [ C<=3 ], P>=0.6 [ F "g" ])')

@@ -78,6 +78,12 @@ def test_the_pages_do_not_grow() -> None:
     assert readme.count("\n") <= LONGEST_README
 
 
+def test_the_readme_shows_what_the_first_page_prints() -> None:
+    (line,) = re.findall(r"^ +(PROVED: .*)$", pages()[0].read_text(encoding="utf-8"), re.MULTILINE)
+    first_page = pages()[0].parent / "docs" / "start" / "five-minutes.md"
+    assert f"\n{line}\n" in first_page.read_text(encoding="utf-8")
+
+
 def test_the_help_gains_no_private_words() -> None:
     assert len(measure_text("help", command_reference()).banned) <= MOST_IN_HELP
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from effort import repeats
@@ -103,6 +104,62 @@ def test_bounds_are_those_of_compiled_kernels(
             finite += 1
             assert high - low <= 1e-6 * max(abs(high), 1e-300) or high == low
     assert finite > 5 * repeats(6)
+
+
+def random_observed(draw: random.Random) -> str:
+    """Some states that look alike, loops that earn nothing, one goal."""
+    states, looks = draw.randint(3, 5), draw.randint(1, 2)
+    seen = [0, *(draw.randrange(looks) for _ in range(states - 1)), looks]
+    lines = ["pomdp", "observables o endobservables", "module m"]
+    lines.append(f"  s : [0..{states}] init 0; o : [0..{looks}] init 0;")
+    choices = [draw.randint(1, 2) for _ in range(looks)]
+    for state in range(states):
+        for choice in range(choices[seen[state]]):
+            targets = list(dict.fromkeys([*draw.sample(range(states + 1), k=2), state]))
+            weights = [draw.randint(1, 5) for _ in targets]
+            parts = (
+                f"{w}/{sum(weights)} : (s'={t}) & (o'={seen[t]})"
+                for w, t in zip(weights, targets, strict=True)
+            )
+            lines.append(f"  [a{choice}] s={state} -> {' + '.join(parts)};")
+    rewards = "".join(f"  s={state} : {draw.choice([0, 0, 1, 2.5])};\n" for state in range(states))
+    lines += [f"  [e] s={states} -> true;", "endmodule", f'label "goal" = s={states};', "rewards", rewards]
+    return "\n".join([*lines, "endrewards", ""])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kernels_and_their_text_give_the_same_answer(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled or interpreted: bounds, verdict and certificates, whether or not the state is seen."""
+    draw, model = random.Random(seed), tmp_path / "m.prism"
+    whole = [random_model(draw, draw.randint(2, 8)), 'Rmin=? [ F "end" ]']
+    for text, property in (
+        whole,
+        [random_observed(draw), ('Rmin=? [ F "goal" ]', 'Pmax=? [ F<=3 "goal" ]')[seed % 2]],
+    ):
+        model.write_text(text, encoding="utf-8")
+        answers = []
+        for number, is_compiled in enumerate((True, False)):
+            monkeypatch.setattr(jit, "ALLOWANCE", 0)
+            if not is_compiled:
+                monkeypatch.setattr(jit.Kernel, "__call__", _interpret)
+            proof = str(tmp_path / f"{number}.cert")
+            asked = ["check", str(model), "--prop", property, "--precision", "1e-2", "--json", "--overwrite"]
+            code = run([*asked, "--certificate", proof])
+            answers.append((code, json.loads(capsys.readouterr().out)))
+            monkeypatch.undo()
+            assert code != 0 or run(["verify", proof]) == 0
+            capsys.readouterr()
+        (code, first), (again, second) = answers
+        assert code == again and first["verdict"] == second["verdict"]
+        for end in ("lower", "upper"):
+            assert float(first[end]) == pytest.approx(float(second[end]), rel=1e-12, abs=1e-14)
+
+
+def _interpret(kernel: jit.Kernel, *arguments: object) -> object:
+    with np.errstate(all="ignore"):
+        return kernel.function(*arguments)
 
 
 def test_certificates_of_small_models_stand(tmp_path: Path) -> None:

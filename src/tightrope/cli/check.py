@@ -586,11 +586,19 @@ def _over_parameters(
         return learned_file(result, about={**source, **about}, verify=files.verify)
 
     def controller() -> tuple[Policy, CertifiedFacts]:
+        if is_other:
+            return result.policy, CertifiedFacts(
+                question=problem.text,
+                lower=result.interval.lower,
+                upper=result.interval.upper,
+                over=f"{result.sets.kind.value} sets",
+                status="certified" if result.is_close else "precision-limit",
+            )
         exported = robust_policy(result)
         return policy or problem.controller(exported.policy), exported.certified(result, problem.text)
 
     made = (problem.query, result.verdict, interval, {**facts, "policy": whose}, seconds, certify)
-    return OverDomain(*made, problem.text, details, None if is_other else controller)
+    return OverDomain(*made, problem.text, details, controller)
 
 
 def _domain_problem(model: ParametricMDP, query: Query) -> Problem:

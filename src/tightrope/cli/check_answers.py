@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,8 @@ from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFac
 from tightrope.late import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.numerics.text import guarantee_text, interval_text, text_above, text_below
+from tightrope.prism.parse.property_syntax import ValueOperator
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
 from tightrope.verdict import Assumed, Kept, Worth
@@ -129,6 +131,9 @@ class Answered:
         """The verdict in a line."""
         record = self.record
         claim = record.answer or _span(record) or ("a curve" if record.points else "")
+        formula = self.query.formula
+        if record.lower == math.inf and isinstance(formula, ValueOperator) and formula.is_reward:
+            claim = record.answer or guarantee_text(math.inf, is_lower=True)
         return self.verdict.headline(claim)
 
 

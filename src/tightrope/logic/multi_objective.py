@@ -224,7 +224,10 @@ def answer_multi(
                 result, verdict=rest.verdict, bounds=None if rest.verdict == "false" else (at_least, np.inf)
             )
     if open_ and result.bounds is None:
-        raise Complaint("no policy meets the thresholds together, so there is no best value", multi.position)
+        several = len(model.structure.initial_states) > 1
+        where = f" from the initial state {model.structure.state_name(start)}" if several else ""
+        text = f"no policy meets the thresholds together{where}, so there is no best value"
+        raise Complaint(text, multi.position)
     if open_:
         result = replace(result, verdict=None)
     return _with_endless(result, wishes, endless) if endless else result

@@ -14,9 +14,9 @@ import numpy as np
 from tightrope.late import dataclass
 from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
 from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
-from tightrope.logic.long_run import bound_average
+from tightrope.logic.long_run import average_policy, bound_average
 from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_reward_bound, require_whole
-from tightrope.logic.solving import Directions, Solve
+from tightrope.logic.solving import Directions, Solve, under
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
 from tightrope.logic.translation import is_co_safe
 from tightrope.logic.values import BoundedValue, StateBounds
@@ -39,8 +39,8 @@ from tightrope.prism.properties.resolve import (
 )
 from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_path, operator_kind
 from tightrope.prism.properties.state_formulas import StateFormulas
-from tightrope.solver.solution import Solution, SolveOptions
-from tightrope.solver.solve import solve
+from tightrope.solver.solution import Solution, SolveOptions, Status
+from tightrope.solver.solve import Attained, solve
 
 _PLAIN = (QueryKind.PLAIN, QueryKind.INSTANTANEOUS)
 
@@ -314,6 +314,17 @@ class Operators:
             reward = RewardStructure(self._formulas.states(path.target).astype(np.float64))
         earned, solve = reward.per_choice(model.structure), self._solver(task.precision / 4)
         result = bound_average(model, earned, directions, task.precision, solve)
+        if self.effort.controller and task.is_whole:
+            choice, nature = average_policy(model, earned, directions, task.precision, solve), directions[1]
+            chain = bound_average(
+                under(model, choice), earned[choice], (nature, nature), task.precision, solve
+            )
+            low, high = (
+                float(end[self.structure.initial]) for end in (chain.bounds.lower, chain.bounds.upper)
+            )
+            status = Status.CERTIFIED if chain.missed is None else Status.PRECISION_LIMIT
+            policy = Policy.of_choices(self.structure, choice)
+            self.steered = SteeredPath(policy, Attained(low, high, status))
         bounds = self._noted(task, result)
         if not is_share:
             return bounds

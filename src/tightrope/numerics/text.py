@@ -61,9 +61,11 @@ def guarantee_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
 def interval_text(lower: float, upper: float, digits: int = DIGITS) -> str:
     """An interval, both ends rounded outward.
 
-    >>> interval_text(1 / 3, 2 / 3, 4)
-    '[0.3333, 0.6667]'
+    >>> interval_text(1 / 3, 2 / 3, 4), interval_text(math.inf, math.inf)
+    ('[0.3333, 0.6667]', 'infinite')
     """
+    if lower == math.inf:
+        return "infinite"
     return f"[{text_below(lower, digits)}, {text_above(upper, digits)}]"
 
 

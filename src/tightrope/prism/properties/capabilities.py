@@ -169,7 +169,7 @@ CAPABILITIES = {
             "long_run",
             ('R{"cost"}max=? [ S ]', 'S=? [ "up" ]'),
             "certified bounds, certificate",
-            (Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
+            (Task.POLICY_OUT, Task.CERTIFICATE, Task.LEARN_CERTIFICATE),
         ),
         Capability(
             QueryKind.INSTANTANEOUS,

@@ -6,7 +6,8 @@
 #                    missing are not run and named in the end; that is an error only where CI=true
 #                    TIGHTROPE_WHOLE=1 make test: also what takes long and all of many like cases (tests/thinned.py), and the site
 #   make quick       a minute for the inner loop: linters, types by cache, a few hundred fast tests and the changed ones
-#   make system-deps a browser, a C++ compiler and OCaml, which some tests need: installs them (Debian, as root) or names them
+#   make system-deps a browser, a C++ compiler, OCaml and Java, which some tests need: installs them (Debian, as root) or names them
+#   make spark       PySpark, where there is Java: 'make test' runs it
 #   make proved      the proved checker: proofs, what they assume, extraction, the program and its tests (OCaml and Coq)
 #   make proved-recheck  its proofs once more, by Coq's kernel alone
 #   make test-gpu    the tests of the CUDA backend on this machine's GPU (needs tightrope[gpu])
@@ -42,7 +43,7 @@ TEST_TOOLS = $$(sed -n 's|^ *"\([a-z-]*==[^"]*\)",|\1|p' pyproject.toml | grep -
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test quick quick-tests pytest warm warm-pytest lint-aside test-gpu test-lowest test-matrix test-other-architecture coverage lint format docs pages schemas
-.PHONY: dist release bench clean system-deps proved proved-recheck proved-checker
+.PHONY: dist release bench clean system-deps spark proved proved-recheck proved-checker
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -69,6 +70,7 @@ demo: $(STAMP)  # kernels that are not there yet are compiled on two cores
 
 test: $(STAMP)
 	@$(DEPS) install || echo "== the other tests run first"
+	@$(MAKE) --no-print-directory spark
 	@case "$$($(DEPS) markers)" in *ocaml*) ;; *) $(MAKE) --no-print-directory proved-checker ;; esac
 	@$(MAKE) --no-print-directory -j 2 --keep-going lint-aside warm-pytest \
 	  || { test -e build/lint.ok || { echo "== what the linters say" && cat build/lint.log; }; exit 1; }
@@ -83,6 +85,12 @@ warm-pytest: warm
 
 system-deps:
 	@$(DEPS) install
+
+SPARK := pyspark==4.3.0
+spark: $(STAMP)  # half a gigabyte: not for those who have no Java
+	@! command -v java >/dev/null 2>&1 || $(BIN)/python -c "import pyspark" 2>/dev/null \
+	  || { echo "installing $(SPARK) for the tests of logs on Spark" && $(call install,$(BIN),$(SPARK)); } \
+	  || echo "== $(SPARK) cannot be installed: tests of logs on Spark are not run"
 
 proved: $(STAMP)
 	@$(DEPS) install proofs

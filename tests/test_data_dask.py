@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dask_cluster import Cluster, cluster, mute_listener
+from engine_cases import read_in_continuous_time, read_suite
 from tightrope import load, read_data
 from tightrope.cli.app import run
 from tightrope.data.log_counts import ReadProgress
@@ -72,6 +73,11 @@ def dataset(tmp_path: Path) -> Path:
         else:
             pyarrow.csv.write_csv(table, folder / f"part-{number:02}.csv")
     return folder
+
+
+def test_every_log_is_read_as_on_one_machine(two_workers: Cluster, tmp_path: Path) -> None:
+    read_suite(engine="dask", scheduler=two_workers.address)
+    read_in_continuous_time(tmp_path, engine="dask", scheduler=two_workers.address)
 
 
 def test_wrong_rows_are_told_and_dropped_as_on_one_machine(

@@ -14,8 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.data.exposure import exposure_of, read_exposure, simulate_times
-from tightrope.data.read_options import LogReadOptions
+from tightrope.data.exposure import read_exposure, simulate_times
 from tightrope.errors import InputError
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_rates_text
@@ -187,14 +186,6 @@ def test_wrong_logs_are_refused_in_words(farm: ParametricCTMC, columns: Any, mes
     with pytest.raises(InputError) as raised:
         read_exposure(pa.table(columns), farm.structure)
     assert message in str(raised.value)
-
-
-@pytest.mark.parametrize("words", [{"engine": "dask://10.0.0.1:8786"}, {"engine": "dask"}])
-def test_logs_in_continuous_time_are_not_counted_elsewhere(
-    farm: ParametricCTMC, words: dict[str, str]
-) -> None:
-    with pytest.raises(InputError, match=r"`engine=.dask.*goes with logs of steps, not with logs in contin"):
-        exposure_of(pa.table({"duration": [1.0], "state": [0]}), farm.structure, LogReadOptions(**words))
 
 
 def test_columns_dates_maps_and_readings_are_those_of_other_logs(

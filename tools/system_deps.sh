@@ -1,6 +1,7 @@
 #!/bin/sh
 # The programs that tests need and pip cannot install: a browser for pages, a C++ compiler for the CUDA kernels, OCaml
-# for the proved checker; and Coq for its proofs, which `make proved` checks.
+# for the proved checker, Java for Spark; and Coq for the checker's proofs, which `make proved` checks. PySpark, which
+# is large, is installed where Java is (`make spark`).
 #
 #   system_deps.sh install         install what is missing (Debian, as root), or name it and exit with 1
 #   system_deps.sh install proofs  the same, with what the proofs need
@@ -19,10 +20,15 @@ has_ocaml() {
     has ocamlopt && ocamlfind query zarith >/dev/null 2>&1
 }
 
+has_spark() {
+    has java && [ -n "$(ls -d .venv/lib/python3*/site-packages/pyspark 2>/dev/null)" ]
+}
+
 missing() {
     has chromium chromium-browser google-chrome google-chrome-stable || echo "chromium fonts-dejavu-core"
     has g++ clang++ c++ || echo "g++"
     has_ocaml || echo "ocaml-nox ocaml-findlib libzarith-ocaml-dev"
+    has java || echo "default-jre-headless"
     [ "$1" != proofs ] || has coqc || echo "coq libcoq-stdlib"
 }
 
@@ -35,6 +41,7 @@ markers)
     has chromium chromium-browser google-chrome google-chrome-stable || left_out="not browser"
     has g++ clang++ c++ || left_out="${left_out:+$left_out and }not compiler"
     has_ocaml || left_out="${left_out:+$left_out and }not ocaml"
+    has_spark || left_out="${left_out:+$left_out and }not spark"
     echo "$left_out"
     exit 0
     ;;
@@ -45,7 +52,8 @@ summary)
     has chromium chromium-browser google-chrome google-chrome-stable || not_run "tests of pages" "chromium"
     has g++ clang++ c++ || not_run "tests of the CUDA kernels" "a C++ compiler"
     has_ocaml || not_run "tests of the proved checker" "OCaml with Zarith"
-    [ -n "$packages" ] || exit 0
+    has_spark || not_run "tests of logs on Spark" "Java, or PySpark ('make spark' installs it)"
+    if [ -z "$packages" ] && has_spark; then exit 0; fi
     echo "== all other tests passed; 'make system-deps' as root installs what is missing" >&2
     [ "$CI" != true ]
     exit $?
@@ -67,5 +75,6 @@ if [ "$1" = install ] && [ "$(id -u)" = 0 ] && has apt-get; then
 fi
 echo "missing on this machine: $packages" >&2
 echo "hint: install these packages, or run 'make system-deps' as root; without them the tests of pages (browser)," >&2
-echo "      of the CUDA kernels (compiler) or of the proved checker (OCaml, and Coq for its proofs) cannot run" >&2
+echo "      of the CUDA kernels (compiler), of the proved checker (OCaml, and Coq for its proofs) or of logs on Spark" >&2
+echo "      (Java) cannot run" >&2
 exit 1

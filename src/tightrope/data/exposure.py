@@ -63,12 +63,11 @@ from tightrope.data.columns import (
     plain_name,
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.engines import LOCAL
-from tightrope.data.model_index import ModelIndex
+from tightrope.data.engines import engine_at, place_of
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
-from tightrope.data.read_plan import ReadPlan, refuse_copy
+from tightrope.data.read_plan import Part, ReadPlan, refuse_copy
 from tightrope.data.row_validation import RowValidation
-from tightrope.data.rows import RowDecoder, TimeFormat, parse_maps, time_format_of
+from tightrope.data.rows import RowDecoder, TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.errors import InputError, Location, check_number, describe
 from tightrope.io.log_words import STEPS
@@ -171,9 +170,7 @@ def read_exposure(data: Any, model: Structured | Structure, options: LogReadOpti
 def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exposure:
     """The same, with all that is said about the log."""
     options.check()
-    words = options.given(STEPS)
-    words += [] if options.engine == LOCAL else [f'`engine="{options.engine}"`']
-    if words:
+    if words := options.given(STEPS):
         raise InputError(
             f"{' and '.join(words)} {'goes' if len(words) == 1 else 'go'} with logs of steps, not with logs "
             "in continuous time",
@@ -187,7 +184,6 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     if entries:
         names = tuple(table.path for table in tables)
         tables, options = as_timed_tables(tables, entries, structure, options)
-    counter = _ExposureCounter(structure, options)
     forms = [_form(table, structure, options) for table in tables]
     if forms[0].kind == TIME and forms[0].time_format is None:
         clocks = [(table, form.clock) for table, form in zip(tables, forms, strict=True)]
@@ -195,25 +191,21 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     unread = dict[str, None]()
     for table, form in zip(tables, forms, strict=True):
         unread |= dict.fromkeys(name for name in table.names if name not in form.names)
-        counter.add_table(table, form)
+    stated = {name: options.names(name) for name in ("known", "ignored")}
+    plan = ReadPlan(structure, tuple(tables), [form.all_columns for form in forms], **stated)
+    plan.check_free_columns()
+    counter = _ExposureCounter(plan, forms, options)
+    counter.read()
     if len(texts := {form.text for form in forms}) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
     ends = counter.finish(forms[0])
     text = forms[0].text + (f"; not read: {', '.join(unread)}" if unread else "")
-    for role, value_map in counter.maps.items():
+    for role, value_map in counter.decoder.maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
     files = names if entries else tuple(table.path for table in tables)
     if entries:
         text = f"one row per subject, with times and statuses of {len(entries)} states; {text}"
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
-    plan = ReadPlan(
-        structure,
-        tuple(tables),
-        [form.all_columns for form in forms],
-        known=options.names("known"),
-        ignored=options.names("ignored"),
-    )
-    plan.check_free_columns()
     how = KNOWN_ENDS if is_own else ends
     return Exposure(
         *about, how, partial(counter.pieces, plan), counter.provenance(EPISODE in plan.columns[0].roles)
@@ -362,69 +354,53 @@ class _TimedLog:
         return _TimedLog(*(getattr(self, column.name)[part] for column in fields(self)))
 
     @staticmethod
+    def nothing() -> _TimedLog:
+        whole, real = np.empty(0, dtype=np.int64), np.empty(0)
+        return _TimedLog(real, whole, whole, np.empty(0, dtype=np.bool_), real, whole, whole)
+
+    @staticmethod
     def joined(parts: Sequence[_TimedLog]) -> _TimedLog:
         names = (column.name for column in fields(_TimedLog))
         return _TimedLog(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-class _ExposureCounter:
-    """Adds up the rows of all tables."""
+@dataclass
+class _TimedDecoder:
+    """Reads parts of a log; dates count in seconds after `origin`."""
 
-    def __init__(self, structure: Structure, options: LogReadOptions):
-        self._structure, self._options = structure, options
-        self._index = ModelIndex(structure)
-        self.maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
-        self._origin: int | None = None
-        self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
-        self._waited: list[float] = [0.0] * structure.states
-        self.rows = self.episodes = self.censored = 0
-        owner = structure.transition_choice.astype(np.int64)
-        key = owner * structure.states + structure.successor
-        self._order = np.argsort(key, kind="stable")
-        self._keys = key[self._order]
-        self._absorbing = absorbing_states(structure)
-        self._tables: list[DataTable] = []
-        self._parts: list[_TimedLog] = []
-        self._rows: tuple[_TimedLog, BoolArray, FloatArray, OffsetArray] | None = None
-        """Rows by episode, whether each goes on in the next one, how long each lasted, and what ended it."""
+    forms: Sequence[_Form]
+    maps: Mapping[str, ValueMap]
+    origin: int | None = None
 
-    @property
-    def waited(self) -> FloatArray:
-        return np.array(self._waited, dtype=np.float64)
-
-    def _wait(self, states: OffsetArray, times: FloatArray) -> None:
-        """Times of one table: millions of terms, which are added up without rounding and rounded once."""
-        order = np.argsort(states, kind="stable")
-        ends = np.flatnonzero(np.diff(states[order], append=-1)) + 1
-        for part in np.split(order, ends[:-1]) if len(order) else ():
-            state = int(states[part[0]])
-            self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
-
-    def add_table(self, table: DataTable, form: _Form) -> None:
-        decoder = RowDecoder(form.columns, self.maps, self._index, table.path)
+    def __call__(self, plan: ReadPlan, part: Part) -> _TimedLog:
+        """The rows of a part."""
+        form, table, parts = self.forms[part.table], plan.tables[part.table], list[_TimedLog]()
+        decoder = RowDecoder(form.columns, self.maps, plan.index, table.path)
         validation = RowValidation(table, decoder, skip=False)
-        self._tables.append(table)
-        rows_before = self.rows
-        for chunk in table.chunks(list(form.names)):
+        for chunk in table.chunks(list(form.names), None, part.groups):
             clock = self._numbers(chunk, form, form.clock, table)
             rows = decoder.decode(chunk)
             validation.admit(rows, chunk)
             until = np.full(chunk.rows, np.nan)
             if form.until is not None:
                 until = self._numbers(chunk, form, form.until, table)
-            source = np.full(chunk.rows, len(self._tables) - 1)
+            source = np.full(chunk.rows, part.table)
             about = (rows.state, rows.episode, rows.ended, until, source, rows.number)
-            self._parts.append(_TimedLog(clock, *about))
-            self.rows += chunk.rows
-        if self.rows == rows_before:
-            raise InputError("the log has no rows", Location(table.path))
+            parts.append(_TimedLog(clock, *about))
+        return _TimedLog.joined([_TimedLog.nothing(), *parts])
+
+    def begin(self, plan: ReadPlan) -> None:
+        """Find the first date."""
+        form, table = self.forms[0], plan.tables[0]
+        if (chunk := next(table.chunks([form.clock]), None)) is not None:
+            self._numbers(chunk, form, form.clock, table)
 
     def _numbers(self, chunk: Chunk, form: _Form, name: str, table: DataTable) -> FloatArray:
         """Times or durations as numbers, in the unit of the model's rates."""
-        values = self._in_seconds(chunk.columns[name], form, name, table)
+        values = self.in_seconds(chunk.columns[name], form, name, table)
         if values is None:
             values = _plain_numbers(chunk.columns[name], name, table)
-        factor = self._factor(form.kind)
+        factor = self.factor(form.kind)
         if factor != 1:
             values = values * factor
         wrong = ~np.isfinite(values) | ((values < 0) if form.kind == DURATION else False)
@@ -435,7 +411,7 @@ class _ExposureCounter:
             )
         return values
 
-    def _in_seconds(self, column: Any, form: _Form, name: str, table: DataTable) -> FloatArray | None:
+    def in_seconds(self, column: Any, form: _Form, name: str, table: DataTable) -> FloatArray | None:
         """Dates in seconds after the first one; None where the column holds numbers."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -458,13 +434,13 @@ class _ExposureCounter:
             )
         whole = pc.cast(column, pa.timestamp("ns"), safe=False).cast(pa.int64())
         moments: OffsetArray = whole.fill_null(0).to_numpy(zero_copy_only=False)
-        if self._origin is None:
-            self._origin = int(moments[0])
-        seconds: FloatArray = ((moments - self._origin) * 1e-9).astype(np.float64)
+        if self.origin is None:
+            self.origin = int(moments[0])
+        seconds: FloatArray = ((moments - self.origin) * 1e-9).astype(np.float64)
         seconds[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
         return seconds
 
-    def _factor(self, role: str) -> float:
+    def factor(self, role: str) -> float:
         """What one unit of the log's clock is in the model's unit of time."""
         if role not in self.maps:
             return 1.0
@@ -477,22 +453,68 @@ class _ExposureCounter:
             raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
         return float(factor)
 
+
+class _ExposureCounter:
+    """Adds up the rows of all tables."""
+
+    def __init__(self, plan: ReadPlan, forms: Sequence[_Form], options: LogReadOptions):
+        structure = plan.structure
+        self._structure, self._options, self._plan = structure, options, plan
+        self.decoder = _TimedDecoder(
+            forms, parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
+        )
+        self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
+        self._waited: list[float] = [0.0] * structure.states
+        self.rows = self.episodes = self.censored = 0
+        owner = structure.transition_choice.astype(np.int64)
+        key = owner * structure.states + structure.successor
+        self._order = np.argsort(key, kind="stable")
+        self._keys = key[self._order]
+        self._absorbing = absorbing_states(structure)
+        self._tables = plan.tables
+        self._parts: list[_TimedLog] = []
+        self._rows: tuple[_TimedLog, BoolArray, FloatArray, OffsetArray] | None = None
+        """Rows by episode, whether each goes on in the next one, how long each lasted, and what ended it."""
+
+    @property
+    def waited(self) -> FloatArray:
+        return np.array(self._waited, dtype=np.float64)
+
+    def _wait(self, states: OffsetArray, times: FloatArray) -> None:
+        """Times of one table: millions of terms, which are added up without rounding and rounded once."""
+        order = np.argsort(states, kind="stable")
+        ends = np.flatnonzero(np.diff(states[order], append=-1)) + 1
+        for part in np.split(order, ends[:-1]) if len(order) else ():
+            state = int(states[part[0]])
+            self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
+
+    def read(self) -> None:
+        """Read all parts, by the engine that is asked for."""
+        self.decoder.begin(self._plan)
+        with engine_at(place_of(self._options.place, self._tables), self._options.threads) as engine:
+            self._parts = list(engine.run(self.decoder, self._plan, self._plan.parts()))
+        here = {int(part.source[0]) for part in self._parts if len(part.source)}
+        for number, table in enumerate(self._tables):
+            if number not in here:
+                raise InputError("the log has no rows", Location(table.path))
+        self.rows = sum(len(part.source) for part in self._parts)
+
     def _moment(self, form: _Form) -> float:
         """The time that `watched_until` gives, as those of the log."""
         import pyarrow as pa
 
         value, table = self._options.watched_until, self._tables[0]
-        if self._origin is None:
+        if self.decoder.origin is None:
             try:
-                return float(str(value)) * self._factor(TIME)
+                return float(str(value)) * self.decoder.factor(TIME)
             except ValueError:
                 raise InputError(
                     f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
                 ) from None
         with suppress(InputError):
-            seconds = self._in_seconds(pa.array([str(value)]), form, form.clock, table)
+            seconds = self.decoder.in_seconds(pa.array([str(value)]), form, form.clock, table)
             if seconds is not None and np.isfinite(seconds[0]):
-                return float(seconds[0]) * self._factor(TIME)
+                return float(seconds[0]) * self.decoder.factor(TIME)
         raise InputError(f"`watched_until` is {value!r}, and the log's times are dates")
 
     def finish(self, form: _Form) -> Assumed:

@@ -235,15 +235,19 @@ Work: TypeAlias = Callable[[ReadPlan, Part], State]
 
 
 def number_parts(plan: ReadPlan, engine: Engine) -> list[Part]:
-    """The parts of a log, with the rows before each: those of text files are counted first."""
-    parts = plan.parts()
+    """The parts of a log, with the rows before each: those of text files are counted first, where batches
+    follow the numbers of rows.
+    """
+    *parts, last = plan.parts()
+    if plan.boundaries is not None:
+        return [*parts, last]
     counted = engine.run(_count_rows, plan, [part for part in parts if part.rows is None])
     result, first = [], 0
     for part in parts:
         rows = part.rows if part.rows is not None else next(counted)
         result.append(replace(part, first=first, rows=rows))
         first += rows
-    return result
+    return [*result, replace(last, first=first)]
 
 
 def _count_rows(plan: ReadPlan, part: Part) -> int:

@@ -21,7 +21,7 @@ has_ocaml() {
 }
 
 has_spark() {
-    has java && [ -n "$(ls -d .venv/lib/python3*/site-packages/pyspark 2>/dev/null)" ]
+    has java && .venv/bin/python -c "import pyspark" 2>/dev/null
 }
 
 missing() {

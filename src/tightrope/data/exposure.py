@@ -191,8 +191,9 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     unread = dict[str, None]()
     for table, form in zip(tables, forms, strict=True):
         unread |= dict.fromkeys(name for name in table.names if name not in form.names)
-    stated = {name: options.names(name) for name in ("known", "ignored")}
-    plan = ReadPlan(structure, tuple(tables), [form.all_columns for form in forms], **stated)
+    known, ignored = options.names("known"), options.names("ignored")
+    columns = [form.all_columns for form in forms]
+    plan = ReadPlan(structure, tuple(tables), columns, known=known, ignored=ignored)
     plan.check_free_columns()
     counter = _ExposureCounter(plan, forms, options)
     counter.read()

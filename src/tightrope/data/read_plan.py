@@ -238,9 +238,10 @@ def number_parts(plan: ReadPlan, engine: Engine) -> list[Part]:
     """The parts of a log, with the rows before each: those of text files are counted first, where batches
     follow the numbers of rows.
     """
-    *parts, last = plan.parts()
-    if plan.boundaries is not None:
-        return [*parts, last]
+    parts = plan.parts()
+    if plan.boundaries is not None or not parts:
+        return parts
+    last = parts.pop()
     counted = engine.run(_count_rows, plan, [part for part in parts if part.rows is None])
     result, first = [], 0
     for part in parts:

@@ -103,6 +103,27 @@ def test_every_module_says_what_it_is_for() -> None:
     assert silent == []
 
 
+def test_docstrings_name_modules_and_functions_that_exist() -> None:
+    house = load_tool()
+    trees = {name.removeprefix("tightrope."): tree for name, tree in house.modules().items()}
+    packages = {name.partition(".")[0] for name in trees} - {"tightrope"}
+
+    def exists(reference: str) -> bool:
+        parts = reference.split(".")
+        known = next(k for k in range(len(parts), -1, -1) if k == 0 or ".".join(parts[:k]) in trees)
+        text = (SOURCE / Path(*parts[:known])).with_suffix(".py")
+        inside = text if text.exists() else SOURCE / Path(*parts[:known]) / "__init__.py"
+        return known > 0 and all(re.search(rf"\b{part}\b", inside.read_text()) for part in parts[known:])
+
+    dead = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        for prefix, reference in re.findall(r"`(tightrope\.)?([a-z_]+(?:\.[A-Za-z_]+)+)`", path.read_text()):
+            is_ours = reference.partition(".")[0] in packages and (prefix or reference.count(".") > 1)
+            if is_ours and not exists(reference):
+                dead.add((path.relative_to(SOURCE).as_posix(), reference))
+    assert dead == set()
+
+
 MOST_PARAMETERS = 8
 
 MORE_PARAMETERS = {

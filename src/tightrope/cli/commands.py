@@ -1,6 +1,6 @@
 """The commands of the command line, in the order `tightrope --help` lists them.
 
-A command `some-name` is the function `some_name` of the module `tightrope.cli.some_name`, or of a package
+A command `some-name` is the function `some_name` of the module `cli/some_name.py`, or of a package
 that is installed apart; its docstring is its help. The module is imported only when the command is the one
 that is run, so a command may import whatever it needs. To add one: write that file and add a line here.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
-    """One JSON object on one line of stdout: a record of `tightrope.io.documents`, or a mapping."""
+    """One JSON object on one line of stdout: a record of `tightrope.io.results`, or a mapping."""
     from tightrope.io.coding import to_plain
 
     if _gathered is not None:

@@ -28,7 +28,7 @@ from tightrope.solver.equations.system import Block, Rows, System
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Stages of states (`solver.equations.levels.cut_levels`) that workers go through in step
+    """Stages of states (`solver.equations.ordering.cut_levels`) that workers go through in step
     (`numerics.lockstep`), and where one of them is.
     """
 

@@ -2,7 +2,7 @@
 
 **Which side is a theorem about the truth.** With probability 1 − δ the true distributions p* lie in the sets
 of all choices at once. `safe` rounds nature's optimum outward over a superset of its set (weak duality,
-`solver.nature.vertex_walk`), so L ≤ Φ(L), verified, implies L ≤ Φ*(L) for the true operator Φ* when nature
+`rectangular_inner.walk`), so L ≤ Φ(L), verified, implies L ≤ Φ*(L) for the true operator Φ* when nature
 minimises, and Φ(U) ≤ U implies Φ*(U) ≤ U when nature maximises. These are the bounds a guarantee is made of:
 the lower one against a minimising, the upper one against a maximising nature.
 

@@ -13,7 +13,7 @@ Between two robust sweeps the agent's choices stay as they were, and only theirs
 answers anew in each of them, which costs nothing beside the memory it reads. Vectors there are over all
 states; those of groups are gathered from them.
 
-Frozen equations of a small, slow block solved by sparse LU on the host, as `solver.bellman.frozen` does.
+Frozen equations of a small, slow block are solved by sparse LU on the host (`solver.bellman.fixed_choices`).
 
 Sweeps need as many rounds as a play has steps, on a GPU as elsewhere; a block of some thousand states is
 solved faster by one factorisation. The device says which choices were taken and what nature answers, the host

@@ -18,7 +18,7 @@ Field by field the same lists as `Segment`, `Model` and `System` in kernels.cu. 
 
 The vertices that rectangular sets over a polytope have met, in device memory.
 
-The pool is the host's (`solver.nature.vertex_walk`): walks on the device move along the neighbours it
+The pool is the host's (`ambiguity.rectangular_inner.walk`): walks on the device move along the neighbours it
 knows. Where a walk needs one that is not known it stops, which costs tightness and nothing else, and asks;
 between sweeps the host computes what was asked for and the device gets the longer pool. Small polytopes are
 walked through in advance, so that nothing is left to ask.

@@ -247,7 +247,7 @@ class _Refinement:
         return Enclosure(low, high, middle, is_closest and max(below, above) <= farthest)
 
     def _inherit(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
-        """By how much the upper bound must exceed `middle` in any case (`solver.iteration.around`), and what
+        """By how much the upper bound must exceed `middle` in any case (`solver.iteration.host`), and what
         of the goal is left then; nothing and all of it where that would be too little.
         """
         xp, boundary = self.block.xp, self.boundary

@@ -475,7 +475,7 @@ def rank_mixture(
 ) -> OffsetArray:
     """The ranking of a randomised policy: it makes progress if one of the choices it mixes does.
 
-    `of_chain` is the ranking of its chain (`solver.bellman.randomised`); its layers of infinite values
+    `of_chain` is the ranking of its chain (`solver.bellman.interval.mix`); its layers of infinite values
     are kept."""
     structure = equations.system.structure
     if not equations.can_idle:

@@ -39,8 +39,7 @@ def joint_choices(sets: Sets) -> BoolArray:
     signatures = sets.model.signatures
     unknown = ~sets.model.expressions.is_constant[signatures.expression]
     count = np.add.reduceat(unknown.astype(np.int64), signatures.start[:-1])
-    result: BoolArray = (count >= 3)[signatures.of_choice]
-    return result
+    return (count >= 3)[signatures.of_choice]
 
 
 def shape_of(sets: Sets) -> Shape:
@@ -130,8 +129,7 @@ def _affine(sets: Sets, functions: AffineFunctions, frame: _Frame) -> FloatArray
     longest = int(np.diff(model.transition_start).max(initial=1))
     fuzz += error_factor(longest + size + 10) * (np.abs(middle) + variation + 1.0)
     fuzz = up(fuzz * (1.0 + 1e-9))
-    affine: FloatArray = np.column_stack([middle, fuzz, slope])
-    return affine
+    return np.column_stack([middle, fuzz, slope])
 
 
 def _cuts(sets: Sets, region: Region, functions: AffineFunctions) -> tuple[FloatArray, FloatArray]:

@@ -121,8 +121,7 @@ def _give_way(
     chosen &= np.repeat(amount > 0.0, size)
     step = np.repeat(amount, size)
     moved = down(bound - step) if sign < 0.0 else up(bound + step)
-    result: FloatArray = np.where(chosen, np.clip(moved, 0.0, 1.0), bound)
-    return result
+    return np.where(chosen, np.clip(moved, 0.0, 1.0), bound)
 
 
 Bounds = tuple[FloatArray, FloatArray]

@@ -216,8 +216,7 @@ def wealth_below(wagers: Wagers, outcomes: Outcomes, ball: LikelihoodBall, near:
 
 
 def _any(flags: BoolArray, start: OffsetArray) -> BoolArray:
-    result: BoolArray = np.logical_or.reduceat(flags, start)
-    return result
+    return np.logical_or.reduceat(flags, start)
 
 
 def _bend(s: FloatArray, low: FloatArray, phi: FloatArray) -> FloatArray:

@@ -351,8 +351,7 @@ class Frame:
 
     def to_x(self, y: FloatArray) -> FloatArray:
         """Points in the region's coordinates, in plain float64."""
-        result: FloatArray = self.centre + y @ self.axes.T
-        return result
+        return self.centre + y @ self.axes.T
 
 
 def frame_of(rows: Rows, interior: FloatArray, span: FloatArray) -> tuple[Frame, Rows] | None:

@@ -517,8 +517,7 @@ class Tree:
         if model.order < 2:
             return slope / max(float(np.linalg.norm(slope)), 1e-300)
         value, vector = np.linalg.eigh(curvature)
-        leading: FloatArray = vector[:, int(np.abs(value).argmax())]
-        return leading
+        return vector[:, int(np.abs(value).argmax())]
 
     def _plane(self, node: Node, direction: FloatArray, slope: FloatArray | None) -> Split | None:
         """The plane through the centre across a direction of y; across a free parameter where products are

@@ -142,8 +142,7 @@ class _DesignSearch:
     @property
     def mixed(self) -> FloatArray:
         """The information per unit of cost."""
-        result: FloatArray = np.tensordot(self.weights, self.matrices, 1)
-        return result
+        return np.tensordot(self.weights, self.matrices, 1)
 
     @property
     def total(self) -> FloatArray:
@@ -222,8 +221,7 @@ class _DesignSearch:
         return at(0.5 * (low + high))
 
     def _total(self, weights: FloatArray) -> FloatArray:
-        result: FloatArray = self.past + self.amount * np.tensordot(weights, self.matrices, 1)
-        return result
+        return self.past + self.amount * np.tensordot(weights, self.matrices, 1)
 
     def _value(self, weights: FloatArray) -> float:
         return self.criterion.value(self._total(weights))

@@ -88,8 +88,7 @@ class Directions:
         """‖u_k‖ in the norm of the matrix's inverse; infinite where the matrix knows nothing of u_k."""
         solved, known = _solve(matrix, self.vector)
         square = np.einsum("kd,kd->k", self.vector, solved)
-        result: FloatArray = np.where(known, np.sqrt(np.maximum(square, 0.0)), np.inf)
-        return result
+        return np.where(known, np.sqrt(np.maximum(square, 0.0)), np.inf)
 
     def value(self, matrix: FloatArray) -> float:
         """Φ = Σ w_k·‖u_k‖_{M⁻¹}."""

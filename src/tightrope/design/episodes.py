@@ -125,8 +125,7 @@ class Episodes:
         begin[structure.initial] = True
         support = Support(structure, number, number, usable=possible)
         met = forward_reachable(support, begin, through=~self.stop) & ~self.stop
-        result: BoolArray = met[structure.choice_state]
-        return result
+        return met[structure.choice_state]
 
     def occupancy(self, policy: Policy) -> FloatArray:
         """The expected number of times each choice is taken in an episode."""
@@ -194,8 +193,7 @@ class Episodes:
         begin = (inner == self.structure.initial).astype(np.float64)
         visits = np.zeros(self.structure.states)
         visits[inner] = np.maximum(splu(system).solve(begin, trans="T"), 0.0)
-        result: FloatArray = visits[self.structure.choice_state] * policy.probability
-        return result
+        return visits[self.structure.choice_state] * policy.probability
 
 
 def stationary(structure: Structure, occupancy: FloatArray) -> Policy:

@@ -462,8 +462,7 @@ def plausible_points(information: Information, matrix: FloatArray) -> FloatArray
         for _ in range(_MOVES * size):
             point = point + _move(rng, axes @ rng.normal(size=size), point, matrix, rows, room)
         points_inside += [point, -information.room(-point) * point]
-    result: FloatArray = information.point + _INSIDE * np.array(points_inside)
-    return result
+    return information.point + _INSIDE * np.array(points_inside)
 
 
 def _move(
@@ -482,8 +481,7 @@ def _move(
     low = -float(np.min(reach[slope < 0.0], initial=np.inf))
     curvature = float(along @ matrix @ along)
     if curvature * (high - low) ** 2 < 1e-6:
-        anywhere: FloatArray = along * rng.uniform(low, high)
-        return anywhere
+        return along * rng.uniform(low, high)
     middle, deviation = -float(along @ matrix @ point) / curvature, 1.0 / np.sqrt(curvature)
     begin, end = ndtr((low - middle) / deviation), ndtr((high - middle) / deviation)
     step = middle + deviation * float(ndtri(rng.uniform(begin, end)))

@@ -106,5 +106,4 @@ class Information:
         return np.where(self.probability > _LEAST_PROBABILITY, self.probability, np.inf)
 
     def _weigh(self, weight: FloatArray) -> FloatArray:
-        result: FloatArray = (self.slope * weight[:, None]).T @ self.slope
-        return result
+        return (self.slope * weight[:, None]).T @ self.slope

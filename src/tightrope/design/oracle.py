@@ -326,8 +326,7 @@ class Cost:
                     hint=f"its actions are {', '.join(structure.action_names)}",
                 )
             price[structure.action_names.index(name)] = own
-        result: FloatArray = price[structure.action_of_choice]
-        return result
+        return price[structure.action_of_choice]
 
 
 def price_oracle(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:

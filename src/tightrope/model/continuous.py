@@ -183,8 +183,7 @@ class CTMC(Structured):
     @cached_property
     def rate(self) -> FloatArray:
         """The float64 nearest to each rate."""
-        rate: FloatArray = self.exact.to_float()[self.expression]
-        return rate
+        return self.exact.to_float()[self.expression]
 
     @cached_property
     def signatures(self) -> Signatures:
@@ -201,8 +200,7 @@ class CTMC(Structured):
     @cached_property
     def exit_rate(self) -> FloatArray:
         """The exit rate of every state: the float64 nearest to it."""
-        exit_rate: FloatArray = self.exit_exact.to_float()[self.signatures.of_choice]
-        return exit_rate
+        return self.exit_exact.to_float()[self.signatures.of_choice]
 
     @remember
     def hash(self) -> str:
@@ -347,8 +345,7 @@ class MarkovAutomaton(Structured):
     def spent(self) -> FloatArray:
         """How long every choice takes on average."""
         duration = np.array([double(1 / Fraction(r)) if r else 0.0 for r in self.exit_rate.tolist()])
-        spent: FloatArray = duration[self.structure.choice_state]
-        return spent
+        return duration[self.structure.choice_state]
 
     @cached_property
     def untimed(self) -> MDP:

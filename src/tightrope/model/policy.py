@@ -517,8 +517,7 @@ def _check_step(step: object) -> None:
 def _structure(model: Any) -> Structure:
     if not isinstance(model, Structure) and not hasattr(model, "structure"):
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
-    structure: Structure = model if isinstance(model, Structure) else model.structure
-    return structure
+    return model if isinstance(model, Structure) else model.structure
 
 
 def _weights(structure: Structure, choice: npt.NDArray[np.integer]) -> FloatArray:

@@ -81,8 +81,7 @@ def _slack(expressions: Expressions, for_a_factor: int = 2) -> FloatArray:
     """γ for each row: terms, the product's factors, the roundings of coefficient and point."""
     operations = np.diff(expressions.row_start) + for_a_factor * expressions.degrees + 4
     scaled = operations * _UNIT
-    slack: FloatArray = 1.01 * scaled / (1 - scaled)
-    return slack
+    return 1.01 * scaled / (1 - scaled)
 
 
 def _row_sums(expressions: Expressions, terms: FloatArray) -> FloatArray:

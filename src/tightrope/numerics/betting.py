@@ -169,8 +169,7 @@ class PointsAround:
         linear = self.likelihood.linear
         along = np.bincount(self.expression[slopes[0]], slopes[1], len(linear)) @ linear
         seen = along @ self.likelihood.lifted(self.t)[1] @ self.root
-        result: FloatArray = seen / max(float(np.linalg.norm(seen)), 1e-300)
-        return result
+        return seen / max(float(np.linalg.norm(seen)), 1e-300)
 
 
 Slopes = tuple[OffsetArray, FloatArray]

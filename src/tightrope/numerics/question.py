@@ -110,8 +110,7 @@ class GraphQuestion:
     def backup(self, probability: FloatArray, values: FloatArray) -> FloatArray:
         """r + P·V of every choice."""
         terms = np.add.reduceat(probability * values[self.successor], self.transition_start[:-1])
-        result: FloatArray = self.earned + self.rate * terms
-        return result
+        return self.earned + self.rate * terms
 
 
 def spread(start: OffsetArray, groups: OffsetArray) -> tuple[OffsetArray, OffsetArray]:

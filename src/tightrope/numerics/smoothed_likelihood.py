@@ -80,8 +80,7 @@ class SmoothedLikelihood:
     def smoothing(self, t: FloatArray) -> FloatArray:
         """Minus the Hessian of the smoothing at t."""
         room = np.maximum(self.bounds - self.faces @ t, 1e-150)
-        bend: FloatArray = SMOOTHING * (self.faces * (1.0 / room**2)[:, None]).T @ self.faces
-        return bend
+        return SMOOTHING * (self.faces * (1.0 / room**2)[:, None]).T @ self.faces
 
     def lifted(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(all coordinates, their derivatives)."""

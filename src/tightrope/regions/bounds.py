@@ -257,8 +257,7 @@ class _Map:
         for _ in range(HALVINGS):
             middle = 0.5 * (near + far)
             near, far = (middle, far) if self.holds(start + middle * (end - start)) else (near, middle)
-        last: FloatArray = start + near * (end - start)
-        return last
+        return start + near * (end - start)
 
     def track(self, i: int, best: FloatArray, spread: FloatArray, corners: FloatArray) -> list[list[float]]:
         """Points along which parameter `i` rises."""

@@ -141,8 +141,7 @@ class Ellipsoid(Record):
         in_y = directions * scale
         if self.within_domain and len(directions):
             in_y = in_y - self._multipliers(in_y) @ self._rows.matrix
-        result: FloatArray = np.where(scale > 1e-100, in_y / scale, directions)
-        return result
+        return np.where(scale > 1e-100, in_y / scale, directions)
 
     def _bound_in_closed_form(self, directions: FloatArray) -> FloatArray:
         """Upper bounds of g·y over the ellipsoid alone, for directions in y."""

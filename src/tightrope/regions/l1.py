@@ -124,8 +124,7 @@ def _bits(sets: FloatArray) -> OffsetArray:
     width = sets.shape[1]
     if width > _MOST_BITS:
         return np.zeros(len(sets), dtype=np.int64)
-    bits: OffsetArray = sets.astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
-    return bits
+    return sets.astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
 
 
 def ball_region(
@@ -177,8 +176,7 @@ class L1Balls(DistributionBalls):
     def excess(self, seen: FloatArray, sets: FloatArray, gamma: float) -> FloatArray:
         size = np.full(len(seen), seen.shape[1])
         radius = weissman_radius(size, seen.sum(axis=1).astype(np.int64), gamma)
-        result: FloatArray = np.repeat(radius[:, None] / 2.0, len(sets), axis=1)
-        return result
+        return np.repeat(radius[:, None] / 2.0, len(sets), axis=1)
 
 
 L1 = L1Balls()

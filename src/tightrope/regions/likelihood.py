@@ -242,8 +242,7 @@ def _maxima(tightened: Tightened, normals: FloatArray) -> FloatArray:
     """The largest value of each normal over the system."""
     scaled = ScaledHalfspaces.of(tightened.system)
     values, _ = bound_by_walks(scaled, normals * scaled.half)
-    result: FloatArray = values + normals @ scaled.centre
-    return result
+    return values + normals @ scaled.centre
 
 
 def _apart(corners: FloatArray, sticking: FloatArray, excess: float, centre: FloatArray) -> list[int]:
@@ -333,8 +332,7 @@ class LogLikelihood:
         """Minus the Hessian of ℓ at x."""
         probability = self.linear @ x + self.constant
         scaled = self.linear * (np.sqrt(self.weight) / probability)[:, None]
-        bend: FloatArray = scaled.T @ scaled
-        return bend
+        return scaled.T @ scaled
 
     def boundary(self, centre: FloatArray, points: FloatArray) -> FloatArray:
         """For each point the t > 0 with ℓ(centre + t·(point − centre)) ≈ T; ∞ where beyond 10⁶.

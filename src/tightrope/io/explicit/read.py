@@ -287,8 +287,7 @@ class _TransitionRows:
                 self.fail_at(row, unknown_state(column[row], self.states))
         if len(choice) and choice.min() < 0:
             self.fail_at(int(np.argmin(choice)), "the choices of a state are numbered from 0")
-        order: OffsetArray = np.lexsort((choice, state))
-        return order
+        return np.lexsort((choice, state))
 
     def check_choices(
         self,

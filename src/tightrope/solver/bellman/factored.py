@@ -67,8 +67,7 @@ class FactoredOperator(Record):
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
         """Those of one optimal answer."""
-        result: BoolArray = self.answer(values, maximise) > 0
-        return result
+        return self.answer(values, maximise) > 0
 
     def _values_within(
         self, system: System, values: FloatArray, upward: bool, workspace: BackupWorkspace

@@ -135,8 +135,7 @@ def _scale(structure: Structure, bound: FloatArray, *, above: bool, below: bool)
 def _rows_with(structure: Structure, moved: BoolArray) -> BoolArray:
     """The transitions of choices with one that moved."""
     some = np.logical_or.reduceat(moved, structure.transition_start[:-1])
-    result: BoolArray = np.repeat(some, np.diff(structure.transition_start))
-    return result
+    return np.repeat(some, np.diff(structure.transition_start))
 
 
 @kernel

@@ -191,10 +191,7 @@ class Rows(NamedTuple):
 
 def longest_choices(structure: Structure) -> OffsetArray:
     """For every state the number of transitions of its longest choice."""
-    result: OffsetArray = np.maximum.reduceat(
-        np.diff(structure.transition_start), structure.choice_start[:-1]
-    )
-    return result
+    return np.maximum.reduceat(np.diff(structure.transition_start), structure.choice_start[:-1])
 
 
 def assume_support(model: MDP | IntervalMDP, smallest: float) -> MDP | IntervalMDP:

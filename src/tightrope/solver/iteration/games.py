@@ -127,8 +127,7 @@ def _improve_answer(
     better = _exceeds(_mean(equations, best, values), old, system.nature_maximises, tolerance)
     if not better.any():
         return None
-    improved: FloatArray = np.where(np.repeat(better, np.diff(structure.transition_start)), best, answer)
-    return improved
+    return np.where(np.repeat(better, np.diff(structure.transition_start)), best, answer)
 
 
 def _improve_policy(

@@ -540,8 +540,7 @@ class HostBlock:
         length = system.structure.choice_start[member + 1] - first
         place = np.cumsum(length) - length  # of the block's choices alone: blocks are many
         choice = np.repeat(first - place, length) + np.arange(int(length.sum()))
-        costs: FloatArray = self.distance.astype(np.float64) * (2.0 * float(system.reward[choice].mean()))
-        return costs
+        return self.distance.astype(np.float64) * (2.0 * float(system.reward[choice].mean()))
 
     def gather(self, of_states: FloatArray) -> FloatArray:
         return of_states[self._lead]

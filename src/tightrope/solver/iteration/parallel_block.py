@@ -171,8 +171,7 @@ def _cut(whole: HostBlock, parts: int) -> OffsetArray:
     size = (start[block.member + 1] - start[block.member]).astype(np.int64)
     work = np.cumsum(np.add.reduceat(size, block.group_start[:-1]))
     inner = np.searchsorted(work, work[-1] * np.arange(1, parts) / parts)
-    cuts: OffsetArray = np.concatenate([[0], np.maximum(inner, np.arange(1, parts)), [len(block)]])
-    return cuts
+    return np.concatenate([[0], np.maximum(inner, np.arange(1, parts)), [len(block)]])
 
 
 def _part(whole: HostBlock, first: int, last: int, scratch: ThreadScratch) -> HostBlock:

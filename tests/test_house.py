@@ -127,7 +127,6 @@ def test_docstrings_name_modules_and_functions_that_exist() -> None:
 MOST_PARAMETERS = 8
 
 MORE_PARAMETERS = {
-    "ambiguity/o_maximization.py": "innermost steps: with records these take 1.1 to 1.3 times as long",
     "solver/solve.py: solve": "options of a public function, by keyword",
     "model/builder.py: build_from_rows": "options of a public function, by keyword",
     "model/builder.py: build_ctmc_from_rows": "options of a public function, by keyword",
@@ -158,6 +157,23 @@ def test_functions_take_few_parameters() -> None:
     assert many - set(MORE_PARAMETERS) == set(), "what travels together goes into one record"
     assert set(MORE_PARAMETERS) - many == set(), "exceptions that are none any more"
     assert all(by_keyword for _, by_keyword in public)
+
+
+def test_inlined_kernels_hand_no_array_back() -> None:
+    """They count no references to arrays (`numerics.jit.inlined`)."""
+    house = load_tool()
+    returned = {
+        node.name: ast.unparse(node.returns)
+        for path in MODULES
+        for node in house.statements_of(house.tree_of(path))
+        if isinstance(node, ast.FunctionDef) and node.returns is not None
+        if any(getattr(decorator, "id", "") == "inlined" for decorator in node.decorator_list)
+    }
+    assert len(returned) > 15
+    assert {name for name, kind in returned.items() if set(re.findall(r"\w+", kind)) - HELD} == set()
+
+
+HELD = {"None", "bool", "int", "float", "tuple"}
 
 
 def test_no_two_files_import_each_other() -> None:

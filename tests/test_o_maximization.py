@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from tightrope.ambiguity.o_maximization import (
     FEW,
+    ModelArrays,
+    Scratch,
     o_maximize,
     o_maximize_again,
     o_maximize_few,
@@ -27,6 +29,11 @@ class Choice(NamedTuple):
     lower: FloatArray
     upper: FloatArray
     values: FloatArray
+
+    @property
+    def model(self) -> ModelArrays:
+        start = read_only(np.array([0, self.size]))
+        return ModelArrays(start[:1], start, self.successor, self.lower, self.upper, False)
 
     @property
     def size(self) -> int:
@@ -62,30 +69,19 @@ def choices(draw: st.DrawFn, most: int) -> Choice:
     )
 
 
-def scratch(k: int) -> tuple[np.ndarray, FloatArray]:
-    return np.arange(k, dtype=np.uint16), np.empty(k)
+def scratch(k: int) -> Scratch:
+    return Scratch(np.arange(k, dtype=np.uint16), np.empty(k), np.empty(k))
 
 
 @given(choice=choices(FEW), maximise=st.booleans())
 def test_few_successors(choice: Choice, maximise: bool) -> None:
-    found = o_maximize_few(
-        0, choice.size, choice.successor, choice.lower, choice.upper, choice.values, maximise
-    )
+    found = o_maximize_few(0, choice.size, choice.model, choice.values, maximise)
     assert abs(Fraction(found) - choice.optimum(maximise)) < Fraction(1, 10**13)
 
 
 @given(choice=choices(12), maximise=st.booleans())
 def test_many_successors(choice: Choice, maximise: bool) -> None:
-    found = o_maximize(
-        0,
-        choice.size,
-        choice.successor,
-        choice.lower,
-        choice.upper,
-        choice.values,
-        maximise,
-        *scratch(choice.size),
-    )
+    found = o_maximize(0, choice.size, choice.model, choice.values, maximise, scratch(choice.size))
     assert abs(Fraction(found) - choice.optimum(maximise)) < Fraction(1, 10**13)
 
 
@@ -94,23 +90,8 @@ def test_a_row_poured_again_is_the_row_poured_from_the_model(choice: Choice, bef
     k, leader = choice.size, np.arange(choice.size, dtype=np.int32)
     home, scale = np.int32(k - 1), 0.5
     column, weight = np.empty(k, np.int32), np.empty(k)
-    end, _, inside = o_maximize_row(
-        0,
-        k,
-        choice.successor,
-        choice.lower,
-        choice.upper,
-        False,
-        choice.values,
-        maximise,
-        *scratch(k),
-        leader,
-        home,
-        scale,
-        0,
-        column,
-        weight,
-    )
+    group, row = (leader, home, scale), (0, column, weight)
+    end, _, inside = o_maximize_row(0, k, choice.model, choice.values, maximise, scratch(k), group, row)
     expected = dict(zip(column[:end].tolist(), weight[:end].tolist(), strict=True))
 
     possible = [i for i in range(k) if choice.upper[i] > 0]
@@ -121,18 +102,9 @@ def test_a_row_poured_again_is_the_row_poured_from_the_model(choice: Choice, bef
         (choice.upper - choice.lower)[possible],
     )
     spread = np.empty(len(possible))
+    entries = again, spread, low, room
     last, pivot, within = o_maximize_again(
-        np.uint64(0),
-        np.uint64(len(possible)),
-        again,
-        spread,
-        low,
-        room,
-        choice.values,
-        maximise,
-        leader,
-        home,
-        scale,
+        np.uint64(0), np.uint64(len(possible)), entries, choice.values, maximise, group
     )
     assert last == end and set(again.tolist()) == set(expected)
     x = choice.values[again] * (-1 if maximise else 1)
@@ -152,7 +124,7 @@ def test_a_row_poured_again_drops_what_is_infinite_and_has_no_mass() -> None:
     column, low, room = np.array([0, 1, 2], np.int32), np.array([0.0, 0.0, 0.0]), np.array([0.75, 1.0, 0.75])
     weight, leader = np.empty(3), np.arange(3, dtype=np.int32)
     end, pivot, inside = o_maximize_again(
-        np.uint64(0), np.uint64(3), column, weight, low, room, values, False, leader, -1, 1.0
+        np.uint64(0), np.uint64(3), (column, weight, low, room), values, False, (leader, -1, 1.0)
     )
     assert (end, pivot, inside) == (2, 1, 0.0)
     assert column[:2].tolist() == [0, 2] and weight[:2].tolist() == [0.75, 0.25]

@@ -10,9 +10,8 @@ to the support keeps 0, 1 and constants exact. No proof rests on sweeps (`o_maxi
 and no array but its arguments: then the compiler merges it into its caller. Indices are unsigned where it
 matters. Few successors are sorted by a network, without a branch that depends on values.
 
-A loop takes records (`ModelArrays`, `Scratch`) and unpacks them where it begins. The steps inside it take
-single arrays: whenever a record is handed on, numba counts a reference for each array in it, which took grids
-1.5 times as long and acyclic models five times.
+Loops and the steps inside them take records (`ModelArrays`, `Scratch`). The steps count no references to the
+arrays in them (`numerics.jit.inlined`): counting took grids 1.5 times and gliders 2.3 times as long.
 """
 
 from __future__ import annotations
@@ -81,10 +80,10 @@ def sort_successors(
     successor: IndexArray,
     values: FloatArray,
     maximise: bool,
-    order: OrderArray,
-    key: FloatArray,
+    scratch: Scratch,
 ) -> None:
-    """Sort order[first:last] by what nature prefers, ties by offset; `key` is scratch."""
+    """Sort order[first:last] by what nature prefers, ties by offset."""
+    order, key = scratch.order, scratch.key
     for i in range(last - first):
         offset = order[first + i]
         x = values[successor[first + offset]]
@@ -107,13 +106,12 @@ def keep_sorted(
     values: FloatArray,
     maximise: bool,
     break_ties: bool,
-    order: OrderArray,
-    key: FloatArray,
+    scratch: Scratch,
 ) -> None:
     """Sort order[first:last] if it is not sorted; with `break_ties` the result does not depend on what was
     there before.
     """
-    start = np.uint64(first)
+    start, order = np.uint64(first), scratch.order
     before, offset_before, is_sorted = -np.inf, np.uint64(0), True
     for i in range(start, np.uint64(last)):
         offset = np.uint64(order[i])
@@ -127,27 +125,26 @@ def keep_sorted(
             is_sorted &= x >= before
         before = x
     if not is_sorted:
-        sort_successors(first, last, successor, values, maximise, order, key)
+        sort_successors(first, last, successor, values, maximise, scratch)
 
 
 @inlined
 def o_maximize(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
-    order: OrderArray,
-    key: FloatArray,
+    scratch: Scratch,
 ) -> float:
-    """The optimum of p·values, in plain floating point; `key` is scratch."""
+    """The optimum of p·values, in plain floating point."""
+    successor, lower, upper = model.successor, model.lower, model.upper
+    order = scratch.order
     start, end = np.uint64(first), np.uint64(last)
     total, rest = 0.0, 1.0
     for t in range(start, end):
         rest -= lower[t]
-    keep_sorted(first, last, successor, values, maximise, False, order, key)
+    keep_sorted(first, last, successor, values, maximise, False, scratch)
     tolerance = (last - first + 2) * SUM_UNIT
     for i in range(start, end):
         best = start + np.uint64(order[i])
@@ -165,28 +162,22 @@ def o_maximize(
 def o_maximize_masses(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    scratch: Scratch,
 ) -> int:
     """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the pivot, or
     −1.
     """
+    _, _, successor, lower, upper, _ = model
+    order, _, mass = scratch
     k = last - first
     rest = 1.0
     for i in range(k):
         mass[i] = lower[first + i]
         rest -= mass[i]
-    if plain:
-        rest = 0.0
-    else:
-        keep_sorted(first, last, successor, values, maximise, True, order, key)
+    keep_sorted(first, last, successor, values, maximise, True, scratch)
     tolerance = (k + 2) * SUM_UNIT
     pivot = -1
     i = 0
@@ -205,32 +196,29 @@ def o_maximize_masses(
 def o_maximize_row(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
-    order: OrderArray,
-    key: FloatArray,
-    leader: IndexArray,
-    home: int,
-    scale: float,
-    at: int,
-    column: IndexArray,
-    weight: FloatArray,
+    scratch: Scratch,
+    group: tuple[IndexArray, int, float],
+    row: tuple[int, IndexArray, FloatArray],
 ) -> tuple[int, int, float]:
-    """Nature's optimal distribution times `scale` as a sparse row from `at` on, in nature's order:
-    (its end, the place of the pivot or −1, the weight on the group `home`, which the row shows as 0).
+    """Nature's optimal distribution as a sparse row (where it begins, columns, weights), in nature's order:
+    (its end, the place of the pivot or −1, the weight on the group, which the row shows as 0).
 
+    `group` are the leaders of all states, that of the row's group, and what weights are multiplied by.
     Successors of infinite value are left out where they have no mass."""
+    _, _, successor, lower, upper, plain = model
+    leader, home, scale = group
+    at, column, weight = row
+    order = scratch.order
     rest = 1.0
     for t in range(np.uint64(first), np.uint64(last)):
         rest -= lower[t]
     if plain:
         rest = 0.0
     else:
-        keep_sorted(first, last, successor, values, maximise, True, order, key)
+        keep_sorted(first, last, successor, values, maximise, True, scratch)
     tolerance = (last - first + 2) * SUM_UNIT
     end, pivot, inside = at, -1, 0.0
     for i in range(last - first):
@@ -256,19 +244,16 @@ def o_maximize_row(
 def o_maximize_again(
     start: np.uint64,
     end: np.uint64,
-    column: IndexArray,
-    weight: FloatArray,
-    low: FloatArray,
-    room: FloatArray,
+    entries: tuple[IndexArray, FloatArray, FloatArray, FloatArray],
     values: FloatArray,
     maximise: bool,
-    leader: IndexArray,
-    home: int,
-    scale: float,
+    group: tuple[IndexArray, int, float],
 ) -> tuple[int, int, float]:
-    """`o_maximize_row` for a row that holds its successors already, in whatever order, with their lower
-    bounds and the room above them.
+    """`o_maximize_row` for a row that holds its successors already, in whatever order: columns, weights,
+    lower bounds and the room above them.
     """
+    column, weight, low, room = entries
+    leader, home, scale = group
     sign = -1.0 if maximise else 1.0
     one = np.uint64(1)
     rest = 1.0
@@ -306,20 +291,17 @@ def o_maximize_again(
 def o_maximize_fast(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
     upward: bool,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    scratch: Scratch,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors; not a number where floating point
     does not tell the support.
     """
+    _, _, successor, lower, upper, plain = model
+    order, _, mass = scratch
     start, end = np.uint64(first), np.uint64(last)
     rest, exact = 1.0, True
     for t in range(start, end):
@@ -327,7 +309,7 @@ def o_maximize_fast(
     if plain:
         rest = 0.0
     else:
-        keep_sorted(first, last, successor, values, maximise, True, order, key)
+        keep_sorted(first, last, successor, values, maximise, True, scratch)
     tolerance = (last - first + 2) * SUM_UNIT
     pivot, spare = 0.0, 0.0
     for i in range(start, end):
@@ -384,19 +366,17 @@ def _number(transition_start: OffsetArray, order: OrderArray) -> None:
 def spread_exactly(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    scratch: Scratch,
 ) -> int:
     """Nature's optimal distribution into mass[0:k], every remainder of the right sign and relatively exact;
     returns the offset of the pivot, −1 if there is none.
     """
-    keep_sorted(first, last, successor, values, maximise, True, order, key)
+    _, _, successor, lower, upper, _ = model
+    order, key, mass = scratch
+    keep_sorted(first, last, successor, values, maximise, True, scratch)
     k = last - first
     tolerance = (k + 2) * SUM_UNIT
     pivot = -1
@@ -439,18 +419,15 @@ def _measure_rest(
 def o_maximize_exactly(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
     upward: bool,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    scratch: Scratch,
 ) -> float:
     """`o_maximize_fast` where it is not a number: over the support told exactly."""
-    pivot = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+    pivot = spread_exactly(first, last, model, values, maximise, scratch)
+    successor, mass = model.successor, scratch.mass
     total, size = 0.0, 0.0
     smallest, largest = np.inf, -np.inf
     for i in range(last - first):
@@ -469,32 +446,23 @@ def o_maximize_exactly(
 def o_maximize_safely(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    plain: bool,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
     upward: bool,
     exactly: bool | None,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    scratch: Scratch,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors.
 
     Not a number where floating point does not tell the support and `exactly` is None. (None is a type of its
     own: kernels without a call of `o_maximize_exactly` in them are several times as fast.)
     """
-    x = o_maximize_fast(
-        first, last, successor, lower, upper, plain, values, maximise, upward, order, key, mass
-    )
+    x = o_maximize_fast(first, last, model, values, maximise, upward, scratch)
     if exactly is not None:
         unclear = np.isnan(x)
         if unclear:
-            x = o_maximize_exactly(
-                first, last, successor, lower, upper, values, maximise, upward, order, key, mass
-            )
+            x = o_maximize_exactly(first, last, model, values, maximise, upward, scratch)
     return x
 
 
@@ -502,26 +470,24 @@ def o_maximize_safely(
 def o_maximize_both(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    model: ModelArrays,
     low: FloatArray,
     high: FloatArray,
     maximise: bool,
-    order: OrderArray,
-    key: FloatArray,
-    mass: FloatArray,
+    scratch: Scratch,
 ) -> tuple[float, float, bool]:
     """`o_maximize_fast` of `low`, rounded down, and of `high`, rounded up, and whether the latter holds.
 
     `order` may hold anything before, and is a permutation afterwards."""
+    _, _, successor, lower, upper, _ = model
+    order, _, mass = scratch
     start, end = np.uint64(first), np.uint64(last)
     rest, exact = 1.0, True
     for t in range(start, end):
         rest, exact = add(rest, exact, -lower[t])
     for i in range(start, end):
         order[i] = i - start
-    keep_sorted(first, last, successor, low, maximise, True, order, key)
+    keep_sorted(first, last, successor, low, maximise, True, scratch)
     tolerance = (last - first + 2) * SUM_UNIT
     pivot, pivot_high, spare = 0.0, 0.0, 0.0
     before, offset_before, is_sorted = -np.inf, np.uint64(0), True
@@ -608,32 +574,21 @@ def _o_maximize(total: float, rest: float, x: float, room: float) -> tuple[float
 
 @inlined
 def _successor(
-    t: np.uint64,
-    last: np.uint64,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    values: FloatArray,
-    sign: float,
+    t: np.uint64, last: np.uint64, model: ModelArrays, values: FloatArray, sign: float
 ) -> tuple[float, float, float]:
     """Its value times `sign`, its lower bound and its room; without either beyond the choice's end."""
     inside = t < last
     at = t if inside else last - np.uint64(1)
-    low = lower[at]
-    return (
-        sign * values[np.uint32(successor[at])],
-        low if inside else 0.0,
-        upper[at] - low if inside else 0.0,
-    )
+    low = model.lower[at]
+    value = sign * values[np.uint32(model.successor[at])]
+    return value, low if inside else 0.0, model.upper[at] - low if inside else 0.0
 
 
 @inlined
 def o_maximize_few(
     first: int,
     last: int,
-    successor: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
 ) -> float:
@@ -642,11 +597,11 @@ def o_maximize_few(
     """
     start, end = np.uint64(first), np.uint64(last)
     sign = -1.0 if maximise else 1.0
-    a, low_a, room_a = _successor(start, end, successor, lower, upper, values, sign)
-    b, low_b, room_b = _successor(start + np.uint64(1), end, successor, lower, upper, values, sign)
-    c, low_c, room_c = _successor(start + np.uint64(2), end, successor, lower, upper, values, sign)
-    d, low_d, room_d = _successor(start + np.uint64(3), end, successor, lower, upper, values, sign)
-    e, low_e, room_e = _successor(start + np.uint64(4), end, successor, lower, upper, values, sign)
+    a, low_a, room_a = _successor(start, end, model, values, sign)
+    b, low_b, room_b = _successor(start + np.uint64(1), end, model, values, sign)
+    c, low_c, room_c = _successor(start + np.uint64(2), end, model, values, sign)
+    d, low_d, room_d = _successor(start + np.uint64(3), end, model, values, sign)
+    e, low_e, room_e = _successor(start + np.uint64(4), end, model, values, sign)
     total = (low_a * a + low_b * b) + (low_c * c + low_d * d) + low_e * e
     rest = max(1.0 - ((low_a + low_b) + (low_c + low_d) + low_e), 0.0)
     # nine comparisons sort five

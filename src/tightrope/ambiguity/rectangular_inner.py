@@ -18,16 +18,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tightrope.ambiguity.o_maximization import Scratch, o_maximize, o_maximize_masses, o_maximize_safely
+from tightrope.ambiguity.o_maximization import (
+    ModelArrays,
+    Scratch,
+    o_maximize,
+    o_maximize_masses,
+    o_maximize_safely,
+)
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
 
 MOST_VERTICES = 300_000
 POOL_BYTES = 2**28
-
-Transitions = tuple[IndexArray, FloatArray, FloatArray]
-"""Successors, lower and upper bounds."""
 
 
 class Shape(NamedTuple):
@@ -161,7 +164,7 @@ def inner(
     c: int,
     first: int,
     last: int,
-    transitions: Transitions,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
     region: RegionArrays,
@@ -172,10 +175,10 @@ def inner(
     The distribution has no negative entries and sum 1. Where all values are equal it is that of the region's
     origin, which has all the support there is; where some are infinite, one with most or least mass there.
     The intervals are asked only where the region's optimum lies outside them."""
-    successor, lower, upper = transitions
+    _, _, successor, lower, upper, _ = model
     shape, pool, q, work = region
     expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
-    order, key, mass = scratch
+    mass = scratch.mass
     size = len(q)
     k = last - first
     y, error, within = 0.0, 0.0, False
@@ -209,16 +212,16 @@ def inner(
         for i in range(k):
             mass[i] /= max(total, 1e-300)
     if not joint[c]:
-        o_maximize_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+        o_maximize_masses(first, last, model, values, maximise, scratch)
         for i in range(k):
             if mass[i] > 0.0:
                 y += mass[i] * values[successor[first + i]]
     elif not within or not error < np.inf:
-        x = o_maximize(first, last, successor, lower, upper, values, maximise, order, key)
+        x = o_maximize(first, last, model, values, maximise, scratch)
         if not error < np.inf:
             y = x
         elif (y >= x) if maximise else (y <= x):
-            o_maximize_masses(first, last, successor, lower, upper, False, values, maximise, order, key, mass)
+            o_maximize_masses(first, last, model, values, maximise, scratch)
             y = x
     return y
 
@@ -228,7 +231,7 @@ def inner_safely(
     c: int,
     first: int,
     last: int,
-    transitions: Transitions,
+    model: ModelArrays,
     values: FloatArray,
     directions: tuple[bool, bool],
     region: RegionArrays,
@@ -236,13 +239,10 @@ def inner_safely(
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors."""
     maximise, upward = directions
-    successor, lower, upper = transitions
+    successor, upper = model.successor, model.upper
     shape, pool, q, work = region
     expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball
-    order, key, mass = scratch
-    x = o_maximize_safely(
-        first, last, successor, lower, upper, False, values, maximise, upward, True, order, key, mass
-    )
+    x = o_maximize_safely(first, last, model, values, maximise, upward, True, scratch)
     if joint[c]:
         base, error = _direction(first, last, successor, values, maximise, expression, affine, q)
         if 0.0 < error < np.inf:

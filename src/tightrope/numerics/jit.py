@@ -39,8 +39,10 @@ def kernel(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """A kernel that is merged into the kernels that call it: for the innermost steps of a loop, where
-    passing arrays costs.
+    """A kernel that is merged into the kernels that call it: for the innermost steps of a loop.
+
+    It counts no references to arrays, so that records of arrays are handed on for nothing: it makes no array
+    and returns none.
     """
     return cast(F, Kernel(function, is_inlined=True))
 
@@ -105,7 +107,8 @@ class Kernel:
     @property
     def options(self) -> dict[str, Any]:
         """What numba is told of it; nothing calls kernels as functions of C."""
-        return {"nogil": True, "forceinline": self.is_inlined, "no_cfunc_wrapper": True}
+        common = {"nogil": True, "forceinline": self.is_inlined, "no_cfunc_wrapper": True}
+        return {**common, "_nrt": False} if self.is_inlined else common
 
     def _compile(self, is_called_by_kernels: bool = False) -> Any:
         import numba

@@ -3,7 +3,7 @@
 The loops are written once. `region` is None for ordinary and interval models, whose inner problem is a mean
 or o-maximization; for rectangular sets it is the region (`RegionArrays`), over which the inner
 problem is solved. The compiler drops the branch that a kind of sets does not take, as the type of `region`
-decides. The steps inside the loops take single arrays, whose reason and price are told there.
+decides.
 
 `tightrope.ambiguity.o_maximization` says how. A reward and a discount add an error of at most
 2⁻⁵⁰·(|reward| + |discounted value|).
@@ -44,8 +44,7 @@ LoopArrays = tuple[ModelArrays, Scratch]
 def best_exit(
     first: int,
     last: int,
-    successor: IndexArray,
-    upper: FloatArray,
+    model: ModelArrays,
     values: FloatArray,
     maximise: bool,
     leader: IndexArray,
@@ -55,8 +54,8 @@ def best_exit(
     offset = -1
     best = 0.0
     for t in range(first, last):
-        s = successor[t]
-        if upper[t] > 0.0 and leader[s] != home:
+        s = model.successor[t]
+        if model.upper[t] > 0.0 and leader[s] != home:
             x = values[s] if maximise else -values[s]
             if offset < 0 or x > best:
                 offset, best = t - first, x
@@ -65,7 +64,7 @@ def best_exit(
 
 @inlined
 def safe_step(x: float, reward: float, discount: float, upward: bool) -> float:
-    """reward + discount·x, rounded to the side of `upward`. (Numbers, not arrays: see `o_maximization`.)"""
+    """reward + discount·x, rounded to the side of `upward`."""
     x *= discount
     if (discount != 1.0 or reward != 0.0) and not np.isinf(x) and not (x == 0.0 and reward == 0.0):
         error = STEP_ERROR * (abs(reward) + abs(x)) + UNDERFLOW
@@ -85,12 +84,12 @@ def safe_groups(
     exactly: bool | None,
 ) -> bool:
     """See `BellmanOperator.safe`; whether all supports could be told (`o_maximize_safely`)."""
-    choice_start, transition_start, successor, lower, upper, plain = arrays[0]
-    order, key, mass = arrays[1]
+    model, scratch = arrays
+    choice_start, transition_start, successor, lower, _, plain = model
     reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     group_start, member, visit, _ = block
-    transitions, directions = (successor, lower, upper), (nature_maximises, upward)
+    directions = nature_maximises, upward
     is_clear = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
@@ -103,30 +102,16 @@ def safe_groups(
                     continue
                 first, last = transition_start[c], transition_start[c + 1]
                 if mode[c] == EXIT:
-                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    offset = best_exit(first, last, model, values, nature_maximises, leader, home)
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
                 elif region is not None:
-                    x = inner_safely(c, first, last, transitions, values, directions, region, arrays[1])
+                    x = inner_safely(c, first, last, model, values, directions, region, scratch)
                 elif plain:
                     x = mean_safely(first, last, successor, lower, values, upward)
                 else:
-                    x = o_maximize_safely(
-                        first,
-                        last,
-                        successor,
-                        lower,
-                        upper,
-                        plain,
-                        values,
-                        nature_maximises,
-                        upward,
-                        exactly,
-                        order,
-                        key,
-                        mass,
-                    )
+                    x = o_maximize_safely(first, last, model, values, *directions, exactly, scratch)
                 is_clear &= not np.isnan(x)
                 x = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
                 best = max(best, x) if agent_maximises else min(best, x)
@@ -146,11 +131,10 @@ def backward_pass(
     exactly: bool | None,
 ) -> int:
     """See `BellmanOperator.backward`; how many states were done until supports of one could not be told."""
-    choice_start, transition_start, successor, lower, upper, plain = arrays[0]
-    order, key, mass = arrays[1]
+    model, scratch = arrays
+    choice_start, transition_start, successor, lower, _, plain = model
     reward, discount, mode, _, agent_maximises, nature_maximises, floor, ceiling, slack = system
     rewarded, discounted = len(reward) > 0, len(discount) > 0
-    transitions, scratch = (successor, lower, upper), arrays[1]
     done = 0
     for s in states:
         is_clear = True
@@ -162,8 +146,8 @@ def backward_pass(
                 continue
             first, last = transition_start[c], transition_start[c + 1]
             if region is not None:
-                a = inner_safely(c, first, last, transitions, low, (nature_maximises, False), region, scratch)
-                b = inner_safely(c, first, last, transitions, high, (nature_maximises, True), region, scratch)
+                a = inner_safely(c, first, last, model, low, (nature_maximises, False), region, scratch)
+                b = inner_safely(c, first, last, model, high, (nature_maximises, True), region, scratch)
             elif last - first == 1:  # which has all of the mass
                 to = np.uint32(successor[np.uint64(first)])
                 a, b = low[to], high[to]
@@ -171,51 +155,13 @@ def backward_pass(
                 a = mean_safely(first, last, successor, lower, low, False)
                 b = mean_safely(first, last, successor, lower, high, True)
             else:
-                a, b, is_same = o_maximize_both(
-                    first,
-                    last,
-                    successor,
-                    lower,
-                    upper,
-                    low,
-                    high,
-                    nature_maximises,
-                    order,
-                    key,
-                    mass,
-                )
+                a, b, is_same = o_maximize_both(first, last, model, low, high, nature_maximises, scratch)
                 if exactly is not None:
                     unclear = np.isnan(a)
                     if unclear:
-                        a = o_maximize_exactly(
-                            first,
-                            last,
-                            successor,
-                            lower,
-                            upper,
-                            low,
-                            nature_maximises,
-                            False,
-                            order,
-                            key,
-                            mass,
-                        )
+                        a = o_maximize_exactly(first, last, model, low, nature_maximises, False, scratch)
                 if not is_same or np.isnan(b):
-                    b = o_maximize_safely(
-                        first,
-                        last,
-                        successor,
-                        lower,
-                        upper,
-                        plain,
-                        high,
-                        nature_maximises,
-                        True,
-                        exactly,
-                        order,
-                        key,
-                        mass,
-                    )
+                    b = o_maximize_safely(first, last, model, high, nature_maximises, True, exactly, scratch)
             is_clear &= not (np.isnan(a) or np.isnan(b))
             earned, factor = reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0
             a, b = safe_step(a, earned, factor, False), safe_step(b, earned, factor, True)
@@ -254,34 +200,20 @@ def safe_choice_values(
     exactly: bool | None,
 ) -> bool:
     """See `BellmanOperator.safe_choices`; whether all supports could be told (`o_maximize_safely`)."""
-    _, transition_start, successor, lower, upper, plain = arrays[0]
-    order, key, mass = arrays[1]
+    model, scratch = arrays
+    _, transition_start, successor, lower, _, plain = model
     reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     is_clear = True
-    transitions, directions = (successor, lower, upper), (nature_maximises, upward)
+    directions = nature_maximises, upward
     for c in range(choices[0], choices[1]):
         first, last = transition_start[c], transition_start[c + 1]
         if region is not None:
-            x = inner_safely(c, first, last, transitions, values, directions, region, arrays[1])
+            x = inner_safely(c, first, last, model, values, directions, region, scratch)
         elif plain:
             x = mean_safely(first, last, successor, lower, values, upward)
         else:
-            x = o_maximize_safely(
-                first,
-                last,
-                successor,
-                lower,
-                upper,
-                plain,
-                values,
-                nature_maximises,
-                upward,
-                exactly,
-                order,
-                key,
-                mass,
-            )
+            x = o_maximize_safely(first, last, model, values, nature_maximises, upward, exactly, scratch)
         is_clear &= not np.isnan(x)
         out[c] = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
     return is_clear
@@ -296,17 +228,16 @@ def answers(
     out: FloatArray,
 ) -> None:
     """See `BellmanOperator.answer`."""
-    _, transition_start, successor, lower, upper, plain = arrays[0]
-    order, key, mass = arrays[1]
-    transitions, scratch = (successor, lower, upper), arrays[1]
+    model, scratch = arrays
+    transition_start, lower, plain = model.transition_start, model.lower, model.plain
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
         if region is not None:
-            inner(c, first, last, transitions, values, maximise, region, scratch)
+            inner(c, first, last, model, values, maximise, region, scratch)
         elif not plain:
-            spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+            spread_exactly(first, last, model, values, maximise, scratch)
         for i in range(last - first):
-            out[first + i] = lower[first + i] if plain and region is None else mass[i]
+            out[first + i] = lower[first + i] if plain and region is None else scratch.mass[i]
 
 
 @kernel
@@ -319,11 +250,10 @@ def optimal(
     out: BoolArray,
 ) -> None:
     """See `BellmanOperator.optimal_transitions`: those with mass, and those that tie with the pivot."""
-    _, transition_start, successor, lower, upper, _ = model
-    order, key, mass = scratch
+    transition_start, successor, mass = model.transition_start, model.successor, scratch.mass
     for c in range(len(transition_start) - 1):
         first, last = transition_start[c], transition_start[c + 1]
-        pivot = spread_exactly(first, last, successor, lower, upper, values, maximise, order, key, mass)
+        pivot = spread_exactly(first, last, model, values, maximise, scratch)
         for i in range(last - first):
             tied = pivot >= 0 and values[successor[first + i]] == values[successor[first + pivot]]
             out[first + i] = possible[first + i] and (mass[i] > 0.0 or tied)

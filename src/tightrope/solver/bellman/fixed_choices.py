@@ -213,7 +213,7 @@ def _sweep_answers(
     _, discount, _, leader, _, nature_maximises, floor, ceiling, _ = system
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, reward, choice, row_pivot = rows[:8]
-    row_low, row_room = rows.low, rows.room
+    entries = column, weight, rows.low, rows.room
     groups = len(group_start) - 1
     is_lone = len(member) == groups  # every group one state: one array less to read
     change = 0.0
@@ -237,19 +237,9 @@ def _sweep_answers(
                     ahead = y - pivot_value
                     wrong = max(wrong, ahead if (i < pivot) != nature_maximises else -ahead)
                 if wrong > 0.0:
-                    c = choice[g]
+                    scale = discount[choice[g]] if len(discount) > 0 else 1.0
                     row_end[g], row_pivot[g], self_weight[g] = o_maximize_again(
-                        start,
-                        end,
-                        column,
-                        weight,
-                        row_low,
-                        row_room,
-                        values,
-                        nature_maximises,
-                        leader,
-                        leader[s],
-                        discount[c] if len(discount) > 0 else 1.0,
+                        start, end, entries, values, nature_maximises, (leader, leader[s], scale)
                     )
                     x = 0.0
                     for i in range(start, np.uint64(row_end[g])):

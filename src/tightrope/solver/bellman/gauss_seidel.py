@@ -60,11 +60,11 @@ def sweep_groups(
 ) -> float:
     """See `BellmanOperator.sweep`."""
     choice_start, transition_start, successor, lower, upper, plain = model
-    order, key, _ = scratch
     reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
     group_start, member, visit, backwards = block
     row_start, row_end, column, weight, self_weight, row_reward, row_choice, row_pivot = rows[:8]
     row_low, row_room = rows.low, rows.room
+    entries = column, weight, row_low, row_room
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     residual = 0.0
     groups = len(group_start) - 1
@@ -82,7 +82,7 @@ def sweep_groups(
                     continue
                 first, last = transition_start[c], transition_start[c + 1]
                 if mode[c] == EXIT:
-                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    offset = best_exit(first, last, model, values, nature_maximises, leader, home)
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
@@ -91,11 +91,9 @@ def sweep_groups(
                 else:
                     x = np.inf
                     if last - first <= FEW:
-                        x = o_maximize_few(first, last, successor, lower, upper, values, nature_maximises)
+                        x = o_maximize_few(first, last, model, values, nature_maximises)
                     if not abs(x) < np.inf:
-                        x = o_maximize(
-                            first, last, successor, lower, upper, values, nature_maximises, order, key
-                        )
+                        x = o_maximize(first, last, model, values, nature_maximises, scratch)
                 if discounted:
                     x *= discount[c]
                 if rewarded:
@@ -112,7 +110,7 @@ def sweep_groups(
         if keep:
             pass
         elif mode[chosen] == EXIT:
-            offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+            offset = best_exit(first, last, model, values, nature_maximises, leader, home)
             column[row_start[g]] = successor[first + offset]
             weight[row_start[g]] = scale
             row_end[g], row_pivot[g], self_weight[g] = row_start[g] + 1, -1, 0.0
@@ -123,36 +121,12 @@ def sweep_groups(
                     column[end], row_low[end], row_room[end] = successor[t], lower[t], upper[t] - lower[t]
                     end += np.uint64(1)
             row_end[g], row_pivot[g], self_weight[g] = o_maximize_again(
-                np.uint64(row_start[g]),
-                end,
-                column,
-                weight,
-                row_low,
-                row_room,
-                values,
-                nature_maximises,
-                leader,
-                home,
-                scale,
+                np.uint64(row_start[g]), end, entries, values, nature_maximises, (leader, home, scale)
             )
         else:
+            group, row = (leader, home, scale), (row_start[g], column, weight)
             row_end[g], row_pivot[g], self_weight[g] = o_maximize_row(
-                first,
-                last,
-                successor,
-                lower,
-                upper,
-                plain,
-                values,
-                nature_maximises,
-                order,
-                key,
-                leader,
-                home,
-                scale,
-                row_start[g],
-                column,
-                weight,
+                first, last, model, values, nature_maximises, scratch, group, row
             )
         row_reward[g] = reward[chosen] if rewarded else 0.0
         old = values[member[group_start[g]]]
@@ -245,9 +219,10 @@ def sweep_regions(
     unit: float,
 ) -> float:
     """See `BellmanOperator.sweep`. A row is written whenever a choice is better than those before it."""
-    choice_start, transition_start, successor, lower, upper, _ = arrays[0]
+    model, scratch = arrays
+    choice_start, transition_start, successor, _, _, _ = model
     assert region is not None
-    transitions, scratch, mass = (successor, lower, upper), arrays[1], arrays[1].mass
+    mass = scratch.mass
     reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, row_reward, row_choice = rows[:7]
@@ -264,12 +239,12 @@ def sweep_regions(
                 first, last = transition_start[c], transition_start[c + 1]
                 offset = -1
                 if mode[c] == EXIT:
-                    offset = best_exit(first, last, successor, upper, values, nature_maximises, leader, home)
+                    offset = best_exit(first, last, model, values, nature_maximises, leader, home)
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
                 else:
-                    x = inner(c, first, last, transitions, values, nature_maximises, region, scratch)
+                    x = inner(c, first, last, model, values, nature_maximises, region, scratch)
                 scale = discount[c] if len(discount) > 0 else 1.0
                 earned = reward[c] if len(reward) > 0 else 0.0
                 x = x * scale + earned

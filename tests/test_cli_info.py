@@ -183,7 +183,7 @@ WRONG = [
     (["walk.prism", "--const", "n=3", "--param", "p=0.1"], "':' expected", ""),
     (["walk.prism", "--const", "n=3", "--param", "r=0:1"], "'r' is not a parameter of the model", "p, q"),
     (["walk.prism", "--const", "n=3", "--param", "p=0:1,"], "an entry is missing after the last comma", ""),
-    (["walk.prism", "--const", "n=3", "--param", "p=0:2"], "not within [0, 1]", "narrow the domain"),
+    (["walk.prism", "--const", "n=3", "--param", "p=2:3"], "not within [0, 1]", "narrow the domain"),
     (["walk.prism", "--const", "n=3", "--domain", "p*q<=1"], "a product of parameters cannot be used", ""),
     (["walk.prism", "--const", "n=3", "--domain", "p+q<=-1"], "the domain is empty", "loosen"),
     (
@@ -224,3 +224,38 @@ def test_constants_and_domains_do_not_go_with_every_file(capsys: pytest.CaptureF
     assert "--const does not go with coin.drn: only PRISM and JANI models have constants" in told
     assert run(["info", "files.tra", "--domain", "p<=1"]) == 2
     assert "--domain does not go with files.tra: explicit files have no parameters" in capsys.readouterr().err
+
+
+def test_a_domain_that_is_too_large_is_narrowed_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where affine probabilities leave [0, 1]: derived, said first, and listed by every verdict."""
+    model, log, proof = tmp_path / "m.prism", tmp_path / "log.csv", tmp_path / "goal.cert"
+    model.write_text(
+        "dtmc const double p; const double q; module m s : [0..3];"
+        " [] s=0 -> 2*p : (s'=1) + 1-2*p : (s'=2); [] s=1 -> p : (s'=2) + q : (s'=3) + 1-p-q : (s'=0);"
+        " [] s>=2 -> true; endmodule"
+    )
+    assert run(["info", str(model)]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith(
+        "warning: the domain is narrowed to 0<=p<=1/2, 0<=q<=1, p + q <= 1: elsewhere"
+    )
+    assert "0<=p<=0.5, 0<=q<=1, p + q <= 1" in shown.out
+    asked = [str(model), "--prop", "P=? [ F s=3 ]", "--param", "p=0.1:0.9,q=0.1:0.3", "--json"]
+    assert run(["check", *asked, "--sets", "expression"]) == 0
+    shown = capsys.readouterr()
+    (domain,) = (one for one in json.loads(shown.out)["assumptions"] if one["name"] == "domain")
+    assert domain["kept"] == "yes" and "narrowed to 1/10<=p<=1/2, 1/10<=q<=3/10:" in domain["why"]
+    assert shown.err.startswith("warning: the domain is narrowed")
+    at = ["--at", "p=0.3,q=0.2", "--episodes", "40", "--seed", "1", "--raw", "-o", str(log)]
+    assert run(["sample", str(model), *at]) == 0
+    capsys.readouterr()
+    assert run(["learn", *asked, "--data", str(log), "--certificate", str(proof)]) == 0
+    learned = json.loads(capsys.readouterr().out)
+    assert domain in learned["assumptions"]
+    assert run(["verify", str(proof), "--model", str(model), *asked[1:-1], "--data", str(log)]) == 0
+    capsys.readouterr()
+    model.write_text(model.read_text().replace("2*p :", "3*p*p :").replace("1-2*p", "1-3*p*p"))
+    assert run(["info", str(model)]) == 2
+    assert "the probability 3*p^2 is 3 at p=1" in capsys.readouterr().err

@@ -128,7 +128,7 @@ class LearnedAnswer(Record):
         limit = self.limit
         if self.truth == OPEN:
             limit = f"{self.text} is true for some of the models that the data leave, and false for others"
-        assumed = rests_on(self.ledger, self.options, None)
+        assumed = rests_on(self.ledger, self.options, None, self.problem)
         return Worth.of(assumed, contradicted=self.contradiction, limit=limit)
 
     @property

@@ -234,7 +234,7 @@ class Comparison(Record):
     @property
     def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
-        known = rests_on(self.ledger, self.options, self.fit)
+        known = rests_on(self.ledger, self.options, self.fit, self.problem)
         bets = self.options.region is not None and self.options.region.bets
         if bets and self.baseline_name == GIVEN and self.baseline is not None:
             chosen = chosen_before(self.baseline, self.counts)

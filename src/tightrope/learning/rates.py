@@ -113,7 +113,7 @@ class RateResult(Record):
     @property
     def verdict(self) -> Worth:
         """What the result is worth, in one word, with all that it rests on."""
-        assumed = rests_on(self.ledger, LearnOptions(), None)
+        assumed = rests_on(self.ledger, LearnOptions(), None, self.problem)
         if self.value is None:
             return Worth.of(assumed, contradicted=EMPTY)
         seen = self.outcomes

@@ -436,7 +436,7 @@ class LearningResult(Result):
         return judge(self._rests_on(), self.counts, self.fit, refuted, self._ended())
 
     def _rests_on(self) -> tuple[Assumed, ...]:
-        known = rests_on(self.ledger, self.options, self.fit)
+        known = rests_on(self.ledger, self.options, self.fit, self.problem)
         if self.wrong_costs is not None:
             known = (*known, Assumed("costs", Kept.NO, self.wrong_costs))
         if self.problem.is_of_controller:
@@ -742,12 +742,17 @@ def judge(
 INDEPENDENT_READINGS = "what a controller reads is independent given the state, drawn as the model says"
 
 
-def rests_on(ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None) -> tuple[Assumed, ...]:
+def rests_on(
+    ledger: ConfidenceBudget, options: LearnOptions, fit: ModelFit | None, problem: Problem | None
+) -> tuple[Assumed, ...]:
     """All that a learned guarantee rests on: the model, the data, and what was stated beside them."""
     tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
     if fit is not None and fit.is_doubt:
         tested += f"; {REMEDY}"
     assumptions = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
+    model = None if problem is None else problem.base
+    if isinstance(model, ParametricMDP) and model.parameters.narrowed:
+        assumptions.append(Assumed("domain", Kept.YES, model.parameters.narrowed))
     if fit is not None and fit.rows_tested is not None and fit.rows_tested < fit.events:
         rows = f"{fit.rows_tested:,} of {fit.events:,} rows were tested"
         untested = f"outcomes depend on state and action alone: {rows}"

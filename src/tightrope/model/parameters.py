@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
@@ -119,6 +119,8 @@ class Parameters(Record):
     upper: tuple[Fraction, ...] = ()
     constraints: tuple[LinearConstraint, ...] = ()
     free: tuple[FreeDistribution, ...] = ()
+    narrowed: str = field(default="", compare=False)
+    """Words about a part of what was asked for that was left out, as no probability can lie there."""
 
     def __post_init__(self) -> None:
         for argument in ("names", "lower", "upper", "constraints"):

@@ -8,6 +8,7 @@ transitions.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +24,13 @@ from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
 from tightrope.model.polynomial import Function, Polynomial, parts, quotient
-from tightrope.model.ranges import denominators, numerators, prove_ranges, prove_signs
+from tightrope.model.ranges import (
+    denominators,
+    narrow_to_probabilities,
+    numerators,
+    prove_ranges,
+    prove_signs,
+)
 from tightrope.model.structure import Structure, Structured, frozen_array, new_digest, release
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
@@ -31,6 +38,10 @@ from tightrope.numerics.record import Facts, remember
 
 NEARLY = 1e-9
 """A sum that misses 1 by less was meant to be 1."""
+
+
+class OutOfRangeError(InputError):
+    """A probability leaves [0, 1] somewhere in the domain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,6 +84,27 @@ class ParametricMDP(Structured):
         sign = self._denominator_signs()
         self._check_sums()
         self._check_ranges(sign)
+
+    @staticmethod
+    def within_probabilities(
+        structure: Structure, expression: IndexArray, expressions: Expressions, parameters: Parameters
+    ) -> ParametricMDP:
+        """The model of a file: where affine probabilities leave [0, 1], its domain is the part on which they
+        do not, and the user is told."""
+        try:
+            return ParametricMDP(structure, expression, expressions, parameters)
+        except OutOfRangeError as error:
+            within = narrow_to_probabilities(expressions, parameters)
+            if within is None:
+                raise
+            try:
+                model = ParametricMDP(structure, expression, expressions, within)
+            except InputError:
+                raise error from None
+            text = f"the domain is narrowed to {within.shown.text()}: elsewhere, {error.message}"
+            object.__setattr__(within, "narrowed", text)
+            warnings.warn(text, stacklevel=2)
+            return model
 
     def _denominator_signs(self) -> tuple[int, ...]:
         """The sign of every denominator, which none may lose anywhere in the domain."""
@@ -172,7 +204,7 @@ class ParametricMDP(Structured):
         witness = proof.witness
         choice = self.structure.name_at(np.argmax(self.expression == witness.expression))
         where = self.parameters.name_point(witness.point) or "every point"
-        raise InputError(
+        raise OutOfRangeError(
             f"{choice}: the probability {self.expressions.text(witness.expression)} is "
             f"{float(witness.value):.6g} at {where}, not within [0, 1]",
             hint="narrow the domain with `params` or `domain`, or mend the model",

@@ -391,6 +391,42 @@ def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequenc
     return RangeProof(None, tuple(unproved))
 
 
+def narrow_to_probabilities(expressions: Expressions, parameters: Parameters) -> Parameters | None:
+    """The part of the domain where every affine expression lies within [0, 1]; None where nothing is cut off,
+    or no more than a point of a range is left."""
+    low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
+    lower, upper = list(parameters.lower), list(parameters.upper)
+    constraints: dict[LinearConstraint, None] = {}
+    for e in np.flatnonzero((low < 0) | (high > 1)).tolist():
+        f = expressions.function(e)
+        if not isinstance(f, Polynomial) or f.degree > 1:
+            continue
+        slope = {m[0][0]: c for m, c in f.terms.items() if m}
+        for sign, bound in ((-1, f.constant_term), (1, 1 - f.constant_term)):
+            row = {i: sign * c for i, c in slope.items()}  # Σ row·θ ≤ bound
+            if len(row) > 1:
+                numbers = tuple(row.get(i, Fraction(0)) for i in range(len(lower)))
+                constraints[LinearConstraint(numbers, bound)] = None
+                continue
+            for i, c in row.items():
+                lower[i] = max(lower[i], bound / c) if c < 0 else lower[i]
+                upper[i] = min(upper[i], bound / c) if c > 0 else upper[i]
+    if any(
+        a >= b and c < d for a, b, c, d in zip(lower, upper, parameters.lower, parameters.upper, strict=True)
+    ):
+        return None
+    within = replace(parameters, lower=tuple(lower), upper=tuple(upper))
+    corner = [
+        sum((c * (lower[i] if c < 0 else upper[i]) for i, c in enumerate(each.coefficients)), Fraction(0))
+        for each in constraints
+    ]
+    cutting = [each for each, most in zip(constraints, corner, strict=True) if most > each.bound]
+    within = replace(within, constraints=(*parameters.constraints, *cutting))
+    if within == parameters or any(domain_vertices(within.part(block)) == [] for block in within.blocks()):
+        return None
+    return within
+
+
 def _settle_function(expressions: Expressions, e: int, domain: _Domain, sign: Sequence[int]) -> _Outcome:
     function = expressions.function(e)
     if isinstance(function, Polynomial):

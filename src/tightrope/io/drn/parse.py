@@ -355,7 +355,7 @@ class ExactValues:
 
     def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC:
         expressions, expression = self.table.freeze(codes)
-        return ParametricMDP(structure, expression, expressions, self.parameters)
+        return ParametricMDP.within_probabilities(structure, expression, expressions, self.parameters)
 
 
 class PlainValues(NumberValues):

@@ -214,7 +214,9 @@ class OnlineLearner:
         elif update.fallback:
             refuted = "the region is empty: no parameters of the domain explain the data"
         limit = None if update.status == CLOSE else update.status
-        return Worth.of(rests_on(self.ledger, self.options, None), contradicted=refuted, limit=limit)
+        return Worth.of(
+            rests_on(self.ledger, self.options, None, self.problem), contradicted=refuted, limit=limit
+        )
 
     @property
     def is_reached(self) -> bool:

@@ -267,7 +267,7 @@ def _plain_model(
         expressions, expression = plain.table.freeze(rows.probability)
     check_table(program, structure, expressions, expression)
     release(expression)
-    return ParametricMDP(structure, expression, expressions, domain)
+    return ParametricMDP.within_probabilities(structure, expression, expressions, domain)
 
 
 def _split_free(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -286,3 +289,51 @@ def test_json_that_nests_without_end_is_refused_in_words(
     (tmp_path / "log.jsonl").write_text('{"state": 1, "action": "walk", "next_state": 2}\n' * before + deep)
     with pytest.raises(InputError, match="nests too deeply"):
         read_data(tmp_path / "log.jsonl", model)
+
+
+PLUG_IN = """
+import pyarrow as pa
+
+from tightrope.io.table.data_table import LogFormat
+
+
+class Walks(LogFormat):
+    name, suffixes = "walks", (".walk",)
+
+    def batches(self, path):
+        for episode, line in enumerate(open(path)):
+            x = [int(word) for word in line.split()]
+            steps = {"episode": [episode] * (len(x) - 1), "step": list(range(len(x) - 1))}
+            action = ["walk"] * (len(x) - 1)
+            yield pa.record_batch({**steps, "state": x[:-1], "action": action, "next_state": x[1:]})
+"""
+
+
+def test_another_package_brings_a_format_of_logs(tmp_path: Path) -> None:
+    """A distribution on the path, with its entry point: every way to read logs knows it."""
+    (tmp_path / "walk_format.py").write_text(PLUG_IN)
+    about = tmp_path / "walk_format-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: walk-format\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[tightrope.logs]\nwalks = walk_format:Walks\n")
+    for name in ("a.walk", "b.dat"):
+        (tmp_path / name).write_text("3 4 5 6\n3 2 3 4\n")
+    script = """
+        import tightrope as tr
+
+        steps = {x: {"walk": {x + 1: "1/2", x - 1: "1/2"}} for x in range(1, 6)}
+        model = tr.build_from_function(3, lambda x: steps.get(x, {"stay": {x: 1}}))
+        read = tr.read_data("a.walk", model)
+        assert (read.rows, read.counts.design.episodes, read.files) == (6, 2, ("a.walk",))
+        assert tr.read_data("b.dat", model, format="walk").counts == read.counts
+        for place, words in (("a.walk", {"format": "xls"}), ("none.txt", {})):
+            try:
+                tr.read_data(place, model, **words)
+            except tr.InputError as error:
+                assert "walk" in str(error), error
+        print(read.counts.transition.sum())
+    """
+    path = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    code = f"{path}\n{textwrap.dedent(script)}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr

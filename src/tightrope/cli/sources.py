@@ -28,6 +28,7 @@ from tightrope.cli.options import SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, print_line, reading_progress, warn
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.log_words import LOCAL, WORDS
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.late import dataclass
 from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
@@ -196,8 +197,9 @@ class LogRequest:
             return None
         if len(self.places) > 1:
             raise InputError("a Minari dataset stands alone: give --data once")
-        if self.options.skip_invalid:
-            raise InputError("--skip-invalid goes with data files, not with Minari datasets")
+        for name, word in WORDS.items():
+            if name != "states" and getattr(self.options, name) not in (None, False, LOCAL):
+                raise InputError(f"{word.flag} goes with data files, not with Minari datasets")
         return self.places[0].removeprefix(MINARI)
 
     def tables(self) -> tuple[DataTable, ...]:
@@ -206,8 +208,6 @@ class LogRequest:
 
         self.options.check()
         if self.minari is not None:
-            if self.options.recent is not None:
-                raise InputError("`since` and `window` go with data files, not with Minari datasets")
             return ()
         return open_tables(self.places, self.options.format)
 

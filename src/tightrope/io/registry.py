@@ -13,13 +13,13 @@ Classes are light: what reads and writes is imported when a file is read or writ
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from tightrope.atomic import path_of
 from tightrope.errors import InputError
@@ -159,15 +159,30 @@ def own_formats() -> tuple[ModelFormat, ...]:
 @cache
 def formats() -> tuple[ModelFormat, ...]:
     """All formats: ours first, then those of other packages by their names."""
+    return with_plugins(own_formats(), GROUP, ModelFormat, "format of models")
+
+
+class HasEndings(Protocol):
+    """A format of files."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]: ...
+
+
+Form = TypeVar("Form", bound=HasEndings)
+
+
+def with_plugins(own: Sequence[Form], group: str, kind: type[Any], what: str) -> tuple[Form, ...]:
+    """Formats, and behind them those of other packages' entry points by their names."""
     from importlib.metadata import entry_points
 
-    known = [*own_formats()]
+    known = [*own]
     suffixes = {suffix for form in known for suffix in form.suffixes}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         form = entry.load()()
-        if not isinstance(form, ModelFormat) or suffixes & set(form.suffixes):
+        if not isinstance(form, kind) or suffixes & set(form.suffixes):
             raise InputError(
-                f"the entry point '{entry.name}' of '{GROUP}' is no format of models with endings of its own"
+                f"the entry point '{entry.name}' of '{group}' is no {what} with endings of its own"
             )
         suffixes.update(form.suffixes)
         known.append(form)

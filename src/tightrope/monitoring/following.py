@@ -38,10 +38,10 @@ from tightrope.data.reading import counts_with_rows, describe_design, plan_readi
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.io.table.data_table import DataFormat, LogFile
+from tightrope.io.table.data_table import LogFile
 from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
-from tightrope.io.table.text import CsvTable
+from tightrope.io.table.text import CsvTable, JsonLines
 from tightrope.late import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
@@ -223,7 +223,7 @@ class Following:
         return place
 
     def _header_lines(self, file: LogFile) -> int:
-        if file.format is DataFormat.JSON_LINES:
+        if isinstance(file.format, JsonLines):
             return 0
         table = open_table(file)
         return table.header_lines if isinstance(table, CsvTable) else 1

@@ -15,8 +15,10 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
 from tightrope.io.table.data_table import (
     KEY,
+    PARQUET,
     DataTable,
     LogFile,
+    LogFormat,
     Metadata,
     Piece,
     Ragged,
@@ -86,21 +88,33 @@ class MemoryTable(DataTable):
             yield columns_of(batch, names), batch.num_rows, done * (batch.nbytes // max(batch.num_rows, 1))
 
 
-def open_parquet(file: LogFile) -> ParquetTable:
-    """Look at the footer."""
-    import pyarrow.parquet as pq
+class Parquet(LogFormat):
+    """Columns in groups of rows; the footer says how many each has."""
 
-    with _opened(file) as raw, pq.ParquetFile(raw) as opened:
-        about = opened.metadata
-        rows = tuple(about.row_group(group).num_rows for group in range(about.num_row_groups))
-        return ParquetTable(*_about(opened.schema_arrow, file.name), file.keys, rows, file.size(), file)
+    name, suffixes, marks = "Parquet", PARQUET, (b"PAR1",)
+
+    def open(self, file: LogFile) -> ParquetTable:
+        import pyarrow.parquet as pq
+
+        with _opened(file) as raw, pq.ParquetFile(raw) as opened:
+            about = opened.metadata
+            rows = tuple(about.row_group(group).num_rows for group in range(about.num_row_groups))
+            return ParquetTable(*_about(opened.schema_arrow, file.name), file.keys, rows, file.size(), file)
+
+    def has_rows(self, file: LogFile) -> bool:
+        return any(self.open(file).group_rows or ())
 
 
-def open_arrow(file: LogFile) -> ArrowTable:
-    """Look at the schema."""
-    with _opened(file) as raw:
-        schema = _reader(raw).schema
-        return ArrowTable(*_about(schema, file.name), file.keys, None, file.size(), file)
+class Arrow(LogFormat):
+    """Arrow's files and streams."""
+
+    name, suffixes = "Arrow", (".arrow", ".feather", ".ipc")
+    marks = (b"ARROW1", b"\xff\xff\xff\xff")
+
+    def open(self, file: LogFile) -> ArrowTable:
+        with _opened(file) as raw:
+            schema = _reader(raw).schema
+            return ArrowTable(*_about(schema, file.name), file.keys, None, file.size(), file)
 
 
 @contextmanager

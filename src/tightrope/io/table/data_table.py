@@ -21,7 +21,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,6 +37,7 @@ COMMENT = "#"
 CSV_PREFIX = f"{COMMENT} {KEY}: "
 VERSION = 1
 
+PARQUET = (".parquet", ".pq")
 COUNTS, TRANSITIONS = "counts", "transitions"
 """What the rows of a file are."""
 
@@ -77,17 +77,33 @@ def decode(text: str, file: str) -> Metadata:
     return metadata
 
 
-class DataFormat(Enum):
-    """What the bytes of a file are, once decompressed; the values are the endings of its name."""
+class LogFormat:
+    """What the bytes of a file are, once decompressed; found by the ending of its name.
 
-    CSV = (".csv", ".tsv")
-    JSON_LINES = (".jsonl", ".ndjson")
-    PARQUET = (".parquet", ".pq")
-    ARROW = (".arrow", ".feather", ".ipc")
+    Files of `is_text` may be compressed, and their rows are lines. `marks` are the first bytes of others.
+    """
 
-    @property
-    def is_text(self) -> bool:
-        return self in (DataFormat.CSV, DataFormat.JSON_LINES)
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    is_text: ClassVar[bool] = False
+    marks: ClassVar[tuple[bytes, ...]] = ()
+
+    def open(self, file: LogFile) -> DataTable | None:
+        """Look at a file's header and metadata; None where `batches` are all that there is."""
+
+    def batches(self, path: str) -> Iterable[Any]:
+        """What is in a file, as pyarrow's record batches."""
+        raise NotImplementedError
+
+    def has_rows(self, file: LogFile) -> bool:
+        """Whether there is more in a file than a header."""
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
 
 @dataclass(frozen=True)
@@ -99,7 +115,7 @@ class LogFile:
 
     path: str
     name: str
-    format: DataFormat
+    format: LogFormat
     compression: str | None = None
     keys: tuple[tuple[str, str], ...] = ()
 
@@ -284,8 +300,8 @@ class DataTable(ABC):
 def is_parquet(path: str | Path) -> bool:
     """Whether the name of a file to write says Parquet (`.parquet`, `.pq`) rather than CSV (`.csv`)."""
     suffix = Path(path).suffix.lower()
-    if suffix != ".csv" and suffix not in DataFormat.PARQUET.value:
-        endings = ", ".join((".csv", *DataFormat.PARQUET.value))
+    if suffix != ".csv" and suffix not in PARQUET:
+        endings = ", ".join((".csv", *PARQUET))
         raise InputError(f"a data file ends in {endings}, not {suffix or 'nothing'!r}", Location(str(path)))
     return suffix != ".csv"
 

@@ -26,17 +26,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.data_table import DataFormat, LogFile, fixed_part, open_store
+from tightrope.io.table.arrow import Arrow
+from tightrope.io.table.data_table import LogFile, fixed_part, open_store
+from tightrope.io.table.formats import Kind, endings, format_of, log_formats
+from tightrope.io.table.text import Csv, JsonLines
 
 STDIN = "-"
 
-_ENDINGS = {ending: kind for kind in DataFormat for ending in kind.value}
-_COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-_MAGIC = {b"PAR1": DataFormat.PARQUET, b"ARROW1": DataFormat.ARROW, b"\xff\xff\xff\xff": DataFormat.ARROW}
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
-
-Kind = tuple[DataFormat, str | None]
-"""A format, and how it is compressed."""
 
 
 def find_files(
@@ -49,7 +46,7 @@ def find_files(
         raise InputError("no data: the list of files is empty")
     stated = None if format is None else format_of(f"x.{format.lstrip('.')}")
     if format is not None and stated is None:
-        known = ", ".join(ending.lstrip(".") for ending in _ENDINGS)
+        known = ", ".join(ending.lstrip(".") for ending in endings())
         raise InputError(f"'{format}' is no data format", hint=f"known are {known}; csv.gz, jsonl.zst, …")
     files = [file for place in listed for file in _of_place(os.fspath(place), stated)]
     seen: set[object] = set()
@@ -64,16 +61,6 @@ def find_files(
     if not growing and len(files) > 1:
         _refuse_copies(files)
     return tuple(files)
-
-
-def format_of(name: str) -> Kind | None:
-    """What an ending says: the format and the compression; None where it says nothing."""
-    path = PurePosixPath(name.lower())
-    compression = _COMPRESSION.get(path.suffix)
-    if compression is not None:
-        path = path.with_suffix("")
-    kind = _ENDINGS.get(path.suffix)
-    return None if kind is None or (compression and not kind.is_text) else (kind, compression)
 
 
 def _identity(path: str) -> object:
@@ -95,7 +82,7 @@ def _refuse_copies(files: Sequence[LogFile]) -> None:
                 alike.setdefault((number, file.format, file.keys, key(file)), []).append(file)
         groups = list(alike.values())
     for first, *others in groups:
-        if (copy := next(filter(_has_rows, others), None)) is not None:
+        if (copy := next((file for file in others if file.format.has_rows(file)), None)) is not None:
             raise InputError(
                 f"it holds the same rows as {first.name}: they would count twice",
                 Location(copy.name),
@@ -138,20 +125,6 @@ def _contents(file: LogFile, size: int) -> Iterator[bytes]:
                 yield body
     except (OSError, EOFError, ValueError):
         yield os.fsencode(file.path)
-
-
-def _has_rows(file: LogFile) -> bool:
-    """Whether there is more in a file than a header."""
-    if file.format is DataFormat.PARQUET:
-        import pyarrow.parquet as pq
-
-        return bool(pq.read_metadata(file.path).num_rows)
-    if file.format is DataFormat.ARROW:
-        return True
-    with file.open_text() as text:
-        begin = text.read(1 << 16)
-    filled = sum(map(bool, map(bytes.strip, begin.splitlines())))
-    return len(begin) == 1 << 16 or filled > (file.format is DataFormat.CSV)
 
 
 def _of_place(place: str, stated: Kind | None) -> list[LogFile]:
@@ -202,7 +175,7 @@ def _of_tree(place: str, paths: list[str], stated: Kind | None, base: str) -> li
         raise InputError(
             "there is no data file in the directory",
             Location(place),
-            f"looked for files that end in {', '.join(_ENDINGS)}",
+            f"looked for files that end in {', '.join(endings())}",
         )
     return [_file(path, stated, base) for path in data]
 
@@ -213,7 +186,7 @@ def _file(path: str, stated: Kind | None, base: str | None = None) -> LogFile:
     if known is None:
         suffix = "".join(PurePosixPath(path).suffixes[-2:])
         raise InputError(
-            f"a data file ends in {', '.join(_ENDINGS)} (text also .gz, .zst), not {suffix or 'nothing'!r}",
+            f"a data file ends in {', '.join(endings())} (text also .gz, .zst), not {suffix or 'nothing'!r}",
             Location(path),
             'say what it is with `format="csv"`',
         )
@@ -252,18 +225,18 @@ def _look_at(path: str) -> Kind:
 
     with open(path, "rb") as file:
         begin = file.read(1 << 12)
-    for magic, kind in _MAGIC.items():
-        if begin.startswith(magic):
-            return kind, None
+    for form in log_formats():
+        if begin.startswith(form.marks):
+            return form, None
     compression = next((packed for magic, packed in _PACKED.items() if begin.startswith(magic)), None)
     if compression is not None:
         with pa.CompressedInputStream(pa.OSFile(path, "rb"), compression) as stream:
             begin = stream.read(1 << 12)
     text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
-    return (DataFormat.JSON_LINES if text.startswith(b"{") else DataFormat.CSV), compression
+    return (JsonLines() if text.startswith(b"{") else Csv()), compression
 
 
-def spool(batches: Iterable[Any], schema: Any) -> LogFile:
+def spool(batches: Iterable[Any], schema: Any, name: str) -> LogFile:
     """Record batches that can be read only once, kept in a file that lives as long as the process."""
     import pyarrow as pa
 
@@ -272,4 +245,4 @@ def spool(batches: Iterable[Any], schema: Any) -> LogFile:
         with pa.ipc.new_file(target, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-    return LogFile(target.name, "the record batches", DataFormat.ARROW)
+    return LogFile(target.name, name, Arrow())

@@ -6,26 +6,19 @@ Anything that speaks Arrow's C interface is a table: those of pandas, polars, py
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.arrow import in_memory, open_arrow, open_parquet
-from tightrope.io.table.data_table import DataFormat, DataTable, LogFile
+from tightrope.io.table.arrow import in_memory
+from tightrope.io.table.data_table import DataTable, LogFile, explain_errors
 from tightrope.io.table.files import find_files, spool
 from tightrope.io.table.spark import is_frame, open_frame
-from tightrope.io.table.text import open_csv, open_json_lines
 
 MOST_IN_MEMORY = 1 << 28
 """Bytes of record batches that are kept; streams that are longer go through a file."""
-
-_OPENERS = {
-    DataFormat.CSV: open_csv,
-    DataFormat.JSON_LINES: open_json_lines,
-    DataFormat.PARQUET: open_parquet,
-    DataFormat.ARROW: open_arrow,
-}
 
 
 def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
@@ -58,7 +51,12 @@ def is_table(data: Any) -> bool:
 
 def open_table(file: LogFile) -> DataTable:
     """Look at a file's header and metadata."""
-    return _checked(_OPENERS[file.format](file))
+    opened = file.format.open(file)
+    if opened is None:
+        with explain_errors(file.name):
+            table = _of_batches(file.format.batches(file.path), None, file.name)
+        return table if table.file is not None else replace(table, file=file, keys=file.keys)
+    return _checked(opened)
 
 
 def _of_memory(data: Any, name: str) -> DataTable:
@@ -77,7 +75,7 @@ def _of_memory(data: Any, name: str) -> DataTable:
     return _checked(in_memory(table, name))
 
 
-def _of_batches(batches: Iterable[Any], schema: Any) -> DataTable:
+def _of_batches(batches: Iterable[Any], schema: Any, name: str = "the record batches") -> DataTable:
     """Batches that can be read only once: kept in memory, or in a file where they are many."""
     import pyarrow as pa
 
@@ -87,8 +85,10 @@ def _of_batches(batches: Iterable[Any], schema: Any) -> DataTable:
         memory.append(batch)
         size += batch.nbytes
         if size > MOST_IN_MEMORY:
-            return open_table(spool(chain(memory, coming), schema))
-    return _checked(in_memory(pa.Table.from_batches(memory, schema), "the record batches"))
+            return open_table(spool(chain(memory, coming), schema or batch.schema, name))
+    if not memory and schema is None:
+        raise InputError("the file is empty", Location(name))
+    return _checked(in_memory(pa.Table.from_batches(memory, schema), name))
 
 
 def _stream(data: Any, name: str) -> Any:

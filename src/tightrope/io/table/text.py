@@ -11,7 +11,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
@@ -21,6 +21,7 @@ from tightrope.io.table.data_table import (
     KEY,
     DataTable,
     LogFile,
+    LogFormat,
     Piece,
     Ragged,
     decode,
@@ -113,6 +114,37 @@ class CsvTable(TextTable):
             for batch in reader:
                 columns = {name: batch.column(name) for name in names}
                 yield columns, batch.num_rows, raw.tell() if not raw.closed else 0
+
+
+class _Lines(LogFormat):
+    """Rows are lines behind a header of so many lines."""
+
+    is_text = True
+    header: ClassVar[int] = 0
+
+    def has_rows(self, file: LogFile) -> bool:
+        with file.open_text() as text:
+            begin = text.read(1 << 16)
+        filled = sum(map(bool, map(bytes.strip, begin.splitlines())))
+        return len(begin) == 1 << 16 or filled > self.header
+
+
+class Csv(_Lines):
+    """Values between separators, behind a header."""
+
+    name, suffixes, header = "CSV", (".csv", ".tsv"), 1
+
+    def open(self, file: LogFile) -> CsvTable:
+        return open_csv(file)
+
+
+class JsonLines(_Lines):
+    """One object per line."""
+
+    name, suffixes = "JSON lines", (".jsonl", ".ndjson")
+
+    def open(self, file: LogFile) -> JsonTable:
+        return open_json_lines(file)
 
 
 def open_csv(file: LogFile) -> CsvTable:

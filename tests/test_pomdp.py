@@ -576,3 +576,39 @@ def test_wrong_controllers_are_refused(tmp_path):
         tr.solve(pomdp, text, sets="rectangular")
     with pytest.raises(tr.InputError, match="partially observable"):
         tr.learn_all(tr.Problem(pomdp, text), [[]])
+
+
+HIDDEN_CLOCKS = """popta
+observables o endobservables
+module m
+  s : [0..4] init 0; o : [0..2] init 0; x : clock;
+  invariant (s=0 => x<=2) & (s=1 | s=2 => x<=3) endinvariant
+  [start] s=0 & x>=1 -> 0.6 : (s'=1) & (o'=1) & (x'=0) + 0.4 : (s'=2) & (o'=1) & (x'=0);
+  [early] s=1 & x<=1 -> (s'=3) & (o'=2);
+  [early] s=2 & x<=1 -> (s'=4) & (o'=2);
+  [late] s=1 & x>=2 -> 0.5 : (s'=3) & (o'=2) + 0.5 : (s'=4) & (o'=2);
+  [late] s=2 & x>=2 -> (s'=3) & (o'=2);
+  [end] s>=3 -> true;
+endmodule
+"""
+
+
+def test_timed_automata_that_hide_states_show_their_clocks(tmp_path):
+    """By hand: early succeeds with 0.6, late with 0.6/2 + 0.4; who saw the state would have 1."""
+    path = tmp_path / "m.prism"
+    path.write_text(HIDDEN_CLOCKS)
+    pomdp = tr.load(path)
+    for asked, value in (
+        ("Pmax=? [ F s=3 ]", 0.7),
+        ("Pmin=? [ F s=3 ]", 0.6),
+        ('R{"time"}min=? [ F s>=3 ]', 1),
+        ('R{"time"}max=? [ F s>=3 ]', 5),
+    ):
+        answer = tr.solve(pomdp, asked)
+        assert (answer.lower, answer.upper) == pytest.approx((value, value), abs=1e-6), asked
+    listed = tmp_path / "listed.prism"
+    listed.write_text(HIDDEN_CLOCKS.replace("observables o end", "observables o, x end"))
+    assert tr.load(listed).hash() == pomdp.hash()
+    listed.write_text(HIDDEN_CLOCKS.replace("endmodule", 'endmodule observable "late" = x>=2;'))
+    with pytest.raises(tr.InputError, match="clock 'x' stands in labels, formulas, rewards, observables"):
+        tr.load(listed)

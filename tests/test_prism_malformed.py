@@ -39,7 +39,6 @@ def command(text: str) -> str:
 
 UNSUPPORTED = [
     ("¦ctmdp\nmodule m x:bool; endmodule", "continuous-time MDPs (ctmdp) are not supported"),
-    ("¦popta observables x endobservables", "partially observable timed automata (popta) are not supported"),
     ("¦smg player p1 m endplayer", "stochastic games (smg) are not supported"),
     ("mdp ¦player p1 m endplayer", "players (stochastic games) are not supported"),
     (

@@ -17,7 +17,7 @@ from tightrope.prism.expand.expressions import Inliner, fold, names, type_of, va
 from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.digital_clocks import TIME, check_clocks
+from tightrope.prism.parse.digital_clocks import TIME, check_clocks, observe_clocks
 from tightrope.prism.parse.syntax import Complaint, SourceText, position_of, suggestion
 
 
@@ -43,6 +43,7 @@ def _expand(
     modules = copy_out(model, formulas)
     if model.has_clocks:
         check_clocks(model, modules)
+        model = observe_clocks(model, modules)
     check_variables(model, modules)
     variable_types = {
         variable.name: variable.type

@@ -163,6 +163,7 @@ _MODEL_TYPES = {
     "ctmc": syntax.ModelType.CTMC,
     "ma": syntax.ModelType.MA,
     "pta": syntax.ModelType.PTA,
+    "popta": syntax.ModelType.POPTA,
     "stochastic": syntax.ModelType.CTMC,
 }
 

@@ -1,4 +1,4 @@
-"""Timed automata (`pta`) as MDPs by digital clocks: time passes in whole units.
+"""Timed automata (`pta`, `popta`) as MDPs by digital clocks: time passes in whole units.
 
 Where guards and invariants are closed (no `<` and no `>` on clocks) and compare clocks with whole constants
 alone, minimal and maximal probabilities of reaching states, and expected rewards until then, are those of the
@@ -75,7 +75,20 @@ def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
             True, TIME, Literal(True, Type.BOOL, place), Literal(1, Type.INT, place), place
         )
         rewards.append(syntax.Rewards(TIME, (item,), place))
-    return replace(model, type=syntax.ModelType.MDP, rewards=tuple(rewards), has_clocks=bool(clocks))
+    hides = model.type is syntax.ModelType.POPTA
+    kind = syntax.ModelType.POMDP if hides else syntax.ModelType.MDP
+    return replace(model, type=kind, rewards=tuple(rewards), has_clocks=bool(clocks))
+
+
+def observe_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> syntax.ModelFile:
+    """A partially observable one shows all clocks (Norman, Parker, Zou, 2017): of a clock that counts no
+    further, the time that passes is known to who lets it pass."""
+    if model.type is not syntax.ModelType.POMDP:
+        return model
+    clocks = {name: module.position for module in modules for name in module.clocks}
+    named = [seen for seen in model.observables if seen.name not in clocks or not seen.is_variable]
+    shown = [syntax.Observable(name, Name(name, at), at, is_variable=True) for name, at in clocks.items()]
+    return replace(model, observables=(*named, *shown))
 
 
 def check_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> None:
@@ -84,7 +97,9 @@ def check_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> N
     clocks = {name for module in modules for name in module.clocks}
     foreign: list[Expression | None] = [model.init, *(label.expression for label in model.labels)]
     foreign += [formula.expression for formula in model.formulas]
-    foreign += [seen.expression for seen in model.observables]
+    foreign += [
+        seen.expression for seen in model.observables if not (seen.is_variable and seen.name in clocks)
+    ]
     foreign += [part for one in model.rewards for item in one.items for part in (item.guard, item.reward)]
     for expression in foreign:
         if expression is not None:

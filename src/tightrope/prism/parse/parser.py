@@ -62,7 +62,8 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
         raise source.error("there is a second observables … endobservables", listed[1][1])
     seen = [item for each in listed for item in each[0]]
     seen += [item for item in items if isinstance(item, syntax.Observable)]
-    hides = type_ is syntax.ModelType.POMDP
+    hides = type_ in (syntax.ModelType.POMDP, syntax.ModelType.POPTA)
+    has_time = type_ in (syntax.ModelType.PTA, syntax.ModelType.POPTA)
     if seen and not hides:
         raise source.error(
             "observables belong to models of type pomdp", seen[0].position, "write pomdp in place of the type"
@@ -76,7 +77,7 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
     if not modules:
         raise source.error("the model has no module", None, "a model looks like  mdp module m … endmodule")
     timed = [module for module in modules if isinstance(module, syntax.Module) and module.clocks]
-    if timed and type_ is not syntax.ModelType.PTA:
+    if timed and not has_time:
         raise source.error(
             "clocks and invariants are those of timed automata", timed[0].position, "write pta for the type"
         )
@@ -103,7 +104,7 @@ def parse_model(text: str, file: str) -> syntax.ModelFile:
         system=system,
         observables=tuple(seen),
     )
-    if type_ is not syntax.ModelType.PTA:
+    if not has_time:
         return built
     with source.complaints():
         return as_mdp(built)

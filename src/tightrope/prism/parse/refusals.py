@@ -14,10 +14,9 @@ from tightrope.errors import InputError
 from tightrope.prism.parse.builders import PROPERTY_FORM, PROPERTY_WORDS, RESERVED
 from tightrope.prism.parse.syntax import Position, SourceText
 
-_DISCRETE = "only dtmc, mdp, pomdp, ctmc, ma and pta are"
+_DISCRETE = "only dtmc, mdp, pomdp, ctmc, ma, pta and popta are"
 _MODEL_WORDS = {
     "ctmdp": f"continuous-time MDPs (ctmdp) are not supported: {_DISCRETE}",
-    "popta": f"partially observable timed automata (popta) are not supported: {_DISCRETE}",
     "smg": f"stochastic games (smg) are not supported: {_DISCRETE}",
     "csg": f"concurrent stochastic games (csg) are not supported: {_DISCRETE}",
     "tptg": f"timed games (tptg) are not supported: {_DISCRETE}",
@@ -39,7 +38,7 @@ _TOKEN_NAMES = {
     "DECIMAL": "a number",
     "STRING": "a quoted name",
     "PRIMED": "a primed name such as x'",
-    "MODEL_TYPE": "dtmc, mdp, pomdp, ctmc, ma or pta",
+    "MODEL_TYPE": "dtmc, mdp, pomdp, ctmc, ma, pta or popta",
     "NUMBER_TYPE": "int or double",
     "QUESTION": "'=?'",
     "INSTANT": "I=k",

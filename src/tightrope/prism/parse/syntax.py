@@ -134,7 +134,8 @@ class ModelType(Enum):
     CTMC = "ctmc"
     MA = "ma"
     PTA = "pta"
-    """A timed automaton, which the parser makes an MDP (`digital_clocks`)."""
+    POPTA = "popta"
+    """Timed automata, which the parser makes an MDP and a POMDP (`digital_clocks`)."""
 
 
 @dataclass(frozen=True)

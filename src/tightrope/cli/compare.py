@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -141,13 +140,12 @@ def answer(request: ComparedOptions, run: Any) -> None:
     with screen.phase_progress() as progress:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)
-    if request.json:
-        screen.print_json(facts)
-    else:
-        screen.print_verdict(result.verdict, result.headline())
+
+    def show() -> None:
         print_reading(reading)
         _print(request, result)
-    sys.stdout.flush()
+
+    screen.answer(result.verdict, result.headline(), facts, request.json, show)
     about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
     if directory is not None:
         from tightrope.atomic import atomic_write

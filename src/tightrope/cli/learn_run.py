@@ -253,7 +253,7 @@ def learn_policies(request: LearnRequest) -> None:
             )
         except EmptyRegion as error:
             empty = _empty(error, subject.loaded)
-            screen.answer(error.verdict, error.verdict.headline(""), empty, request.json, lambda: None)
+            screen.answer(error.verdict, error.verdict.headline(""), empty, request.json)
             raise
         results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
         if request.breakdown or request.breakdown_of is not None:

@@ -179,14 +179,21 @@ def print_verdict(verdict: Worth, headline: str) -> None:
     typer.echo(shown("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]), "\t\n"))
 
 
-def answer(verdict: Worth, headline: str, record: Struct, as_json: bool, show: Callable[[], None]) -> None:
+def answer(
+    verdict: Worth,
+    headline: str,
+    record: Struct | Mapping[str, object],
+    as_json: bool,
+    show: Callable[[], None] | None = None,
+) -> None:
     """The answer, before any file is written, which may fail: as JSON, or the verdict and what else `show`
     prints."""
     if as_json:
         print_json(record)
     else:
         print_verdict(verdict, headline)
-        show()
+        if show is not None:
+            show()
     sys.stdout.flush()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.coding import Real
+from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
 from tightrope.late import dataclass
@@ -145,12 +144,8 @@ def plan(request: PlanRequest) -> None:
                 **words,
             )
     except NothingToPlan as error:
-        if request.json:
-            refuted = {"verdict": error.verdict.word, "why": error.verdict.why, "strategies": []}
-            screen.print_json({**refuted, "assumptions": list(error.verdict.assumptions)})
-        else:
-            screen.print_verdict(error.verdict, error.verdict.headline(""))
-        sys.stdout.flush()
+        refuted = {**error.verdict.facts, "strategies": []}
+        screen.answer(error.verdict, error.verdict.headline(""), refuted, request.json)
         raise
     for missing in reading.counts.design.censored:
         screen.warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
@@ -159,13 +154,12 @@ def plan(request: PlanRequest) -> None:
     document.seconds = round(time.perf_counter() - begin, 6)
     if request.output is not None:
         document.output = str(request.output)
-    if request.json:
-        screen.print_json(document)
-    else:
-        screen.print_verdict(outcome.verdict, outcome.headline())
+
+    def show() -> None:
         print_reading(reading)
-        print_plan(request.model, outcome, request.output, document.seconds)
-    sys.stdout.flush()
+        print_plan(request.model, outcome, request.output, float(document.seconds or 0.0))
+
+    screen.answer(outcome.verdict, outcome.headline(), document, request.json, show)
     if request.output is not None:
         write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
@@ -210,23 +204,20 @@ def _plan_improvement(request: PlanRequest) -> None:
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
     outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)
-    if request.json:
-        screen.print_json(
-            ImprovementPlanAnswer(
-                verdict=outcome.now.verdict.word,
-                improvement=outcome.now.improvement,
-                possible=outcome.possible,
-                episodes_so_far=outcome.episodes,
-                episodes=outcome.proved,
-                share=outcome.share,
-                share_episodes=outcome.most,
-                curve=list(outcome.curve),
-                label=LABEL.replace("`learn`", "`improve`"),
-                delta=request.delta,
-            )
-        )
-    else:
-        screen.print_verdict(outcome.now.verdict, outcome.now.headline())
+    label = LABEL.replace("`learn`", "`improve`")
+    record = record_of(
+        ImprovementPlanAnswer,
+        outcome,
+        verdict=outcome.now.verdict.word,
+        improvement=outcome.now.improvement,
+        episodes_so_far=outcome.episodes,
+        episodes=outcome.proved,
+        share_episodes=outcome.most,
+        label=label,
+        delta=request.delta,
+    )
+
+    def show() -> None:
         print_reading(reading)
         facts = [
             ("episodes so far", f"{outcome.episodes:,}"),
@@ -234,8 +225,9 @@ def _plan_improvement(request: PlanRequest) -> None:
             ("more until proved", round_forecast(outcome.proved)),
             (f"until {outcome.share:.0%} of it", round_forecast(outcome.most)),
         ]
-        screen.print_facts("", [*facts, ("note", LABEL.replace("`learn`", "`improve`"))])
-    sys.stdout.flush()
+        screen.print_facts("", [*facts, ("note", label)])
+
+    screen.answer(outcome.now.verdict, outcome.now.headline(), record, request.json, show)
     if not math.isfinite(outcome.proved):
         raise CannotCertify("no number of episodes that was tried proves an improvement")
     screen.leave(outcome.now.verdict, request.accept_nominal, "what is proved now")

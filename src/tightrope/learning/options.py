@@ -8,6 +8,7 @@ are refused here, with the reason.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -103,6 +104,20 @@ DEVICES = (*SHOWN, "cuda-emulated")
 """The last one is for tests: every kernel of the GPU without one."""
 
 
+WITHIN = (lambda value: 0 < value < 1), "within (0, 1)"
+NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "precision": WITHIN,
+    "assume_support": WITHIN,
+    "seconds": ((lambda value: value > 0), "a positive number"),
+    "iterations": ((lambda value: value >= 1), "at least 1"),
+    "threads": ((lambda value: value >= 1), "at least 1"),
+    "cost_sd": ((lambda value: 0 < value < math.inf), "a positive number"),
+    "coupled_gap": WITHIN,
+    "misfit": ((lambda value: 0 <= value < 1), "within [0, 1)"),
+}
+"""What numbers among the options must be, in words."""
+
+
 class LearnWords(TypedDict, total=False):
     """The fields of `LearnOptions`, as keyword arguments of `learn` and its relatives."""
 
@@ -182,25 +197,33 @@ class LearnOptions:
         if self.region is not None:
             object.__setattr__(self, "region", region_kind(self.region))
         for name in ("intersect", "fallback"):
-            _check_flag(name, getattr(self, name))
-        open_ones = ("assume_support", "threads", "cost_sd")
-        for name in ("precision", "seconds", "iterations", "coupled_gap", "misfit", *open_ones):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"`{name}` is {value!r}, not True or False")
+        for name, (accepts, words) in NUMBERS.items():
             value = getattr(self, name)
-            if value is None and name in open_ones:
+            if value is None and _DEFAULTS[name] is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"`{name}` is {value!r}, not a number")
+            if not accepts(value):
+                raise InputError(f"`{name}` is {value}, not {words}")
         if not isinstance(self.device, str) or self.device not in DEVICES:
             raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
-        self._check_numbers()
-        if self.cost_range is not None:
-            from tightrope.statistics.costs import checked_range
+        if self.cost_sd is not None and self.cost_range is not None:
+            raise InputError(
+                "`cost_range` and `cost_sd` are two assumptions about costs, and one is used",
+                hint="leave one out: a range is the stronger one where all costs are known to keep to it",
+            )
+        if self.misfit and self.assume_support is not None:
+            raise InputError(
+                "`assume_support` speaks of the model, and `misfit` of a process that may differ from it",
+                hint="leave one of them out",
+            )
+        for name in ("cost_range", "return_range"):
+            if (value := getattr(self, name)) is not None:
+                from tightrope.statistics.costs import checked_range
 
-            object.__setattr__(self, "cost_range", checked_range(self.cost_range))
-        if self.return_range is not None:
-            from tightrope.statistics.costs import checked_range
-
-            object.__setattr__(self, "return_range", checked_range(self.return_range, "return_range"))
+                object.__setattr__(self, name, checked_range(value, name))
         if self.outcomes is OutcomesUse.NONE and (self.behaviour or self.return_range) is not None:
             unused = "behaviour" if self.behaviour is not None else "return_range"
             raise InputError(
@@ -261,34 +284,6 @@ class LearnOptions:
         """What differs from the defaults, as keyword arguments: `learn(problem, data, **options.words)`."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return cast(LearnWords, {name: given[name] for name in given if given[name] != _DEFAULTS[name]})
-
-    def _check_numbers(self) -> None:
-        if not 0 < self.precision < 1:
-            raise InputError(f"`precision` is {self.precision}, not within (0, 1)")
-        if self.assume_support is not None and not 0 < self.assume_support < 1:
-            raise InputError(f"`assume_support` is {self.assume_support}, not within (0, 1)")
-        if not self.seconds > 0:
-            raise InputError(f"`seconds` is {self.seconds}, not a positive number")
-        if self.iterations < 1:
-            raise InputError(f"`iterations` is {self.iterations}, not at least 1")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"`threads` is {self.threads}, not at least 1")
-        if self.cost_sd is not None and not 0 < self.cost_sd < float("inf"):
-            raise InputError(f"`cost_sd` is {self.cost_sd}, not a positive number")
-        if self.cost_sd is not None and self.cost_range is not None:
-            raise InputError(
-                "`cost_range` and `cost_sd` are two assumptions about costs, and one is used",
-                hint="leave one out: a range is the stronger one where all costs are known to keep to it",
-            )
-        if not 0 < self.coupled_gap < 1:
-            raise InputError(f"`coupled_gap` is {self.coupled_gap}, not within (0, 1)")
-        if not 0 <= self.misfit < 1:
-            raise InputError(f"`misfit` is {self.misfit}, not within [0, 1)")
-        if self.misfit and self.assume_support is not None:
-            raise InputError(
-                "`assume_support` speaks of the model, and `misfit` of a process that may differ from it",
-                hint="leave one of them out",
-            )
 
     @property
     def without_outcomes(self) -> LearnOptions:
@@ -619,11 +614,6 @@ def _refuse_region(sets: SetsKind, region: RegionKind | None) -> None:
     refusal = None if region is None else sets.refusal(region)
     if refusal is not None:
         raise InputError(refusal[0], hint=refusal[1])
-
-
-def _check_flag(option: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise InputError(f"`{option}` is {value!r}, not True or False")
 
 
 def _refuse_what_is_known(options: LearnOptions) -> None:

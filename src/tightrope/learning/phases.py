@@ -16,7 +16,7 @@ All other rates are learned without the time in these states (`tightrope.learnin
 place of one, whose rates lie in intervals, has the value within its bounds.
 
 *The test* that sojourns are so: mixtures of Gamma and Weibull laws of other shapes over the supremum of the
-Erlang likelihood, an e-process (METHODS 13); other rates are tested as ever; the mean of all is one, too.
+Erlang likelihood, an e-process; other rates are tested as ever; the mean of all is one, too.
 
 `phase=fit` takes the N from 1 to `MOST` with the largest likelihood at each state, on the part of the log
 that amendments are chosen on. A counter in discrete time is `memory=since-entry:N`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tightrope.cli.result_display import outcome_facts
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet, observe
+from tightrope.learning.pipeline import Pipeline
 from tightrope.monitoring.episode_scores import Episodes, PathRules
 from tightrope.report.statement import statement
 from tightrope.statistics.returns import Tally, frequency_interval, lower_mean, mean_interval
@@ -377,3 +379,21 @@ def test_the_benchmark_of_widths_and_coverage() -> None:
     done = run_benchmark("outcome_widths.py", "--smoke")
     assert done.returncode == 0, done.stdout
     assert "the model is wrong: outcomes wrong" in done.stdout
+
+
+def test_delta_is_split_once_before_outcomes_are_looked_at() -> None:
+    parameters = tr.Parameters.box(p=(0, 1))
+    (p,) = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    problem = tr.build_from_rows(rows, parameters, labels={"heads": [1]}).problem('P=? [ F "heads" ]')
+    counts = tr.read_data([[(0, "", 1)]] * 30 + [[(0, "", 2)]] * 10, problem.model, ends="complete").counts
+    chain = Pipeline.start(problem, counts, 0.01, options=tr.LearnOptions())
+    split = chain.split
+    assert 0.0 < split.of_outcomes < 0.01
+    assert split.of_outcomes + split.of_probabilities == pytest.approx(0.01, rel=1e-12)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        split.of_outcomes = 0.0
+    ledger = chain.result(tr.LearnOptions()).ledger
+    assert (ledger.delta, ledger.of_outcomes) == (0.01, split.of_outcomes)
+    alone = Pipeline.start(problem, counts, 0.01, options=tr.LearnOptions(outcomes="none")).split
+    assert (alone.of_outcomes, alone.of_probabilities, alone.observation) == (0.0, 0.01, None)

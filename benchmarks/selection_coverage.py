@@ -2,7 +2,7 @@
 
     python benchmarks/selection_coverage.py                2,000 logs of each system, δ = 0.1
     python benchmarks/selection_coverage.py --smoke        a few
-    python benchmarks/selection_coverage.py --only policy weights prior --logs 300
+    python benchmarks/selection_coverage.py --only policy weights prior draft doctor --logs 300
 
 Three small chains do what their model cannot say: the next step depends on the state before, on whether a
 state was seen before, or on the number of steps so far. Of each, logs of 150 episodes are drawn. `doctor`

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, StrEnum
 from functools import reduce
 from operator import or_
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -323,17 +323,10 @@ class Provenance:
         return union(Provenance.parse(line, file) for line in texts)
 
 
-class Origin(TypedDict):
-    """What data chose a model, as its structure holds it."""
-
-    made_from: Provenance | None
-    named_from: Provenance | None
-
-
-def origin_in(text: str, file: str | None = None) -> Origin:
-    """What the comments of a model file say of the data that chose the model."""
-    made, named = (Provenance.in_comments(text, file, mark) for mark in (COMMENT, NAMED))
-    return {"made_from": made, "named_from": named}
+def origin_in(text: str, file: str | None = None) -> dict[str, Any]:
+    """What the comments of a model file say of the data that chose the model, as a structure holds it."""
+    marks = {"made_from": COMMENT, "named_from": NAMED}
+    return {name: Provenance.in_comments(text, file, mark) for name, mark in marks.items()}
 
 
 def origin_lines(of: Any) -> list[str]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 from math import isfinite, lcm
 from typing import Any
 
@@ -50,6 +51,7 @@ class WorkBudget:
     steps: float = 0.0
     held: float = 0.0
     _known: set[Any] = field(default_factory=set)
+    _rows: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @staticmethod
     def of(amount: float | str | None, exact: bool = False) -> WorkBudget:
@@ -137,6 +139,25 @@ def spend_sums(what: str, operations: float, rows: Iterable[Iterable[Any]], bits
     if _current.get() is not None:
         for row in rows:
             spend(what, operations, bits_of_sum(what, row) + bits)
+
+
+def spend_rows(what: str, operations: float, n: Any, rows: Any, *others: Any) -> None:
+    """As `spend_on`, where the entries of a row are added up."""
+    if _current.get() is not None:
+        bits = max((bits_of_sum(what, row) for row in rows.tolist()), default=1) if n.exact else 0
+        spend(what, operations, bits + bits_in(*others) if n.exact else 0)
+
+
+def spend_dots(what: str, rows: list[Any], terms: list[Any]) -> None:
+    """As `spend` on the products of some rows (a, b) with the same terms; the rows are looked at once."""
+    if (budget := _current.get()) is None:
+        return
+    if id(rows) not in budget._rows:
+        known = [row for row, _ in filter(None, rows)]
+        most = max((bits_of_sum(what, row) for row in known), default=1)
+        budget._rows[id(rows)] = 2 * sum(map(bool, chain(*known))), most
+    operations, bits = budget._rows[id(rows)]
+    spend(what, operations, bits + longest(terms))
 
 
 def bits_of_sum(what: str, row: Iterable[Any]) -> int:

@@ -54,7 +54,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certificate import fields
-from tightrope.certificate.budget import bits_in, hold, spend, spend_on, spend_sums
+from tightrope.certificate.budget import hold, spend, spend_on, spend_rows
 from tightrope.certificate.coordinates import Box, Row, Space
 from tightrope.certificate.fields import MOST_CODES, MOST_ENTRIES, is_offsets
 from tightrope.certificate.learned import Learned, RowOrigin, RowSystem, RowWriter, approximate_inverses
@@ -196,8 +196,8 @@ class Cells:
     def rows(self, node: int, names: Any) -> RowSystem:
         """These rows in the cell of a node, which may name only what holds there."""
         path = self.hints.path(node)
-        steps, faces = (150 + 4 * self.space.size) * len(path), 2 * self.space.size**2
-        spend("cells", 3000 + steps + len(path) * len(names) // 2 + 20 * len(names) + faces)
+        spend("cells", 3000 + (150 + 4 * self.space.size + len(names) // 2) * len(path))
+        spend("cells", 20 * len(names) + 2 * self.space.size**2)
         for origin, index, part in names.tolist():
             if origin == RowOrigin.SPLIT and (index, part) not in path:
                 raise ValueError("a split that does not lead to its cell")
@@ -252,10 +252,7 @@ def hull_misfit(
 
     def beyond(n: Arithmetic, which: OffsetArray) -> BoolArray:
         """Where a point lies on the far side of all rows of its simplex."""
-        if n.exact:
-            spend_on("simplices of a cell", len(which) * size, n, points, centre, axes)
-            used = rows.matrix[np.unique(simplices[which])]
-            spend_sums("simplices of a cell", 2 * size * len(which) / len(used) * size, used.tolist())
+        spend_rows("simplices of a cell", len(which) * size * size, n, rows.matrix, points, centre, axes)
         matrix, bound = (n.array(part)[simplices[which]] for part in (rows.matrix, rows.bound))
         x, along, y = n.array(centre), n.array(axes), n.array(points[which])
         place, reach = x + y @ along.T, np.abs(x) + np.abs(y) @ np.abs(along).T
@@ -272,9 +269,7 @@ def hull_misfit(
         row·A⁻¹ = row·R·(1 − E)⁻¹, off row·R by at most ‖row·R‖₁·‖E‖/(1 − ‖E‖). Rows and columns are scaled by
         powers of two first, which changes no sign.
         """
-        if n.exact:
-            used = even[np.unique(simplices[which])]
-            spend_sums("simplices of a cell", 4 * size**3 * len(which) / len(used), used.tolist(), 128)
+        spend_rows("simplices of a cell", 2 * len(which) * size**3, n, even, inverse)
         matrix, near = n.array(even), n.array(inverse[which])
         own, other = matrix[simplices[which]], matrix[newcomer[which]]
         missed = rounding(n, size + 16, np.abs(own) @ np.abs(near))
@@ -387,9 +382,8 @@ class Ball:
     def of(walk: PolicyChain, points: FloatArray, centre: FloatArray, axes: FloatArray) -> Ball:
         """On x = centre + axes·y; the numbers of the walk's expressions are the nearest."""
         n, linear, constant = walk.n, walk.linear, walk.constant
-        if n.exact:
-            spend_on("models of the value", 4 * points.size + axes.size, n, points, centre, axes)
-            spend_sums("models of the value", 3 * axes.size, linear.tolist(), 128)
+        spend_on("models of the value", 4 * points.size, n, points)
+        spend_rows("models of the value", linear.size * len(axes), n, linear, centre, axes)
         x, along, y = n.array(centre), n.array(axes), n.array(points)
         radius = norm_up(n, y).max()
         size = np.abs(linear) @ (np.abs(x) + radius * np.abs(along).sum(axis=1)) + np.abs(constant)
@@ -444,12 +438,8 @@ def backup(walk: PolicyChain, ball: Ball, model: ValueModel) -> tuple[Numbers, N
     The last bounds, on the ball, what rounding and fuzz may have changed. In blocks of states.
     """
     work = len(walk.weight) * model.coefficient.shape[1] * (ball.size + 2)
-    n, count = walk.n, len(walk.state)
-    if n.exact:  # denominators of all expressions may meet in a sum
-        longest = [*ball.form.flat, *walk.weight.flat]
-        spend_sums("models of the value", 2 * work, [longest], 2 * bits_in(model.coefficient, model.error))
-    else:
-        spend("models of the value", 2 * work)
+    n, count, forms = walk.n, len(walk.state), ball.form.reshape(1, -1)
+    spend_rows("models of the value", 2 * work, n, forms, model.coefficient, model.error, walk.weight)
     sizes = None
     if not n.exact:
         sizes = ball.magnitude(model.coefficient) + model.error, ball.magnitude(ball.form) + ball.fuzz

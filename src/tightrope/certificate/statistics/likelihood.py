@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.budget import bits_of_sum, longest, spend, spend_product, spend_sums
+from tightrope.certificate.budget import longest, spend, spend_dots, spend_product, spend_sums
 from tightrope.certificate.coordinates import Row, Space
 from tightrope.certificate.evidence import Data
 from tightrope.certificate.fields import Polynomial
@@ -122,9 +122,6 @@ class Likelihood:
         predictor = Predictor(about.space, linear, constant, data.prior)
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
         spend("batches", data.batches * (200 + len(shares) + len(about.polynomials) // 8))
-        rows = [row for row, _ in filter(None, about.space.domain_rows)]
-        self._entries = sum(sum(map(bool, row)) for row in rows)
-        self._bits = max((bits_of_sum("plug-ins within the domain", row) for row in rows), default=1)
         so_far = data.totals(about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
         weight = np.zeros_like(so_far)
         for batch in range(self.pilot, data.batches):
@@ -165,9 +162,9 @@ class Likelihood:
         for left, right in space.products:
             spend_product("products of parameters", 1, (lifted[left],), (lifted[right],))
             lifted.append(lifted[left] * lifted[right])
-        bits, whole = longest(lifted), forms.common.bit_length()
-        spend("plug-ins within the domain", 2 * self._entries, bits + self._bits)
-        spend("scores of batches", 4 * forms.whole.size + 60 * len(self.unknown), bits + whole)
+        spend_dots("plug-ins within the domain", space.domain_rows, lifted)
+        bits = longest(lifted) + forms.common.bit_length()
+        spend("scores of batches", 4 * forms.whole.size + 60 * len(self.unknown), bits)
         if not all(_dot(a, lifted) <= b for a, b in filter(None, space.domain_rows)):
             return None
         place, common = over_common(np.array([*lifted, Fraction(1)], dtype=object))

@@ -254,7 +254,7 @@ MODELS = [
         [
             (
                 "m.prism:1:1: continuous-time MDPs (ctmdp) are not supported: only dtmc, mdp, pomdp, ctmc, "
-                "ma and pta are"
+                "ma, pta and popta are"
             )
         ],
     ),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
+from collections.abc import Iterator
+from contextlib import nullcontext
 from math import inf, lgamma, log
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
@@ -186,6 +190,42 @@ def test_wrong_logs_are_refused_in_words(farm: ParametricCTMC, columns: Any, mes
     with pytest.raises(InputError) as raised:
         read_exposure(pa.table(columns), farm.structure)
     assert message in str(raised.value)
+
+
+class Elsewhere:
+    """An engine whose workers are other processes, as far as the data tell."""
+
+    def run(self, work: Any, plan: Any, parts: Any) -> Iterator[Any]:
+        sent = pickle.loads(pickle.dumps(plan))
+        yield from (pickle.loads(pickle.dumps(work(sent, part))) for part in parts)
+
+
+def test_engines_read_logs_in_continuous_time(
+    farm: ParametricCTMC, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of three rows, cut within episodes that stand between each other, say what the whole log says."""
+    rows = log_of(farm, 3, episodes=12, lam=0.5, mu=1.0)
+    order = np.argsort(rows["time"].to_numpy(), kind="stable")
+    for number, part in enumerate(np.array_split(order, 2)):
+        pq.write_table(rows.take(part), tmp_path / f"{number}.parquet", row_group_size=3)
+    monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 1)
+    monkeypatch.setattr("tightrope.data.exposure.engine_at", lambda place: nullcontext(Elsewhere()))
+    here, there = (read_exposure(tmp_path, farm, engine=engine) for engine in ("local", "dask"))
+    assert here.jumps.tolist() == there.jumps.tolist() and here.waited.tolist() == there.waited.tolist()
+    assert here.episodes == there.episodes == 12 and here.provenance == there.provenance
+    assert here.pieces is not None and there.pieces is not None
+    one, other = here.pieces(), there.pieces()
+    for name in (
+        "state",
+        "duration",
+        "transition",
+        "episode",
+        "since_entry",
+        "since_start",
+        "before",
+        "clock",
+    ):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
 
 
 def test_columns_dates_maps_and_readings_are_those_of_other_logs(

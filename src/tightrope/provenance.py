@@ -120,8 +120,6 @@ class RowTally:
         self.rows = self._digest = self._counted = 0
         self._keys = self._contents = np.empty(0, dtype=np.uint64)
         self._limit = _ALL
-        self._last, self._before = -1, 0
-        """The episode of the last row, and how many rows of it there were."""
 
     def add(
         self,
@@ -129,46 +127,34 @@ class RowTally:
         name: OffsetArray,
         place: OffsetArray | None = None,
         cost: FloatArray | None = None,
-        sign: int = 1,
     ) -> None:
-        """Rows by the marks of their transitions, the name of their episode, how many rows of it came before,
-        where those of an episode do not stand together, and their costs. A name below 0 is that of the row
-        alone: its number in the file, negated. With the sign −1 rows are taken back.
+        """Rows by the marks of their transitions, the name of their episode, how many rows of it came before
+        (None: all stand here together), and their costs. A name below 0 is that of the row alone: its number
+        in the file, negated.
         """
         if not len(mark):
             return
-        self.rows += sign * len(mark)
-        self._counted += sign * int(mark.sum(dtype=np.uint64))
+        self.rows += len(mark)
         if unnamed := bool(name[0] < 0):
+            self._counted += int(mark.sum(dtype=np.uint64))
             mark = mark * (_bits(-2 * name % (2 * PIECE)) + np.uint64(1))
-            name = name // PIECE
-        first, piece = self._pieces(name, None if unnamed else place)
-        content: Marks = np.add.reduceat(mark, first)
+            name, place = name // PIECE, None
+        begins = np.ones(len(mark), dtype=np.bool_)
+        np.not_equal(name[1:], name[:-1], out=begins[1:])
+        if place is None:
+            rows = np.arange(len(mark))
+            place = rows - np.maximum.accumulate(np.where(begins, rows, 0))
+        piece = place >> SHIFT
+        begins[1:] |= piece[1:] != piece[:-1]
+        first = np.flatnonzero(begins)
+        piece, content = piece[first], np.add.reduceat(mark, first)
         key = _mix(_bits(name[first]))
         costed = content if cost is None else np.add.reduceat(with_number(mark, cost), first)
-        self._digest += sign * int((costed * key).sum(dtype=np.uint64))
+        self._digest += int((costed * key).sum(dtype=np.uint64))
+        self._counted += 0 if unnamed else int(content.sum(dtype=np.uint64))
         later = np.flatnonzero(piece)
         key[later] = _mix(key[later] + _bits(piece[later]))
-        self._keep(key, content if sign > 0 else np.uint64(0) - content)
-
-    def _pieces(self, name: OffsetArray, place: OffsetArray | None) -> tuple[OffsetArray, OffsetArray]:
-        """The first rows of all pieces of episodes, and the number of each piece."""
-        begins = np.r_[True, name[1:] != name[:-1]]
-        if place is not None:
-            piece = place >> SHIFT
-            first = np.flatnonzero(begins | np.r_[True, piece[1:] != piece[:-1]])
-            return first, piece[first]
-        first = np.flatnonzero(begins)
-        size = np.diff(first, append=len(name))
-        before: OffsetArray = np.zeros(len(first), dtype=np.int64)
-        before[0] = self._before if name[0] == self._last else 0
-        self._last, self._before = int(name[-1]), int(before[-1] + size[-1])
-        several = (before + size - 1) // PIECE - before // PIECE + 1
-        which = np.repeat(np.arange(len(first)), several)
-        piece = (
-            np.arange(len(which)) - np.repeat(np.cumsum(several) - several, several) + before[which] // PIECE
-        )
-        return first[which] + np.maximum(piece * PIECE - before[which], 0), piece
+        self._keep(key, content)
 
     def add_counts(self, mark: Marks, count: OffsetArray) -> None:
         """Transitions with how often each was seen, of which no episode is known."""

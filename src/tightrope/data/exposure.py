@@ -34,11 +34,10 @@ again, which says that nothing was seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from fractions import Fraction
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +53,6 @@ from tightrope.data.columns import (
     TERMINATED,
     TIME,
     TRUNCATED,
-    WATCHED_UNTIL,
     ColumnFinder,
     RowColumns,
     StateNames,
@@ -63,15 +61,18 @@ from tightrope.data.columns import (
     plain_name,
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.engines import engine_at, place_of
+from tightrope.data.engines import LOCAL, engine_at, place_of
+from tightrope.data.fold import TABLE, EventBatch, Fold, fold_part
+from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
-from tightrope.data.read_plan import Part, ReadPlan, refuse_copy
+from tightrope.data.read_plan import Engine, Part, ReadPlan, number_parts, refuse_copy
+from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
 from tightrope.data.row_validation import RowValidation
-from tightrope.data.rows import RowDecoder, TimeFormat, ValueMap, parse_maps, time_format_of
+from tightrope.data.rows import LogRows, RowDecoder, TimeFormat, parse_maps, rising_integers, time_format_of
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.errors import InputError, Location, check_number, describe
 from tightrope.io.log_words import STEPS
-from tightrope.io.table.columns import ProblemCodes, describe_column, look, some_values, times_of
+from tightrope.io.table.columns import ProblemCodes, RowProblem, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
 from tightrope.late import dataclass
@@ -87,7 +88,7 @@ if TYPE_CHECKING:
 
     from tightrope.data.episode_log import LogColumn
 
-DURATION = "duration"
+DURATION, UNTIL = "duration", "until"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,29 +189,37 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     if forms[0].kind == TIME and forms[0].time_format is None:
         clocks = [(table, form.clock) for table, form in zip(tables, forms, strict=True)]
         forms = [replace(form, time_format=time_format_of(clocks)) for form in forms]
+    if len(texts := {form.text for form in forms}) > 1:
+        raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
     unread = dict[str, None]()
     for table, form in zip(tables, forms, strict=True):
         unread |= dict.fromkeys(name for name in table.names if name not in form.names)
-    known, ignored = options.names("known"), options.names("ignored")
-    columns = [form.all_columns for form in forms]
-    plan = ReadPlan(structure, tuple(tables), columns, known=known, ignored=ignored)
+    maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
+    plan = TimedPlan(
+        structure,
+        tuple(tables),
+        [form.all_columns for form in forms],
+        maps,
+        drop_copies=options.drop_duplicates,
+        known=options.names("known"),
+        ignored=options.names("ignored"),
+        forms=tuple(forms),
+    )
+    plan = replace(plan, origin=plan.first_moment())
     plan.check_free_columns()
-    counter = _ExposureCounter(plan, forms, options)
-    counter.read()
-    if len(texts := {form.text for form in forms}) > 1:
-        raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
-    ends = counter.finish(forms[0])
+    place = place_of(options.place, tables)
+    with engine_at(place) as engine:
+        counter = _ExposureCounter(plan, options, _fold(plan, None if place.kind == LOCAL else engine))
+    ends = counter.finish()
     text = forms[0].text + (f"; not read: {', '.join(unread)}" if unread else "")
-    for role, value_map in counter.decoder.maps.items():
+    for role, value_map in maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
     files = names if entries else tuple(table.path for table in tables)
     if entries:
         text = f"one row per subject, with times and statuses of {len(entries)} states; {text}"
     about = (counter.jumps, counter.waited, counter.rows, counter.episodes, counter.censored, text, files)
     how = KNOWN_ENDS if is_own else ends
-    return Exposure(
-        *about, how, partial(counter.pieces, plan), counter.provenance(EPISODE in plan.columns[0].roles)
-    )
+    return Exposure(*about, how, counter.pieces, counter.provenance())
 
 
 @dataclass(frozen=True)
@@ -231,7 +240,7 @@ class _Form:
     @property
     def all_columns(self) -> RowColumns:
         """Every column that has a role, the clock and the ends of watching among them."""
-        clocks = {TIME: self.clock, **({} if self.until is None else {WATCHED_UNTIL: self.until})}
+        clocks = {self.kind: self.clock, **({} if self.until is None else {UNTIL: self.until})}
         return replace(self.columns, roles={**self.columns.roles, **clocks})
 
     @property
@@ -339,66 +348,60 @@ def _refuse_transitions(
             raise InputError(f"the column '{name}' {meaning}", Location(table.path), instead)
 
 
-@dataclass(frozen=True)
-class _TimedLog:
-    """Rows of a log with the number of their table, and their own in it."""
+@dataclass(frozen=True, eq=False)
+class TimedPlan(ReadPlan):
+    """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs; where
+    a row leads, the next one of its episode says. Dates count from `origin` on.
+    """
 
-    clock: FloatArray
-    state: OffsetArray
-    episode: OffsetArray
-    ended: BoolArray
-    until: FloatArray
-    source: OffsetArray
-    number: OffsetArray
-
-    def __getitem__(self, part: npt.NDArray[Any]) -> _TimedLog:
-        return _TimedLog(*(getattr(self, column.name)[part] for column in fields(self)))
-
-    @staticmethod
-    def nothing() -> _TimedLog:
-        whole, real = np.empty(0, dtype=np.int64), np.empty(0)
-        return _TimedLog(real, whole, whole, np.empty(0, dtype=np.bool_), real, whole, whole)
-
-    @staticmethod
-    def joined(parts: Sequence[_TimedLog]) -> _TimedLog:
-        names = (column.name for column in fields(_TimedLog))
-        return _TimedLog(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-
-@dataclass
-class _TimedDecoder:
-    """Reads parts of a log; dates count in seconds after `origin`."""
-
-    forms: Sequence[_Form]
-    maps: Mapping[str, ValueMap]
+    forms: tuple[_Form, ...] = ()
     origin: int | None = None
 
-    def __call__(self, plan: ReadPlan, part: Part) -> _TimedLog:
-        """The rows of a part."""
-        form, table, parts = self.forms[part.table], plan.tables[part.table], list[_TimedLog]()
-        decoder = RowDecoder(form.columns, self.maps, plan.index, table.path)
-        validation = RowValidation(table, decoder, skip=False)
-        for chunk in table.chunks(list(form.names), None, part.groups):
-            clock = self._numbers(chunk, form, form.clock, table)
-            rows = decoder.decode(chunk)
-            validation.admit(rows, chunk)
-            until = np.full(chunk.rows, np.nan)
-            if form.until is not None:
-                until = self._numbers(chunk, form, form.until, table)
-            source = np.full(chunk.rows, part.table)
-            about = (rows.state, rows.episode, rows.ended, until, source, rows.number)
-            parts.append(_TimedLog(clock, *about))
-        return _TimedLog.joined([_TimedLog.nothing(), *parts])
+    @property
+    def is_timed(self) -> bool:
+        return True
 
-    def begin(self, plan: ReadPlan) -> None:
-        """Find the first date."""
-        form, table = self.forms[0], plan.tables[0]
-        if (chunk := next(table.chunks([form.clock]), None)) is not None:
-            self._numbers(chunk, form, form.clock, table)
+    @property
+    def has_times(self) -> bool:
+        return self.forms[0].kind == TIME
 
-    def _numbers(self, chunk: Chunk, form: _Form, name: str, table: DataTable) -> FloatArray:
+    def decoder(self, table: int) -> RowDecoder:
+        return _TimedDecoder(self, table)
+
+    def validation(self, table: int, skip: bool | None = None) -> RowValidation:
+        validation = _TimedValidation(self.tables[table], self.decoder(table), skip=False)
+        validation.columns = self.columns[table]
+        return validation
+
+    def transitions(
+        self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
+    ) -> OffsetArray:
+        """Where a row leads to another state; the same state again says that nothing happened."""
+        flags = problems.copy()
+        found = self.index.transitions(state, taken, next_state, flags)
+        moved: BoolArray = state != next_state
+        wrong = (flags != problems) & (moved | (not self.has_times))
+        problems[wrong] = flags[wrong]
+        return np.where(moved & ~wrong, found, UNKNOWN)
+
+    def beside(self, chunk: Chunk, table: int) -> Mapping[str, OffsetArray]:
+        """Until when the episode of each row was watched, where a column says so."""
+        name = self.forms[table].until
+        return {} if name is None else {UNTIL: rising_integers(self.numbers(chunk, table, name))}
+
+    def first_moment(self) -> int | None:
+        """The first date of the log; None where it has numbers."""
+        form, table = self.forms[0], self.tables[0]
+        column = next((chunk.columns[form.clock] for chunk in table.chunks((form.clock,))), None)
+        if column is None:
+            return None
+        moments = self.in_nanoseconds(column, form.clock, 0)
+        return None if moments is None else int(moments.fill_null(0)[0].as_py())
+
+    def numbers(self, chunk: Chunk, number: int, name: str) -> FloatArray:
         """Times or durations as numbers, in the unit of the model's rates."""
-        values = self.in_seconds(chunk.columns[name], form, name, table)
+        form, table = self.forms[number], self.tables[number]
+        values = self.in_seconds(chunk.columns[name], name, number)
         if values is None:
             values = _plain_numbers(chunk.columns[name], name, table)
         factor = self.factor(form.kind)
@@ -407,16 +410,26 @@ class _TimedDecoder:
         wrong = ~np.isfinite(values) | ((values < 0) if form.kind == DURATION else False)
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise _wrong(
-                table, chunk.first_row + row, f"{name} is {values[row]}, not a number that a clock shows"
-            )
+            message = f"{name} is {values[row]}, not a number that a clock shows"
+            raise _wrong(table, chunk.first_row + row, message)
         return values
 
-    def in_seconds(self, column: Any, form: _Form, name: str, table: DataTable) -> FloatArray | None:
+    def in_seconds(self, column: Any, name: str, table: int) -> FloatArray | None:
         """Dates in seconds after the first one; None where the column holds numbers."""
+        moments = self.in_nanoseconds(column, name, table)
+        if moments is None:
+            return None
+        whole: OffsetArray = moments.fill_null(0).to_numpy(zero_copy_only=False)
+        seconds: FloatArray = ((whole - (self.origin or 0)) * 1e-9).astype(np.float64)
+        seconds[moments.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        return seconds
+
+    def in_nanoseconds(self, column: Any, name: str, number: int) -> Any | None:
+        """Dates as whole numbers; None where the column holds none."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        form, table = self.forms[number], self.tables[number]
         if form.kind == DURATION:
             return None
         flags: ProblemCodes = np.zeros(len(column), dtype=np.int8)
@@ -433,13 +446,7 @@ class _TimedDecoder:
                 "dates count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps "
                 "seconds",
             )
-        whole = pc.cast(column, pa.timestamp("ns"), safe=False).cast(pa.int64())
-        moments: OffsetArray = whole.fill_null(0).to_numpy(zero_copy_only=False)
-        if self.origin is None:
-            self.origin = int(moments[0])
-        seconds: FloatArray = ((moments - self.origin) * 1e-9).astype(np.float64)
-        seconds[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
-        return seconds
+        return pc.cast(column, pa.timestamp("ns"), safe=False).cast(pa.int64())
 
     def factor(self, role: str) -> float:
         """What one unit of the log's clock is in the model's unit of time."""
@@ -455,27 +462,133 @@ class _TimedDecoder:
         return float(factor)
 
 
-class _ExposureCounter:
-    """Adds up the rows of all tables."""
+class _TimedDecoder(RowDecoder):
+    """Decodes rows with their times, or durations, as costs."""
 
-    def __init__(self, plan: ReadPlan, forms: Sequence[_Form], options: LogReadOptions):
-        structure = plan.structure
-        self._structure, self._options, self._plan = structure, options, plan
-        self.decoder = _TimedDecoder(
-            forms, parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
-        )
-        self.jumps: OffsetArray = np.zeros(structure.transitions, dtype=np.int64)
-        self._waited: list[float] = [0.0] * structure.states
-        self.rows = self.episodes = self.censored = 0
-        owner = structure.transition_choice.astype(np.int64)
-        key = owner * structure.states + structure.successor
-        self._order = np.argsort(key, kind="stable")
-        self._keys = key[self._order]
-        self._absorbing = absorbing_states(structure)
-        self._tables = plan.tables
-        self._parts: list[_TimedLog] = []
-        self._rows: tuple[_TimedLog, BoolArray, FloatArray, OffsetArray] | None = None
-        """Rows by episode, whether each goes on in the next one, how long each lasted, and what ended it."""
+    def __init__(self, plan: TimedPlan, table: int):
+        self.plan, self.table = plan, table
+        super().__init__(plan.forms[table].columns, plan.maps, plan.index, plan.tables[table].path)
+
+    def decode(self, chunk: Chunk) -> LogRows:
+        clock = self.plan.numbers(chunk, self.table, self.plan.forms[self.table].clock)
+        rows = super().decode(chunk)
+        rows.cost = clock
+        if self.plan.has_times:
+            rows.time = rising_integers(clock)
+        return rows
+
+
+class _TimedValidation(RowValidation):
+    """Says what is wrong with a row of a log in continuous time."""
+
+    def _error(
+        self, chunk: Chunk, row: int, problem: RowProblem, state: int, next_state: int, led: int
+    ) -> InputError:
+        name = self.structure.state_name
+        if problem is RowProblem.IMPOSSIBLE_TRANSITION and state == next_state:
+            message = f"state {name(state)} follows itself, and the model has no such transition"
+            return self.error(chunk, row, message, "add up the durations of rows with the same state")
+        if problem is RowProblem.IMPOSSIBLE_TRANSITION:
+            message = f"the model has no transition from {name(state)} to {name(next_state)}"
+            hint = "every change of the state has a row of its own; is the log of this model, and complete?"
+            return self.error(chunk, row, message, hint)
+        if problem is RowProblem.REPEATED_TIME:
+            moment = self.decoder.decode(chunk).cost[row]
+            hint = "`drop_duplicates=True` drops rows that were logged twice"
+            return self.error(chunk, row, f"an episode has two rows at one instant, {moment:g}", hint)
+        return super()._error(chunk, row, problem, state, next_state, led)
+
+
+@dataclass(frozen=True)
+class _TimedLog:
+    """Rows of a log by episode; `goes_on`: the next one is of the same episode."""
+
+    place: OffsetArray
+    episode: OffsetArray
+    state: OffsetArray
+    clock: FloatArray
+    transition: OffsetArray
+    ended: BoolArray
+    until: FloatArray
+    goes_on: BoolArray
+    repeats: BoolArray
+
+    @property
+    def source(self) -> OffsetArray:
+        """The number of each row's table."""
+        return self.place >> TABLE
+
+    @property
+    def number(self) -> OffsetArray:
+        """The number of each row in its table."""
+        return self.place & ((1 << TABLE) - 1)
+
+
+class _Sojourns:
+    """Keeps the rows of a log: how long states lasted, and what ended them."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[npt.NDArray[Any], ...]] = []
+
+    def update(self, batch: EventBatch) -> None:
+        until = batch.columns.get(UNTIL, batch.since_start)
+        rows, goes_on = batch.rows, batch.rows.next_state != UNKNOWN
+        about = (batch.place, batch.episode, rows.state, batch.cost, batch.transition, rows.ended)
+        self.parts.append((*about, until, goes_on, batch.since_entry > 0))
+
+    def merge(self, later: _Sojourns) -> None:
+        self.parts += later.parts
+
+    def finish(self) -> _TimedLog:
+        columns = [np.concatenate(part) for part in zip(*self.parts, strict=True)]
+        order = np.lexsort((columns[0], columns[1]))
+        place, episode, state, clock, transition, ended, until, goes_on, repeats = (c[order] for c in columns)
+        end = Tick(1.0, is_float=True).clock(until)
+        return _TimedLog(place, episode, state, clock, transition, ended, end, goes_on, repeats)
+
+
+def fold_timed(plan: ReadPlan, part: Part) -> Fold:
+    """The rows of a part."""
+    return fold_part(Fold(plan, (_Sojourns(),), by_name=True, is_first=False), part)
+
+
+def _fold(plan: TimedPlan, engine: Engine | None) -> Fold:
+    """All rows of a log in continuous time."""
+    whole = Fold(plan, (_Sojourns(),), by_name=True)
+    parts = plan.parts() if engine is None else number_parts(plan, engine)
+    folds = (
+        (fold_part(whole, part) for part in parts) if engine is None else engine.run(fold_timed, plan, parts)
+    )
+    try:
+        for part, fold in zip(parts, folds, strict=True):
+            if fold is not whole:
+                whole.merge(fold)
+            if part.groups is None and not fold.rows:
+                raise InputError("the log has no rows", Location(plan.tables[part.table].path))
+        whole.finish()
+    except InputError:
+        if not whole.notes[OUT_OF_ORDER]:
+            raise
+    if whole.notes[OUT_OF_ORDER]:
+        table, number = divmod(int(whole.notes[DISORDERED_AT]), 1 << TABLE)
+        raise _wrong(plan.tables[table], number, "time runs backwards", "sort the log by episode and time")
+    return whole
+
+
+class _ExposureCounter:
+    """Adds up the rows of all tables, and how their episodes ended."""
+
+    def __init__(self, plan: TimedPlan, options: LogReadOptions, fold: Fold):
+        (sojourns,) = fold.observers
+        self.plan, self._options, self.rows, self.log = plan, options, fold.rows, sojourns.finish()
+        self.form = plan.forms[0]
+        self._waited: list[float] = [0.0] * plan.structure.states
+        self.episodes = self.censored = 0
+        log, jumped = self.log, self.log.transition >= 0
+        self.jumps = np.bincount(log.transition[jumped], minlength=plan.structure.transitions)
+        self.lasted = log.clock.copy()
+        if plan.has_times:
+            self.lasted = np.where(log.goes_on, np.diff(log.clock, append=0.0), 0.0)
 
     @property
     def waited(self) -> FloatArray:
@@ -489,82 +602,45 @@ class _ExposureCounter:
             state = int(states[part[0]])
             self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
 
-    def read(self) -> None:
-        """Read all parts, by the engine that is asked for."""
-        self.decoder.begin(self._plan)
-        with engine_at(place_of(self._options.place, self._tables), self._options.threads) as engine:
-            self._parts = list(engine.run(self.decoder, self._plan, self._plan.parts()))
-        here = {int(part.source[0]) for part in self._parts if len(part.source)}
-        for number, table in enumerate(self._tables):
-            if number not in here:
-                raise InputError("the log has no rows", Location(table.path))
-        self.rows = sum(len(part.source) for part in self._parts)
-
-    def _moment(self, form: _Form) -> float:
+    def _moment(self) -> float:
         """The time that `watched_until` gives, as those of the log."""
         import pyarrow as pa
 
-        value, table = self._options.watched_until, self._tables[0]
-        if self.decoder.origin is None:
+        value = self._options.watched_until
+        if self.plan.origin is None:
             try:
-                return float(str(value)) * self.decoder.factor(TIME)
+                return float(str(value)) * self.plan.factor(TIME)
             except ValueError:
                 raise InputError(
                     f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
                 ) from None
         with suppress(InputError):
-            seconds = self.decoder.in_seconds(pa.array([str(value)]), form, form.clock, table)
+            seconds = self.plan.in_seconds(pa.array([str(value)]), self.form.clock, 0)
             if seconds is not None and np.isfinite(seconds[0]):
-                return float(seconds[0]) * self.decoder.factor(TIME)
+                return float(seconds[0]) * self.plan.factor(TIME)
         raise InputError(f"`watched_until` is {value!r}, and the log's times are dates")
 
-    def finish(self, form: _Form) -> Assumed:
+    def finish(self) -> Assumed:
         """Count all tables; how their episodes ended."""
-        log = _TimedLog.joined(self._parts)
-        log = log[np.argsort(log.episode, kind="stable")]
-        same = log.episode[1:] == log.episode[:-1]
-        apart = log.source[1:] != log.source[:-1]  # another file: the same episode where it is later
-        if form.kind == TIME:
-            same &= ~(apart & ((log.clock[1:] < log.clock[:-1]) | log.ended[:-1]))
-            log, same = self._check_times(log, same)
-        else:
-            same &= ~apart
-        self._parts = []
-        self._count(form, log, same)
-        last = np.flatnonzero(np.r_[~same, True])
+        log, has_times = self.log, self.plan.has_times
+        counted = log.goes_on | (not has_times)
+        self._wait(log.state[counted], self.lasted[counted])
+        last = np.flatnonzero(~log.goes_on)
         self.episodes = len(last)
         again: BoolArray = np.zeros(len(last), dtype=np.bool_)
-        if form.kind == TIME:
-            repeats = np.r_[False, same & (log.state[1:] == log.state[:-1])]
-            if int(repeats.sum()) == int(repeats[last].sum()):  # else states are written again and again
-                again = repeats[last]
-        self.censored = int(again.sum()) if form.kind == TIME else len(last)
-        known = again | log.ended[last] | self._absorbing[log.state[last]]
-        return self._end(form, log, last[~known])
+        if has_times and int(log.repeats.sum()) == int(log.repeats[last].sum()):
+            again = log.repeats[last]  # else states are written again and again
+        self.censored = int(again.sum()) if has_times else len(last)
+        known = again | log.ended[last] | self.plan.absorbing[log.state[last]]
+        return self._end(last[~known])
 
-    def _check_times(self, log: _TimedLog, same: BoolArray) -> tuple[_TimedLog, BoolArray]:
-        """The rows without those that were logged twice, where these are to be dropped; times must rise."""
-        still = same & (log.clock[1:] == log.clock[:-1])
-        if self._options.drop_duplicates:
-            fresh = np.r_[True, ~(still & (log.state[1:] == log.state[:-1]))]
-            log, same = log[fresh], np.r_[False, same][fresh][1:]
-            still = same & (log.clock[1:] == log.clock[:-1])
-        if still.any():
-            hint = "`drop_duplicates=True` drops rows that were logged twice"
-            row = int(np.argmax(still)) + 1
-            raise self._wrong(log, row, f"an episode has two rows at one instant, {log.clock[row]:g}", hint)
-        backwards = np.flatnonzero(same & (np.diff(log.clock) < 0))
-        if len(backwards):
-            row = int(backwards[0]) + 1
-            raise self._wrong(log, row, "time runs backwards", "sort the log by episode and time")
-        return log, same
+    def _wrong(self, row: int, message: str, hint: str | None = None) -> InputError:
+        log = self.log
+        return _wrong(self.plan.tables[int(log.source[row])], int(log.number[row]), message, hint)
 
-    def _wrong(self, log: _TimedLog, row: int, message: str, hint: str | None = None) -> InputError:
-        return _wrong(self._tables[int(log.source[row])], int(log.number[row]), message, hint)
-
-    def _end(self, form: _Form, log: _TimedLog, open_: OffsetArray) -> Assumed:
+    def _end(self, open_: OffsetArray) -> Assumed:
         """Count the last sojourns of open episodes up to the ends that are stated."""
-        options = self._options
+        options, form, log = self._options, self.form, self.log
         if form.until is not None or options.until_now or options.watched_until is not None:
             if form.kind == DURATION:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
@@ -576,17 +652,16 @@ class _ExposureCounter:
                 rule = "--until-now: episodes that are not over were watched until the log's last instant"
                 ends = Assumed(ENDS, Kept.STATED, rule)
             else:
-                end = np.full(len(open_), self._moment(form))
+                end = np.full(len(open_), self._moment())
                 rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
                 ends = Assumed(ENDS, Kept.STATED, rule)
             early = end < log.clock[open_]
             if early.any():
                 row = int(open_[np.argmax(early)])
                 message = f"an episode goes on at {log.clock[row]:g}, after it was watched"
-                raise self._wrong(log, row, message)
+                raise self._wrong(row, message)
             self._wait(log.state[open_], end - log.clock[open_])
-            assert self._rows is not None
-            self._rows[2][open_] = end - log.clock[open_]
+            self.lasted[open_] = end - log.clock[open_]
             self.censored += len(open_)
             return ends
         if not len(open_):
@@ -603,73 +678,34 @@ class _ExposureCounter:
         )
         return Assumed(ENDS, Kept.UNKNOWN, why)
 
-    def _count(self, form: _Form, log: _TimedLog, follows: BoolArray) -> None:
-        before, after, name = log.state[:-1], log.state[1:], self._structure.state_name
-        if form.kind == TIME:
-            self._wait(before[follows], np.diff(log.clock)[follows])
-        else:
-            self._wait(log.state, log.clock)
-        moved = follows & (before != after)
-        still = follows & ~moved
-        if form.kind == DURATION and (lacking := self._locate(before[still], after[still]) < 0).any():
-            row = int(np.flatnonzero(still)[np.argmax(lacking)]) + 1
-            message = (
-                f"state {name(int(log.state[row]))} follows itself, and the model has no such transition"
-            )
-            raise self._wrong(log, row, message, "add up the durations of rows with the same state")
-        transition = self._locate(before[moved], after[moved])
-        if (transition < 0).any():
-            row = int(np.flatnonzero(moved)[np.argmax(transition < 0)]) + 1
-            states = f"{name(int(log.state[row - 1]))} to {name(int(log.state[row]))}"
-            hint = "every change of the state has a row of its own; is the log of this model, and complete?"
-            raise self._wrong(log, row, f"the model has no transition from {states}", hint)
-        np.add.at(self.jumps, transition, 1)
-        lasted = (
-            np.r_[np.where(follows, np.diff(log.clock), 0.0), 0.0] if form.kind == TIME else log.clock.copy()
-        )
-        ended_by = np.full(len(log.clock), -1, dtype=np.int64)
-        ended_by[:-1][moved] = transition
-        self._rows = (log, np.r_[follows, False], lasted, ended_by)
-        self._has_clock = form.kind == TIME
-
-    def provenance(self, named: bool) -> Provenance:
+    def provenance(self) -> Provenance:
         """Which rows were read; where they are in two files, these are the same."""
-        assert self._rows is not None
-        log, _, lasted, _ = self._rows
-        mark = with_number(state_marks(self._structure)[log.state], lasted)
-        name = log.episode & np.int64(2**63 - 1) if named else -log.number
+        log, plan = self.log, self.plan
+        mark = with_number(state_marks(plan.structure)[log.state], self.lasted)
+        name = log.episode & np.int64(2**63 - 1) if EPISODE in plan.columns[0].roles else -log.number
         held: dict[Provenance, DataTable] = {}
-        for source, table in enumerate(self._tables):
+        for source, table in enumerate(plan.tables):
             tally, here = RowTally(), log.source == source
             tally.add(mark[here], name[here])
             refuse_copy(held, table, tally.finish())
         return replace(joined(held), episodes=self.episodes)
 
-    def pieces(self, plan: ReadPlan) -> Pieces:
+    def pieces(self) -> Pieces:
         """All stretches of time, in the order of episodes."""
         from tightrope.data.episode_log import BesideColumns
 
-        assert self._rows is not None
-        log, goes_on, lasted, ended_by = self._rows
-        begins = np.r_[True, ~goes_on[:-1]]
+        log, lasted = self.log, self.lasted
+        begins = np.r_[True, ~log.goes_on[:-1]]
         enters = begins | np.r_[True, log.state[1:] != log.state[:-1]]
         rows = np.arange(len(begins))
         entry, start = (np.maximum.accumulate(np.where(mark, rows, 0)) for mark in (enters, begins))
         passed = np.r_[0.0, np.cumsum(lasted)[:-1]]
         before = np.where(begins[entry], -1, log.state[np.maximum(entry - 1, 0)])
         episode = np.cumsum(begins) - 1
-        columns = BesideColumns(plan, self.rows).columns(
-            (log.source << 40) + log.number, int(episode[-1]) + 1
-        )
+        columns = BesideColumns(self.plan, self.rows).columns(log.place, int(episode[-1]) + 1)
         since = (passed - passed[entry], passed - passed[start])
-        clock = log.clock if self._has_clock else None
-        return Pieces(log.state, lasted, ended_by, episode, *since, before, clock, columns)
-
-    def _locate(self, source: OffsetArray, target: OffsetArray) -> OffsetArray:
-        """The transition between two states, −1 where there is none."""
-        key = source * self._structure.states + target
-        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        return np.where(self._keys[place] == key, self._order[place], -1)
+        clock = log.clock if self.plan.has_times else None
+        return Pieces(log.state, lasted, log.transition, episode, *since, before, clock, columns)
 
 
 def _plain_numbers(column: Any, name: str, table: DataTable) -> FloatArray:

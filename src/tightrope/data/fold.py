@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_ends
-from tightrope.data.model_index import UNKNOWN
+from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import (
     BROKEN,
@@ -313,11 +313,13 @@ class Fold:
         zero, nothing = np.zeros(size, dtype=np.int64), np.full(size, UNKNOWN, dtype=np.int64)
         transition = nothing
         if not self.from_next:
-            transition = self.plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+            transition = self.plan.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
         sound: BoolArray = rows.problems == RowProblem.NONE
         if until is None:
             until = zero
-        events = EventBatch(rows, table, batch, transition, nothing, zero, zero, zero, sound, until)
+        beside = {} if chunk is None else self.plan.beside(chunk, int(table[0]) if size else 0)
+        numbers = (transition, nothing, zero, zero, zero)
+        events = EventBatch(rows, table, batch, *numbers, sound, until, beside)
         after = np.full(size, FOLLOWS, dtype=np.int64)
         behind = False
         if not rows.placed.all():
@@ -475,18 +477,18 @@ class Fold:
         """Whether rows may be of the episodes that these last rows are of: in another table only where names
         and steps, or times, say so.
         """
+        is_timed = self.plan.is_timed
         same: BoolArray = last.table == heads.table
-        if same.all() or not self.named:
+        if same.all() or not (self.named or is_timed):
             return same
         goes_on: BoolArray = (last.episode == heads.episode) & ~last.rows.ended
-        if self.by_name:
+        if self.by_name and not is_timed:
             goes_on &= ~self.plan.leads_nowhere(last.rows)
         if self.has_steps:
             goes_on &= heads.rows.step == last.rows.step + 1
         else:
-            goes_on &= self.has_time & (
-                (heads.time > last.time) | ((heads.time == last.time) & (not self.by_name))
-            )
+            at_once = (heads.time == last.time) & (is_timed or not self.by_name)
+            goes_on &= self.has_time & ((heads.time > last.time) | at_once)
         goes_on |= same
         return goes_on
 
@@ -544,17 +546,12 @@ class Fold:
         known = rows.next_state != UNKNOWN
         blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
         rows.problems[known & blank & (rows.problems == RowProblem.NONE)] = RowProblem.MISSING_VALUE
-        if known.all():
-            events.transition = self.plan.index.transitions(
-                rows.state, rows.taken, rows.next_state, rows.problems
-            )
-            return
-        part = rows[known]
+        taken, problems = Taken(rows.action[known], rows.local[known]), rows.problems[known]
         events.transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
-        events.transition[known] = self.plan.index.transitions(
-            part.state, part.taken, part.next_state, part.problems
+        events.transition[known] = self.plan.transitions(
+            rows.state[known], taken, rows.next_state[known], problems
         )
-        rows.problems[known] = part.problems
+        rows.problems[known] = problems
 
     def _keep(
         self, events: EventBatch, before: EventBatch | None, of: OffsetArray, chunk: Chunk | None

@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.data.columns import COST, EPISODE, STEP, TIME, RowColumns, unused_names
 from tightrope.data.design import absorbing_states
-from tightrope.data.model_index import ModelIndex
+from tightrope.data.model_index import ModelIndex, Taken
 from tightrope.data.row_sequence import (
     FROM_NEXT_ROW,
     HAS_ENDS,
@@ -31,7 +31,8 @@ from tightrope.data.row_sequence import (
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import LogRows, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError, Location
-from tightrope.io.table.data_table import DataTable
+from tightrope.io.table.columns import ProblemCodes
+from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
@@ -182,6 +183,21 @@ class ReadPlan:
         mark = transition_marks(self.structure)[transition]
         cost = rows.cost if COST in self.columns[table].roles else None
         tally.add(mark, self.names_of(rows, table), place, cost)
+
+    def transitions(
+        self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
+    ) -> OffsetArray:
+        """The transitions of rows that say where they lead; those that the model lacks are marked."""
+        return self.index.transitions(state, taken, next_state, problems)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the log is in continuous time: rows are sojourns."""
+        return False
+
+    def beside(self, chunk: Chunk, table: int) -> Mapping[str, OffsetArray]:
+        """What else events carry, by name."""
+        return {}
 
     def names_of(self, rows: LogRows, table: int = 0) -> OffsetArray:
         """What tells episodes apart: their names, or, where there are none, the numbers of rows, negated."""

@@ -32,10 +32,11 @@ HAS_EPISODES, HAS_STEPS, HAS_TIME, HAS_ENDS, FROM_NEXT_ROW, IS_SORTED, BY_NAME =
 """What the log has and how it is read, as bits. By name, episodes stand between each other."""
 
 GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS, EPISODES, OPEN_ENDS = range(7)
-START_LOW, OPEN_EARLIEST, FIRST_LOW, START_HIGH, LAST_TIME, FIRST_HIGH, NOTES = range(7, 14)
+START_LOW, OPEN_EARLIEST, FIRST_LOW, DISORDERED_AT, START_HIGH, LAST_TIME, FIRST_HIGH, NOTES = range(7, 15)
 """Places in the notes of a pass: numbers, least and largest values. `TIME_FALLS` are rows that are not later
-than the row before, whatever their episodes; `OPEN_EARLIEST` is the earliest last row of an episode with an
-open end; `FIRST_LOW` and `FIRST_HIGH` are the first and the last beginning of an episode.
+than the row before, whatever their episodes; `DISORDERED_AT` is the first place of a row out of order;
+`OPEN_EARLIEST` is the earliest last row of an episode with an open end; `FIRST_LOW` and `FIRST_HIGH` are the
+first and the last beginning of an episode.
 """
 
 BROKEN, FOLLOWS, NOTHING = -3, -2, -1
@@ -223,6 +224,7 @@ def follow_rows(
                 notes[HOLES] += 1
         if disordered:
             notes[OUT_OF_ORDER] += 1
+            notes[DISORDERED_AT] = min(notes[DISORDERED_AT], rows.place[i])
         if new:
             if begun and not (ended or closed):
                 note_open_end(time, notes)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.data.counts import BatchAccumulator, Batches, Counts, batch_ends, next_end
+from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends, next_end
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.model_index import StateIndex
 from tightrope.errors import InputError
@@ -155,12 +155,12 @@ def test_batch_ends_do_not_depend_on_where_the_data_end() -> None:
 
 
 @given(st.lists(st.integers(0, 3), max_size=200), st.integers(1, 50))
-def test_the_accumulator_cuts_at_the_same_places_whatever_the_chunks(jumps: list[int], chunk: int) -> None:
+def test_the_counter_cuts_at_the_same_places_whatever_the_chunks(jumps: list[int], chunk: int) -> None:
     position = np.cumsum(np.array(jumps, dtype=np.int64))
     transition = (position * 7 + np.arange(len(position))) % 6
-    accumulator = BatchAccumulator(6)
+    accumulator = BatchCounter(6)
     for first in range(0, len(position), chunk):
-        accumulator.add(transition[first : first + chunk], position[first : first + chunk])
+        accumulator.add_at(transition[first : first + chunk], position[first : first + chunk])
     batches = accumulator.finish()
     end = 0
     for seen, count in batches:
@@ -173,9 +173,9 @@ def test_the_accumulator_cuts_at_the_same_places_whatever_the_chunks(jumps: list
     assert batches.count.sum() == len(position)
 
 
-def test_the_accumulator_adds_empty_batches_where_their_number_is_known() -> None:
-    accumulator = BatchAccumulator(6)
-    accumulator.add(np.array([1]), np.array([0]))
+def test_the_counter_adds_empty_batches_where_their_number_is_known() -> None:
+    accumulator = BatchCounter(6)
+    accumulator.add_at(np.array([1]), np.array([0]))
     assert len(accumulator.finish(4)) == 4
 
 

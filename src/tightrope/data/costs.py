@@ -82,19 +82,20 @@ class CostSums:
 
 @dataclass
 class CostTally:
-    """Adds up costs as they come; what was added can be taken back."""
+    """Adds up costs as they come."""
 
     of: dict[int, Sums] = field(default_factory=dict)
     least: float = np.inf
     most: float = -np.inf
     first: list[tuple[int, float]] = field(default_factory=list)
 
-    def add(self, transition: OffsetArray, cost: FloatArray, times: int = 1) -> CostTally:
-        """The costs of a chunk, so many times each."""
+    def add(self, transition: OffsetArray, cost: FloatArray) -> CostTally:
+        """The costs of a chunk."""
         for first in range(0, len(transition), _ROWS):
             part = slice(first, first + _ROWS)
-            self._add(transition[part], np.asarray(cost[part], dtype=np.float64), times)
-        self._remember(transition, cost, times)
+            self._add(transition[part], np.asarray(cost[part], dtype=np.float64))
+        if (room := FIRST - len(self.first)) > 0:
+            self.first += zip(transition[:room].tolist(), cost[:room].tolist(), strict=True)
         if len(cost):
             self.least, self.most = min(self.least, float(cost.min())), max(self.most, float(cost.max()))
         return self
@@ -108,21 +109,10 @@ class CostTally:
             self.first += sums.first[: FIRST - len(self.first)]
 
     def sums(self) -> CostSums:
-        sums = {transition: self.of[transition] for transition in sorted(self.of) if self.of[transition][0]}
+        sums = {transition: self.of[transition] for transition in sorted(self.of)}
         return CostSums(sums, self.least, self.most, tuple(self.first))
 
-    def _remember(self, transition: OffsetArray, cost: FloatArray, times: int) -> None:
-        """Keep the first costs; what is taken back is forgotten."""
-        room = slice(0, FIRST - len(self.first) if times > 0 else None)
-        if times > 0 and len(self.first) >= FIRST:
-            return
-        for one in zip(transition[room].tolist(), cost[room].tolist(), strict=True):
-            if times > 0:
-                self.first.append(one)
-            elif one in self.first:
-                self.first.remove(one)
-
-    def _add(self, transition: OffsetArray, cost: FloatArray, times: int) -> None:
+    def _add(self, transition: OffsetArray, cost: FloatArray) -> None:
         if len(cost) == 0:
             return
         mantissa, exponent = np.frexp(cost)
@@ -140,7 +130,7 @@ class CostTally:
             square = ll[i] + ((2 * lm[i]) << _LIMB) + ((2 * lh[i] + mm[i]) << 2 * _LIMB)
             square += ((2 * mh[i]) << 3 * _LIMB) + (hh[i] << 4 * _LIMB)
             unit = Fraction(2) ** (int(exp) - 53)
-            self._join(own, times * count[i], times * total * unit, times * square * unit * unit)
+            self._join(own, count[i], total * unit, square * unit * unit)
 
     def _join(self, transition: int, count: int, total: Fraction, square: Fraction) -> None:
         known = self.of.get(transition, (0, Fraction(0), Fraction(0)))

@@ -9,8 +9,8 @@ batches whose boundaries are fixed in advance and never depend on outcomes. `bat
 geometrically: the first batches hold a single episode, later ones a fifth of all data so far, and the
 sequence of boundaries does not depend on where the data end.
 
-`BatchAccumulator` gathers counts from a stream of transitions, cut into such batches as they come. Memory is
-one counter a transition of the model plus the batches themselves; what the stream holds does not matter.
+`BatchCounter` gathers counts from a stream of transitions, in any order and in parts. Memory is that of the
+batches themselves, at most; what the stream holds does not matter.
 
 `cover` says which choices the data have visited, and how often. A choice that was never taken says nothing
 about its probabilities: guarantees about policies that take it rest on the other choices with the same
@@ -313,6 +313,14 @@ def next_end(end: int) -> int:
     return max(end + 1, end * RATIO_NUMERATOR // RATIO_DENOMINATOR)
 
 
+_ENDS = batch_ends(1 << 50)
+
+
+def batch_of(position: OffsetArray) -> OffsetArray:
+    """The batches of rows, or episodes, by their numbers from 0."""
+    return np.searchsorted(_ENDS, position, side="right")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Batches(Record):
     """Sparse counts per batch: those of batch b are `transition[start[b]:start[b+1]]` and `count[...]`.
@@ -377,47 +385,6 @@ NO_COUNTS: tuple[OffsetArray, OffsetArray] = (np.empty(0, dtype=np.int64), np.em
 """The sparse counts of a batch in which nothing was seen."""
 
 
-class BatchAccumulator:
-    """Takes transitions in time order, each with its position: the number of its episode or row, from 0.
-
-    `first` is the position that counting begins at; batches before it stay empty.
-    """
-
-    def __init__(self, transitions: int, first: int = 0):
-        self._count = np.zeros(transitions, dtype=np.int64)
-        self._parts: list[tuple[OffsetArray, OffsetArray]] = []
-        self._end = next_end(0)
-        self._pending = False
-        while self._end <= first:
-            self._close()
-
-    def add(self, transition: OffsetArray, position: OffsetArray) -> None:
-        """Count a chunk; positions never fall, neither within a chunk nor from one to the next."""
-        first = 0
-        while first < len(transition):
-            cut = first + int(np.searchsorted(position[first:], self._end))
-            if cut > first:
-                _add(self._count, transition[first:cut])
-                self._pending = True
-            if cut < len(transition):
-                self._close()
-            first = cut
-
-    def finish(self, batches: int | None = None) -> Batches:
-        """All batches; where their number is known, empty ones are added at the end."""
-        if self._pending:
-            self._close()
-        missing = max(0, (batches or 0) - len(self._parts))
-        return Batches.from_parts(self._parts + [NO_COUNTS] * missing)
-
-    def _close(self) -> None:
-        seen = np.flatnonzero(self._count)
-        self._parts.append((seen, self._count[seen]))
-        self._count[seen] = 0
-        self._end = next_end(self._end)
-        self._pending = False
-
-
 DENSE = 1 << 20
 """Counters, of all batches together, that are kept as one array."""
 
@@ -431,6 +398,10 @@ class BatchCounter:
         self._sparse: dict[int, tuple[OffsetArray, OffsetArray]] = {}
         self._open: tuple[int, OffsetArray] = (-1, np.empty(0, dtype=np.int64))
         """Beyond these, the batch that was counted last, with a counter of every transition."""
+
+    def add_at(self, transition: OffsetArray, position: OffsetArray) -> None:
+        """Count transitions by the numbers of their rows or episodes, from 0."""
+        self.add(transition, batch_of(position))
 
     def add(self, transition: OffsetArray, batch: OffsetArray) -> None:
         if not len(transition):

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, TIME, TRUNCATED, unused_names
-from tightrope.data.counts import MOST, BatchAccumulator, Counts, LazyLog, batch_ends
+from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.fold import EventBatch, Excluded, Fold
 from tightrope.data.read_plan import ReadPlan
@@ -240,14 +240,14 @@ class EpisodeLog(Record):
         structure: Structure = model.structure
         if structure.transitions <= int(self.transition.max(initial=-1)):
             raise InputError("the log is of another model, with other transitions")
-        accumulator = BatchAccumulator(structure.transitions)
+        counter = BatchCounter(structure.transitions)
         place = np.arange(len(self), dtype=np.int64)
         if design.by_episodes:
             place = np.maximum.accumulate(self.episode.astype(np.int64))
-        accumulator.add(self.transition.astype(np.int64), place)
+        counter.add_at(self.transition.astype(np.int64), place)
         planned = design.planned if design.planned == self.episodes else None
         design = replace(design, episodes=self.episodes, steps=len(self), planned=planned)
-        batches = accumulator.finish(len(batch_ends(self.episodes)) if design.by_episodes else None)
+        batches = counter.finish(len(batch_ends(self.episodes)) if design.by_episodes else 0)
         counts = Counts.from_batches(batches, structure.transition_start, design, self.model_hash)
         return replace(counts, log=LazyLog(lambda: self, structure))
 

@@ -34,7 +34,7 @@ from dataclasses import replace
 import numpy as np
 
 from tightrope.data.columns import TIME
-from tightrope.data.counts import BatchAccumulator, Counts, LazyLog
+from tightrope.data.counts import BatchCounter, Counts, LazyLog
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.fold import EventBatch, Excluded, Fold
 from tightrope.data.read_options import Recent
@@ -243,7 +243,7 @@ class RecentEvents:
     def __init__(self, recent: Recent, transitions: int):
         self.recent = recent
         self.events = 0
-        self._accumulator = BatchAccumulator(transitions)
+        self._accumulator = BatchCounter(transitions)
         self._counted = 0
         self._last: deque[OffsetArray] = deque()
         self._waiting = 0
@@ -261,7 +261,7 @@ class RecentEvents:
             self._waiting -= len(self._last.popleft())
 
     def _count(self, transition: OffsetArray) -> None:
-        self._accumulator.add(
+        self._accumulator.add_at(
             transition, np.arange(self._counted, self._counted + len(transition), dtype=np.int64)
         )
         self._counted += len(transition)

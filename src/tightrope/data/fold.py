@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.counts import batch_ends
+from tightrope.data.counts import batch_of
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import (
@@ -62,9 +62,6 @@ from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-
-ALL_ROWS = 1 << 50
-"""More rows than a log has."""
 
 TABLE = 40
 """Places of rows are their table, shifted so far, and their number in it."""
@@ -265,7 +262,6 @@ class Fold:
         """Outcomes that the model does not know, by their places."""
         self.watched = Watched() if WATCHED_UNTIL in roles else None
         self.shows_one_clock = self.last_is_open = self.open_end = False
-        self._ends = batch_ends(ALL_ROWS)
         self._names: set[int] = set()
         self._offset: tuple[int, int] | None = None
         self._validations: dict[int, RowValidation] = {}
@@ -344,17 +340,13 @@ class Fold:
             return np.searchsorted(self.plan.boundaries, rows.time)
         if self.plan.by_episodes:
             position = self._begun(rows) - 1 if self.by_name else rows.episode
-            return np.searchsorted(self._ends, position, side="right")
+            return batch_of(position)
         if not len(rows):
             return rows.number
-        low, high = self.batch_at(np.array([first[0], first[0] + len(rows) - 1])).tolist()
+        low, high = batch_of(np.array([first[0], first[0] + len(rows) - 1])).tolist()
         if low == high:
             return np.full(len(rows), low, dtype=np.int64)
-        return self.batch_at(first[0] + np.arange(len(rows)))
-
-    def batch_at(self, position: OffsetArray) -> OffsetArray:
-        """The batches of rows by their positions in the log."""
-        return np.searchsorted(self._ends, position, side="right")
+        return batch_of(first[0] + np.arange(len(rows)))
 
     def _begun(self, rows: LogRows) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""

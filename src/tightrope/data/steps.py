@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data.columns import StateForm, StateNames, state_form
-from tightrope.data.counts import BatchAccumulator, Counts, batch_ends
+from tightrope.data.counts import BatchCounter, Counts, batch_ends
 from tightrope.data.design import (
     ENDS,
     ORDER,
@@ -123,6 +123,25 @@ class StepReader:
             )
 
 
+class _Episodes:
+    """Counts whole episodes as they come, in batches of steps or of episodes, and keeps them."""
+
+    def __init__(self, structure: Structure, by_episodes: bool = False):
+        self.structure, self.by_episodes, self.number, self.steps = structure, by_episodes, 0, 0
+        self._counter, self._held = BatchCounter(structure.transitions), HeldEpisodes()
+
+    def add(self, transition: OffsetArray) -> None:
+        place = np.arange(self.steps, self.steps + len(transition))
+        self._counter.add_at(transition, np.full_like(place, self.number) if self.by_episodes else place)
+        self._held.add(transition)
+        self.number, self.steps = self.number + 1, self.steps + len(transition)
+
+    def counts(self, design: SamplingDesign, model_hash: str) -> Counts:
+        batches = self._counter.finish(len(batch_ends(self.number)) if self.by_episodes else 0)
+        counts = Counts.from_batches(batches, self.structure.transition_start, design, model_hash)
+        return replace(counts, log=self._held.log(self.structure, model_hash))
+
+
 def count_episodes(
     episodes: Any, structure: Structure, model_hash: str, options: LogReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
@@ -137,33 +156,24 @@ def count_episodes(
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
     names = options.state_names
     reader = StepReader(structure, None if names is None else form.get(names))
-    accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
     recent = None if options.recent is None else RecentEvents(options.recent, structure.transitions)
-    number = steps = 0
-    by_episodes = options.counts_episodes
-    for number, episode in enumerate(episodes, start=1):
-        transition = reader.transitions(episode, f"episode {number - 1}")
-        place = (
-            np.full(len(transition), number - 1) if by_episodes else np.arange(steps, steps + len(transition))
-        )
-        accumulator.add(transition, place.astype(np.int64))
-        held.add(transition)
-        steps += len(transition)
+    counted = _Episodes(structure, options.counts_episodes)
+    for number, episode in enumerate(episodes):
+        transition = reader.transitions(episode, f"episode {number}")
+        counted.add(transition)
         if recent is not None:
             recent.add(transition)
-    if number == 0:
+    if counted.number == 0:
         raise InputError("there are no episodes: the iterable is empty")
     design = SamplingDesign(
         SamplingKind.ADAPTIVE,
-        number,
-        steps,
-        by_episodes=by_episodes,
+        counted.number,
+        counted.steps,
+        by_episodes=counted.by_episodes,
         order=Assumed(ORDER, Kept.STATED, "episodes are given in the order in which they happened"),
         ends=Assumed(ENDS, Kept.STATED, "episodes are given whole: no step is missing at their ends"),
     )
-    batches = accumulator.finish(len(batch_ends(number)) if by_episodes else None)
-    whole = Counts.from_batches(batches, structure.transition_start, design, model_hash)
-    whole = replace(whole, log=held.log(structure, model_hash))
+    whole = counted.counts(design, model_hash)
     return (whole, None) if recent is None else recent.finish(whole)
 
 
@@ -404,18 +414,12 @@ def count_environment(
     def choose(state: int, step: int) -> int:
         return own_policy.draw(state, step, random)
 
-    accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
-    steps = 0
+    counted = _Episodes(structure, by_episodes=True)
     for episode in range(episodes):
-        seen = stepped.episode(episode, choose, seed if episode == 0 else None)
-        accumulator.add(seen, np.full(len(seen), episode, dtype=np.int64))
-        held.add(seen)
-        steps += len(seen)
+        counted.add(stepped.episode(episode, choose, seed if episode == 0 else None))
     repeats = can_repeat_choice(structure, stepped.stopping, cap)
-    design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, steps, repeats, planned=episodes)
-    batches = accumulator.finish(len(batch_ends(episodes)))
-    counts = Counts.from_batches(batches, structure.transition_start, design, model.hash())
-    return replace(counts, log=held.log(structure, model.hash()))
+    design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, counted.steps, repeats, planned=episodes)
+    return counted.counts(design, model.hash())
 
 
 def load_minari(name: str) -> Any:
@@ -439,9 +443,8 @@ def count_minari(
     structure = model.structure
     shown = ObservationMap(structure, convert_obs, actions, states)
     shown.conversion = "convert_obs (count_minari in Python)"
-    accumulator, held = BatchAccumulator(structure.transitions), HeldEpisodes()
-    steps = episodes = 0
-    for record in dataset.iterate_episodes():
+    counted = _Episodes(structure)
+    for episodes, record in enumerate(dataset.iterate_episodes()):
         visited = [
             shown.state(_entry(record.observations, i), f"episode {episodes}, observation {i}")
             for i in range(len(record.actions) + 1)
@@ -450,13 +453,8 @@ def count_minari(
         for i, action in enumerate(record.actions):
             where = f"episode {episodes}, step {i}"
             seen[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
-        accumulator.add(seen, np.arange(steps, steps + len(seen), dtype=np.int64))
-        held.add(seen)
-        steps += len(seen)
-        episodes += 1
-    design = SamplingDesign(SamplingKind.ADAPTIVE, episodes, steps)
-    counts = Counts.from_batches(accumulator.finish(), structure.transition_start, design, model.hash())
-    return replace(counts, log=held.log(structure, model.hash()))
+        counted.add(seen)
+    return counted.counts(SamplingDesign(SamplingKind.ADAPTIVE, counted.number, counted.steps), model.hash())
 
 
 def _entry(observations: Any, i: int) -> Any:

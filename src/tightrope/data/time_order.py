@@ -28,7 +28,7 @@ from typing import TypedDict, TypeVar
 import numpy as np
 
 from tightrope.data.columns import EPISODE, STEP, TIME
-from tightrope.data.counts import batch_ends
+from tightrope.data.counts import batch_ends, batch_of
 from tightrope.data.fold import Fold, Observer
 from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.row_sequence import LAST_TIME, OUT_OF_ORDER, Tick, find_tick
@@ -324,7 +324,7 @@ def fold_sorted(plan: ReadPlan, observers: Sequence[Observer], excludes: bool = 
         ends = batch_ends(len(rows))
         batch, fold.batches = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time), len(ends)
     elif found.position is not None:
-        batch, fold.batches = fold.batch_at(found.position), len(batch_ends(fold.rows))
+        batch, fold.batches = batch_of(found.position), len(batch_ends(fold.rows))
     fold.add(rows, found.table, batch)
     fold.finish()
     if len(rows):

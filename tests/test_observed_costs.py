@@ -343,5 +343,3 @@ def test_the_first_costs_are_the_same_however_a_log_is_cut() -> None:
     for first in range(0, 9000, 700):
         parts.merge(CostTally().add(transition[first : first + 700], cost[first : first + 700]).sums())
     assert parts.sums().first == whole.first and len(whole.first) == 4096
-    taken = CostTally().add(transition[:5], cost[:5]).add(transition[:1], cost[:1], -1).sums()
-    assert taken.first == whole.first[1:5]

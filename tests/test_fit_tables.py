@@ -13,10 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import tightrope as tr
+from tightrope.data import fit_tables
+from tightrope.data.counts import LazyLog
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, TableCounter, VisitGrid, is_kept
+from tightrope.data.reading import Reading
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.examination import visit_grid
-from tightrope.monitoring.model_fit import observers_for, weigh_fit
+from tightrope.monitoring import model_fit
+from tightrope.monitoring.features import codes
 from tightrope.monitoring.urns import weigh_changes, weigh_counts
 
 ONE = np.ones(1, dtype=np.int64)
@@ -72,10 +75,14 @@ def coin() -> ParametricMDP:
     return tr.build_from_rows([(0, "a", {0: tr.free, 1: tr.free}), (1, "a", {0: 1}), (0, "b", {0: 1})])
 
 
+def grid_of(model: ParametricMDP, is_later: bool = False) -> VisitGrid:
+    return VisitGrid.of(model.structure, model.signatures, is_later)
+
+
 def test_visits_are_counted_at_fixed_numbers_however_a_log_is_cut() -> None:
     model, rng = coin(), np.random.default_rng(5)
     transition = rng.integers(0, 4, 900)
-    grid = visit_grid(model)
+    grid = grid_of(model)
     grid.add(transition)
     (counts,) = [one for one in grid.counts() if one.shape[1] > 1]
     outcome = transition[transition < 2] if model.structure.successor[0] == 0 else transition[transition >= 2]
@@ -84,7 +91,7 @@ def test_visits_are_counted_at_fixed_numbers_however_a_log_is_cut() -> None:
         counts[:, 0].tolist() == first.tolist()
         and counts.sum(axis=1).tolist() == VISITS[: len(counts)].tolist()
     )
-    parts = [visit_grid(model, is_later=number > 0) for number in range(4)]
+    parts = [grid_of(model, number > 0) for number in range(4)]
     for part, some in zip(parts, np.split(transition, [3, 500, 640]), strict=True):
         part.add(some)
     parts[2].merge(parts[3])
@@ -134,10 +141,14 @@ def test_features_of_events() -> None:
         episode=np.array([7, 7, 7, 7, 9, 9]),
         since_start=np.array([0, 1, 2, 3, 0, 1]),
         since_entry=np.array([0, 1, 2, 0, 0, 1]),
+        place=np.arange(6),
+        time=np.zeros(6),
         columns={"site": np.array([5, 5, 5, -1, 6, 6])},
     )
-    tables = FitTables(structure, visit_grid(model), ("site",))
+    tables = FitTables(structure, grid_of(model))
     tables.update(events)
+    assert tables.table("prev") is None
+    tables.finish()
     start = tables.table("since-start")
     assert start is not None and sorted(set(start.value.tolist())) == [0, 1, 2]
     for feature, value in (("unit:episode", events.episode), ("column:site", events.columns["site"])):
@@ -152,15 +163,104 @@ def test_features_of_events() -> None:
     assert tables.grid is not None and isinstance(tables.grid, VisitGrid)
 
 
+def coins_file(place: Path, episodes: int, linked: bool, sort_by: str = "time") -> tuple[ParametricMDP, Path]:
+    """Two coins one after the other, in row groups of 512; the second may depend on the first."""
+    parameters = tr.Parameters.box(p=(0.01, 0.99), q=(0.01, 0.99))
+    p, q = parameters.symbols()
+    rows = [(0, "", {1: p, 2: 1 - p}), (1, "", {3: 1}), (2, "", {3: 1}), (3, "", {4: q, 5: 1 - q})]
+    rows += [(4, "", {4: 1}), (5, "", {5: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"won": [4]})
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 2, episodes)
+    second = rng.random(episodes) < (np.where(first == 0, 0.45, 0.05) if linked else 0.25)
+    states = np.stack([0 * first, 1 + first, 3 + 0 * first, 5 - second], axis=1)
+    table = pa.table(
+        {
+            "episode": np.repeat(np.arange(episodes), 3),
+            "step": np.tile(np.arange(3), episodes),
+            "time": np.arange(3 * episodes),
+            "s": states[:, :3].reshape(-1),
+            "next_s": states[:, 1:].reshape(-1),
+        }
+    )
+    path = place / f"{sort_by}.parquet"
+    pq.write_table(table.sort_by(sort_by), path, row_group_size=512)
+    return model, path
+
+
+def read(path: Path, model: ParametricMDP, threads: int | None = None) -> Reading:
+    return tr.read_data(path, model, observers=model_fit.observers_for(model), threads=threads)
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of more than 1,000 rows are long, and parts of 1,024 rows are read at the same time."""
+    monkeypatch.setattr(model_fit, "READ_AGAIN", 1_000)
+    monkeypatch.setattr(model_fit, "EXAMINED", 600)
+    monkeypatch.setattr(fit_tables, "WAITING", 700)
+    monkeypatch.setattr("tightrope.data.reading.LONG", 1_000)
+    monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 1_024)
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tables_of_a_file_are_those_of_its_rows(tmp_path: Path, threads: int) -> None:
+    model, path = coins_file(tmp_path, 1_500, linked=True)
+    counts = read(path, model, threads).counts
+    (tables,), log = counts.observed, counts.log()
+    assert tables.rows == 4_500
+    for feature in ("prev", "since-start", "since-entry"):
+        table = tables.table(feature)
+        rows = CountTable.of(codes(feature, model, log), log.transition)
+        assert table is not None and as_rows(table) == as_rows(rows), feature
+    unit = tables.table("unit:episode")
+    assert unit is not None and len(np.unique(unit.value)) == 1_500
+    grid = grid_of(model)
+    grid.add(log.transition.astype(np.int64))
+    assert tables.grid is not None and tables.grid.is_ordered
+    for one, other in zip(tables.grid.counts(), grid.counts(), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("linked", [True, False])
+def test_every_row_of_a_long_log_is_tested_though_few_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    model, path = coins_file(tmp_path, 1_500, linked)
+
+    def refuse(self: LazyLog) -> None:
+        raise AssertionError("all rows are read again")
+
+    counts = read(path, model).counts
+    monkeypatch.setattr(LazyLog, "__call__", refuse)
+    fit = model_fit.weigh_fit(model, counts)
+    assert fit.rows_tested == 4_500 and "4,500 events, all rows tested" in fit.text
+    assert fit.alarm == linked
+    if linked:
+        assert "the state before" in fit.suspects[0].text
+
+
+@pytest.mark.usefixtures("many")
+def test_rows_that_are_not_in_the_order_of_time_are_tested_by_counts_alone(tmp_path: Path) -> None:
+    """A file that is sorted by outcomes: which rows come first depends on these."""
+    model, path = coins_file(tmp_path, 1_500, linked=False, sort_by="next_s")
+    counts = read(path, model).counts
+    assert counts.design.order.holds
+    (tables,) = counts.observed
+    assert tables.grid is not None and not tables.grid.is_ordered
+    assert len(model_fit.first_rows(counts.log, tables)) == 0
+    fit = model_fit.weigh_fit(model, counts)
+    assert not fit.alarm and fit.rows_tested == 4_500
+
+
+@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize(("threads", "mixed"), [(1, False), (2, False), (1, True)])
 def test_rows_are_tested_while_they_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, mixed: bool
 ) -> None:
     """A log of more rows than are kept: the second toss is the first one's, in every part and order."""
-    for name in ("data.reading", "monitoring.model_fit"):
-        monkeypatch.setattr(f"tightrope.{name}.{'MOST' if 'data' in name else 'MOST_READ'}", 1_000)
-    monkeypatch.setattr("tightrope.monitoring.model_fit.EXAMINED", 200)
-    monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 1_000)
+    monkeypatch.setattr(model_fit, "EXAMINED", 200)
     parameters = tr.Parameters.box(p=(0.1, 0.9))
     (p,) = parameters.symbols()
     rows = [(0, "a", {1: p, 2: 1 - p}), (1, "b", {3: 1}), (2, "b", {3: 1}), (3, "c", {4: p, 5: 1 - p})]
@@ -176,7 +276,6 @@ def test_rows_are_tested_while_they_are_counted(
         order = np.argsort(np.tile([0, 1, 2], 1_000), kind="stable") if mixed else np.arange(3_000)
         table = pa.table({name: values if name == "time" else values[order] for name, values in log.items()})
         pq.write_table(table, tmp_path / "log.parquet", row_group_size=700)
-        data = tr.read_data(tmp_path / "log.parquet", model, observers=observers_for(model), threads=threads)
-        fit = weigh_fit(model, data.counts)
+        fit = model_fit.weigh_fit(model, read(tmp_path / "log.parquet", model, threads).counts)
         assert fit.rows_tested == fit.events == 3_000
         assert fit.alarm == differs

@@ -44,8 +44,8 @@ EpisodeRows = Any
 """An `EpisodeLog` (`tightrope.data.episode_log`, which counts)."""
 
 
-MOST = 20_000_000
-"""Rows of a log that are held; those after them are left out."""
+MOST, LONG = 20_000_000, 1_000_000
+"""Rows of a log that are held (those after them are left out), and those that are tested one by one."""
 
 
 class LazyLog:
@@ -278,10 +278,10 @@ class Counts(Record):
         else:
             batches = self._in_batches() + later._in_batches()
             counts = Counts.from_batches(batches, self.transition_start, design, self.model_hash)
-        names = {**later.names, **self.names}
-        return replace(
-            counts, costs=costs, log=log, names=names, seen=lambda: self.provenance | later.provenance
-        )
+        both = zip(self.observed, later.observed, strict=False)
+        observed = tuple(mine + others for mine, others in both)
+        counts = replace(counts, costs=costs, log=log, names={**later.names, **self.names}, observed=observed)
+        return replace(counts, seen=lambda: self.provenance | later.provenance)
 
     def _in_batches(self) -> Batches:
         if self.batches is not None:

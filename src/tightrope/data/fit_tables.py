@@ -17,14 +17,16 @@ it, 16 in an octave, in the order in which rows are processed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.late import dataclass
+from tightrope.model.expressions import Signatures
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -36,6 +38,9 @@ MOST_LEVELS = 40
 
 WHOLE = 0.9
 """The weight of a table without sampling; the rest is for those with."""
+
+WAITING = 1 << 16
+"""Events that are counted at once."""
 
 OTHERS = -2
 """The value that stands for all values that a table does not keep; −1 is that of rows without one."""
@@ -52,7 +57,8 @@ VISITS = np.unique(np.r_[0, np.rint(FIRST_VISITS * 2.0 ** (np.arange(16 * 34) / 
 
 class Events(Protocol):
     """What is read of events: one entry each. `before` is the transition of the row that an event continues,
-    −1 where there is none; columns hold 64-bit codes, −1 for an empty cell."""
+    −1 where there is none; `place` rises with the place of rows in the log; columns hold 64-bit codes, −1 for
+    an empty cell."""
 
     @property
     def transition(self) -> OffsetArray: ...
@@ -64,6 +70,12 @@ class Events(Protocol):
     def since_start(self) -> OffsetArray: ...
     @property
     def since_entry(self) -> OffsetArray: ...
+    @property
+    def place(self) -> OffsetArray: ...
+    @property
+    def time(self) -> OffsetArray: ...
+    @property
+    def columns(self) -> Mapping[str, OffsetArray]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +240,8 @@ def _count(rows: Slots, first: int, slots: Slots, used: int, limit: int, level: 
 class VisitGrid:
     """How often each outcome was seen at fixed numbers of visits to its distribution.
 
-    `outcome_of` is by transition (−1: not looked at), `context_of` by outcome; outcomes of one context lie
-    together. The grid of a later part of a log (`is_later`) holds its outcomes until it is merged.
+    `outcome_of` is by transition (−1: not looked at); outcomes of context i are start[i]:start[i+1]. The grid
+    of a later part of a log (`is_later`) holds its outcomes until it is merged.
     """
 
     def __init__(self, outcome_of: IndexArray, start: OffsetArray, is_later: bool = False):
@@ -242,10 +254,30 @@ class VisitGrid:
         self.counted: list[OffsetArray] = []
         self.held: list[npt.NDArray[Any]] | None = [] if is_later else None
         self.is_ordered = True
-        """Whether events came in the order of time; else nothing is to be concluded."""
+        """Whether events came in the order of the log and of time; else nothing is to be concluded."""
+        self.span: tuple[tuple[int, int], tuple[int, int]] | None = None
+        """Place and time of the first and of the last event."""
 
-    def add(self, transition: OffsetArray) -> None:
-        outcome = self.outcome_of[transition[transition >= 0]]
+    @staticmethod
+    def of(structure: Structure, signatures: Signatures, is_later: bool = False) -> VisitGrid:
+        """For the distributions of a model that have several outcomes; tied choices have one together."""
+        member = np.arange(len(signatures.expression), dtype=np.int32)
+        member[np.diff(signatures.start)[signatures.of_member] < 2] = -1
+        outcome_of = signatures.spread(structure.transition_start, member)
+        return VisitGrid(outcome_of, signatures.start, is_later)
+
+    def add(
+        self,
+        transition: OffsetArray,
+        place: OffsetArray | None = None,
+        moment: OffsetArray | None = None,
+    ) -> None:
+        """Events in the order of the log; the numbers of their rows rise, and so should their times."""
+        if place is not None and moment is not None and len(place):
+            first, last = (int(place[0]), int(moment[0])), (int(place[-1]), int(moment[-1]))
+            self.is_ordered &= bool(np.all(np.diff(moment) >= 0))
+            self._follow_on((first, last))
+        outcome = self.outcome_of[transition]
         outcome = outcome[outcome >= 0]
         if self.held is not None:
             small = np.uint8 if len(self.seen) <= 256 else np.uint16 if len(self.seen) <= 65_536 else np.int32
@@ -264,8 +296,18 @@ class VisitGrid:
             self.context.append(context[:number].copy())
             self.counted.append(counted[:size].copy())
 
+    def _follow_on(self, span: tuple[tuple[int, int], tuple[int, int]]) -> None:
+        if self.span is not None:
+            self.is_ordered &= all(a <= b for a, b in zip(self.span[1], span[0], strict=True))
+            span = self.span[0], span[1]
+        self.span = span
+
     def merge(self, later: VisitGrid) -> None:
-        assert later.held is not None
+        self.is_ordered &= later.is_ordered and later.held is not None
+        if later.held is None:
+            return
+        if later.span is not None:
+            self._follow_on(later.span)
         if self.held is not None:
             self.held += later.held
             return
@@ -326,41 +368,66 @@ LARGEST = np.int64(np.iinfo(np.int64).max)
 
 @dataclass
 class FitTables:
-    """The tables of a log; an observer of its events, in the order in which rows are processed."""
+    """The tables of a log: an observer of its events.
+
+    Of the first `WAITING` events nothing is counted until more come: small logs are tested row by row.
+    """
 
     structure: Structure
     grid: VisitGrid | None = None
-    columns: Sequence[str] = ()
     most: int = MOST_KEYS
     rows: int = 0
     counters: dict[str, TableCounter] = field(default_factory=dict)
     labels: dict[str, dict[int, str]] = field(default_factory=dict)
+    waiting: list[dict[str, OffsetArray]] = field(default_factory=list)
 
     def update(self, events: Events) -> None:
-        transition = events.transition.astype(np.int64)
-        self.rows += int(np.count_nonzero(transition >= 0))
-        steps = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
-        values: dict[str, OffsetArray] = {
-            "before": events.before.astype(np.int64),
-            "steps": steps,
-            "unit:episode": events.episode.astype(np.int64) & LARGEST,
+        values = {
+            name: getattr(events, name) for name in ("transition", "before", "episode", "place", "time")
         }
-        held: Mapping[str, OffsetArray] = getattr(events, "columns", None) or {}
-        before: Mapping[str, OffsetArray] = getattr(events, "columns_before", None) or {}
-        for name in self.columns:
-            if name in held:
-                values[f"column:{name}"] = _codes(held[name])
-            if name in before:
-                values[f"before:{name}"] = _codes(before[name])
+        values["steps"] = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
+        values |= {f"column:{name}": _codes(code) for name, code in events.columns.items()}
+        known = events.transition >= 0
+        if not known.all():
+            values = {name: value[known] for name, value in values.items()}
+        self.rows += len(values["transition"])
+        self.waiting.append(values)
+        if sum(len(one["transition"]) for one in self.waiting) >= WAITING:
+            self._count()
+
+    def _count(self) -> None:
+        """Count what waits."""
+        waiting, self.waiting = self.waiting, []
+        if not waiting:
+            return
+        values = {name: np.concatenate([one[name] for one in waiting]) for name in waiting[0]}
+        transition = values.pop("transition").astype(np.int64)
+        place, moment = values.pop("place"), values.pop("time")
+        values["unit:episode"] = values.pop("episode").astype(np.int64) & LARGEST
         for name, value in values.items():
             if name not in self.counters:
                 self.counters[name] = TableCounter(max(self.most, 4 * self.structure.transitions))
-            self.counters[name].add(value, transition, ONE)
+            self.counters[name].add(value.astype(np.int64), transition, ONE)
         if self.grid is not None:
-            self.grid.add(transition)
+            order = np.argsort(place, kind="stable")
+            self.grid.add(transition[order], place[order], moment[order])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "structure": None}
+
+    def __add__(self, later: FitTables) -> FitTables:
+        """The tables of both; of two logs that were counted apart nothing is said about changes."""
+        both = replace(deepcopy(self), structure=self.structure)
+        both.merge(deepcopy(later))
+        return both
 
     def merge(self, later: FitTables) -> None:
         self.rows += later.rows
+        if not self.counters and not later.counters:
+            self.waiting += later.waiting
+            return
+        self._count()
+        later._count()
         for name, counter in later.counters.items():
             if name in self.counters:
                 self.counters[name].merge(counter)
@@ -370,6 +437,7 @@ class FitTables:
             self.grid.merge(later.grid)
 
     def finish(self) -> FitTables:
+        self._count()
         return self
 
     def table(self, feature: str) -> CountTable | None:

@@ -35,7 +35,7 @@ from tightrope.data.columns import (
     parse_columns,
     unused_columns,
 )
-from tightrope.data.counts import MOST, Counts, LazyLog
+from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.engines import LOCAL, engine_at, place_of
 from tightrope.data.event_stream import KeptEvents, keep_recent
@@ -167,7 +167,7 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
 def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> Reading:
     """The same for tables that are open."""
     plan = plan_reading(tables, model.structure, options)
-    if sum(table.most_rows for table in tables) > MOST:
+    if sum(table.most_rows for table in tables) > LONG:
         plan = replace(plan, observers=options.observers)
     place = place_of(options.place, tables)
     with engine_at(place) as engine:

@@ -79,7 +79,7 @@ class LogWords:
 
     In Python `columns` and `maps` are texts as in a terminal, or mappings. `threads` read a log on this
     machine, and `progress` is told now and then how far they are. `observers` make what takes the events of
-    logs that are too long to be held. `overridden` are the words that are not as a saved reading has them.
+    long logs. `overridden` are the words that are not as a saved reading has them.
     """
 
     states: StateNames | StateForm | str | None = word(

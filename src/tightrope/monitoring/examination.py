@@ -260,7 +260,8 @@ def examine(
     ]
     by_counts, looked = _by_counts(model, counts)
     findings += by_counts
-    rows_of = _Rows.of(model, log, planned and not log.rows_left_out)
+    is_whole = tables is None and not log.rows_left_out
+    rows_of = _Rows.of(model, log, planned and is_whole)
     tests: list[tuple[float, _Test | _Counted]] = []
     left_out = []
     for feature in list_features(model, log):
@@ -500,28 +501,22 @@ def _pooled(
     return signature, outcome, Visits.of(signature, outcome, width)
 
 
-def visit_grid(model: ParametricMDP, is_later: bool = False) -> VisitGrid:
-    """Where the outcomes of the distributions of a model that have several are counted by visits."""
-    outcomes = Outcomes.of(model)
-    several = (outcomes.width > 1)[outcomes.signature[outcomes.of_transition]]
-    return VisitGrid(np.where(several, outcomes.of_transition, -1).astype(np.int32), outcomes.start, is_later)
-
-
 def _changes(
     model: ParametricMDP, log: EpisodeLog, level: float, tables: FitTables | None
 ) -> tuple[list[Finding], int]:
     """The distribution that changes most clearly, and the row at which that reached the level (−1: none)."""
-    weight, grid = math.log(SHARES["drift"]), visit_grid(model) if tables is None else tables.grid
+    weight, grid = math.log(SHARES["drift"]), None if tables is None else tables.grid
+    if tables is None:
+        grid = VisitGrid.of(model.structure, model.signatures)
+        grid.add(log.transition.astype(np.int64))
     if grid is None or not grid.is_ordered:
         return [], -1
-    if tables is None:
-        grid.add(log.transition.astype(np.int64))
     counts = grid.counts()
     change = weigh_changes(counts, level - weight)
     if change is None:
         return [], -1
-    text, outcomes = "what happens next depends on when it happens in the log", Outcomes.of(model)
-    of_row = outcomes.signature[outcomes.of_transition[log.transition]]
+    text, structure = "what happens next depends on when it happens in the log", model.structure
+    of_row = model.signatures.of_choice[log.choice(structure)]
     rows = np.flatnonzero(of_row == change.context) if tables is None else np.empty(0, dtype=np.int64)
     reached = len(log) if tables is None else tables.rows
     reached = int(rows[change.reached - 1]) if len(rows) else reached - 1
@@ -529,11 +524,11 @@ def _changes(
     if change.log_e <= 0.0:
         return [Finding("drift", "drift", text, change.log_e, log_weight=weight)], reached
     seen, visits = counts[change.context][:, change.outcome], int(grid.visits[change.context])
-    at, slot = int(np.searchsorted(VISITS, change.before)), outcomes.start[change.context] + change.outcome
+    at, slot = int(np.searchsorted(VISITS, change.before)), grid.start[change.context] + change.outcome
     before, since = int(seen[at]) / change.before, int(grid.seen[slot] - seen[at])
-    transition = int(np.argmax(outcomes.of_transition == slot))
-    choice = int(model.structure.transition_choice[transition])
-    to = model.structure.state_name(int(model.structure.successor[transition]))
+    transition = int(np.argmax(grid.outcome_of == slot))
+    choice = int(structure.transition_choice[transition])
+    to = structure.state_name(int(structure.successor[transition]))
     when = f"row {rows[change.before] + 1:,}" if len(rows) else f"its visit {change.before + 1:,}"
     cell = Cell(
         model.structure.choice_name(choice), f"since {when}", to, since, visits - change.before, before

@@ -4,18 +4,22 @@ The test is that of `tightrope.monitoring.batch_test`, at its own level α: it c
 nothing of a guarantee's δ. Where data are the rows of a log, it is one part of the sum that
 `tightrope.monitoring.examination` describes, under the same α: rows are examined as well, since the model may
 be right about every count and still forget what the next outcome depends on. The first rows are examined in
-the order of visits, all of them by counts. `ModelFit.rows_tested` says how many that were, and a result lists
-it among its assumptions where some were not.
+the order of visits, all of them by counts. Of more than `READ_AGAIN` rows only the first are read again; all
+are tested by tables that were kept while they were counted (`tightrope.data.fit_tables`), whatever their
+number. `ModelFit.rows_tested` says how many were tested, and a result lists it among its assumptions where
+some were not.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from tightrope.data.counts import MOST, Counts, LazyLog
+from tightrope.data.counts import LONG, MOST, Counts, LazyLog
 from tightrope.data.design import SamplingDesign
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import FitTables, VisitGrid
 from tightrope.data.read_plan import MakeObserver
 from tightrope.errors import InputError
@@ -25,15 +29,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
-from tightrope.monitoring.examination import (
-    SHARES,
-    Examination,
-    columns_words,
-    examine,
-    is_planned,
-    replay,
-    visit_grid,
-)
+from tightrope.monitoring.examination import SHARES, Examination, columns_words, examine, is_planned, replay
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.suspects import worst_fits
 
@@ -45,27 +41,34 @@ LISTED = 6
 MOST_PARAMETERS = 400
 """Models of more are not tested."""
 
-MOST_READ, EXAMINED = MOST, 20_000
-"""Rows of a log that are read again for this test, and how many of the first are examined in the order of
-visits."""
+READ_AGAIN, MOST_READ, EXAMINED = LONG, MOST, 20_000
+"""Rows of a log that are read again for this test; those that are where there are no tables of them, or
+columns beside; and how many of the first are examined in the order of visits."""
 
 
 def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examination | None:
-    """The examination of the rows of a log, where they are at hand; of long logs by tables of all rows."""
-    tables = next((one for one in counts.observed if isinstance(one, FitTables)), None)
+    """The examination of the rows of a log, where they are at hand or tables of them are."""
     if counts.log is None or not counts.steps:
         return None
-    if counts.steps > MOST_READ and (tables is None or not isinstance(counts.log, LazyLog)):
-        return None
-    if counts.steps <= MOST_READ:
-        tables, log = None, counts.log()
-    else:
-        assert isinstance(counts.log, LazyLog)
-        log = counts.log.first(EXAMINED)
-    if log.model_hash != model.hash() or len(log) == 0:
+    tables = next((one for one in counts.observed if isinstance(one, FitTables)), None)
+    if tables is not None and (counts.steps <= READ_AGAIN or tables.rows != counts.steps):
+        tables = None
+    log = None if tables is None else first_rows(counts.log, tables)
+    if tables is None or (log is not None and log.columns and counts.steps <= MOST_READ):
+        tables, log = None, counts.log() if counts.steps <= MOST_READ else None
+    if log is None or log.model_hash != model.hash() or (tables is None and not len(log)):
         return None
     planned, ordered = is_planned(counts.design), counts.design.order.holds
     return examine(model, log, alpha=alpha, planned=planned, first=EXAMINED, ordered=ordered, tables=tables)
+
+
+def first_rows(log: Callable[[], EpisodeLog], tables: FitTables) -> EpisodeLog:
+    """The first rows of a log, none where its rows do not stand in the order of time: which come first may
+    depend on outcomes then."""
+    first: EpisodeLog = log.first(EXAMINED) if isinstance(log, LazyLog) else log().first(EXAMINED)
+    if tables.grid is not None and tables.grid.is_ordered:
+        return first
+    return first.select(np.zeros(len(first), dtype=np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +79,14 @@ class _TablesOf:
     grid: VisitGrid
 
     def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
-        grid = VisitGrid(self.grid.outcome_of, self.grid.start, is_later) if is_ordered else None
-        return FitTables(self.structure, grid)
+        return FitTables(self.structure, VisitGrid(self.grid.outcome_of, self.grid.start, is_later))
 
 
 def observers_for(model: object) -> tuple[MakeObserver, ...]:
     """What takes the events of a log that is learned from, while they are counted."""
     if not isinstance(model, ParametricMDP):
         return ()
-    return (_TablesOf(model.structure, visit_grid(model)),)
+    return (_TablesOf(model.structure, VisitGrid.of(model.structure, model.signatures)),)
 
 
 def weigh_fit(
@@ -114,7 +116,8 @@ def weigh_fit(
         summed.append(rows.log_e_summed)
         changed = rows.log_e_change
     level, so_far = math.log(1.0 / alpha), max(log_sum(np.array(summed)), changed)
-    if watched is None and rows is not None and test is not None and 0.5 * level <= so_far < level:
+    is_undecided = rows is not None and test is not None and 0.5 * level <= so_far < level
+    if watched is None and is_undecided and events <= READ_AGAIN:
         assert counts.log is not None
         watched = replay(model, counts.log(), alpha)
     if watched is not None:

@@ -5,8 +5,9 @@ choices that they took behind as sparse rows. No proof rests on them: the backup
 There are three: for intervals (`sweep_groups`), for ordinary models, where nature has nothing to decide and a
 row changes with the agent's choice alone (`sweep_plain`), and for regions (`sweep_regions`). They are told
 three times for speed. `sweep_groups` gives the same results on ordinary models and takes 1.2 times as long as
-`sweep_plain` (a glider of 4,800 states and a grid of 40,000, alternating). A sweep that takes its inner problem as a
-function of numba takes 1.5 times as long as one with the problem inlined (200,000 states, 4 successors each).
+`sweep_plain` (a glider of 4,800 states and a grid of 40,000, alternating). A sweep that takes its inner
+problem as a function of numba takes 1.5 times as long as one with the problem inlined (200,000 states,
+4 successors each).
 The backups of groups and of choices stand twice for the same reason.
 """
 

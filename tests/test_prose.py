@@ -12,20 +12,12 @@ import tightrope
 
 NOT_YET = frozenset(
     {
-        "docs/certificates.md",
-        "docs/data.md",
         "docs/doctor.md",
-        "docs/how-to/clusters.md",
-        "docs/learning.md",
-        "docs/models.md",
-        "docs/properties.md",
-        "docs/trust.md",
-        "docs/watching.md",
     }
 )
 """Pages that are not within the rule yet. This list may only shrink."""
 
-MOST_WORDS = 66_500
+MOST_WORDS = 58_500
 """Words of README and all pages. This number may only shrink."""
 
 LONGEST_README = 120

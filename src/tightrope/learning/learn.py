@@ -73,7 +73,7 @@ def learn(
       log): parameters in rewards are then learned from them, with a part of delta of their own. Costs of a
       reward of numbers are tested: all alike with these numbers, random ones where a range is stated.
     * `misfit=0.02`: the guarantee holds as well where the process is, at every choice and step, within total
-      variation 0.02 of what was learned, with no transition beyond the model's (docs/breakdown.md).
+      variation 0.02 of what was learned, with no transition beyond the model's (docs/doctor.md).
     * `sets="untied"` also takes models of numbers alone: the numbers are not used then.
     * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
     * `since=n` leaves out the events before number n, `window=n` all but the last n: after a change, counted

@@ -549,7 +549,7 @@ class LearningResult(Result):
     def find_breakdown(self, *, threshold: float | None = None, rows: str | None = None) -> Any:
         """How far, in total variation at every choice, the process may be from what was learned before the
         robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
-        the name of a parameter or an action, to doubt that alone (docs/breakdown.md).
+        the name of a parameter or an action, to doubt that alone (docs/doctor.md).
         """
         from tightrope.learning.breakdown import breakdown
 

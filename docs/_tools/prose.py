@@ -161,7 +161,7 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _found(pattern: str, lines: list[str]) -> list[str]:
-    return [m[0] for line in lines for m in re.finditer(rf"\b({pattern})\b", line, re.IGNORECASE)]
+    return [m[0] for m in re.finditer(rf"\b({pattern})\b", " ".join(lines), re.IGNORECASE)]
 
 
 def table(found: list[Prose]) -> str:

@@ -10,7 +10,7 @@ from prose import measure, measure_text, pages
 
 import tightrope
 
-MOST_WORDS = 58_500
+MOST_WORDS = 60_000
 """Of README and all pages together."""
 
 LONGEST_README = 120

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from log_cases import FOLDER, machine
 from test_logs import LOGS
 from tightrope.data.exposure import Exposure
 from tightrope.data.reading import Reading
+from tightrope.monitoring.model_fit import observers_for
 
 
 def same_reading(far: Reading, here: Reading) -> None:
     assert far.counts == here.counts and far.counts.design == here.counts.design
     assert far.counts.batches == here.counts.batches
     assert far.counts.provenance == here.counts.provenance
+    assert pickle.dumps(far.counts.observed) == pickle.dumps(here.counts.observed)
     assert (far.rows, far.dropped, far.notes) == (here.rows, here.dropped, here.notes)
 
 
@@ -34,6 +37,7 @@ def read_suite(**engine: Any) -> None:
     """The logs of `tests/logs`."""
     model = machine()
     for name, words, _, _ in LOGS:
+        words = {**words, "observers": observers_for(model)}
         same_reading(
             tr.read_data(FOLDER / name, model, **words, **engine), tr.read_data(FOLDER / name, model, **words)
         )

@@ -20,3 +20,12 @@ def test_right_models_are_not_refuted(tmp_path: Path) -> None:
     run_benchmark("doctor_false_alarms.py", "--smoke", "-o", output)
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 6 and all(row["alarms"] == 0 for row in rows)
+
+
+def test_every_row_is_tested_by_tables(tmp_path: Path) -> None:
+    output = tmp_path / "tables.jsonl"
+    run_benchmark("fit_tables.py", "--smoke", "-o", output)
+    rows = {row["part"]: row for row in map(json.loads, output.read_text(encoding="utf-8").splitlines())}
+    assert rows["right"]["alarms"] == rows["changes"]["false"] == 0
+    assert rows["wrong"]["prev_named"] == rows["wrong"]["column_named"] == 1
+    assert rows["changes"]["found"] >= 16 and rows["coins"]["log_e"] > 3_000.0

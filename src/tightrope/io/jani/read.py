@@ -539,9 +539,10 @@ class _Translator:
         if earned := node.each("reward-bounds"):
             earned[0].members(("exp", "accumulate", "bounds"))
             limit = self._bound(earned[0].at("bounds"))
-            if bound or len(earned) > 1 or limit.startswith("["):
-                node.fail("one bound is read, on steps, on time or on one reward from one side")
-            bound = f'^{{rew{{"{self._reward(earned[0])}"}}{limit}}}'
+            if bound or len(earned) > 1:
+                node.fail("one bound is read, on steps, on time or on one reward: memory counts one of them")
+            name, window = self._reward(earned[0]), limit.startswith("[")
+            bound = f'{{"{name}"}}{limit}' if window else f'^{{rew{{"{name}"}}{limit}}}'
         if operator in ("F", "G"):
             return f"{operator}{bound} ({self._state(node.at('exp'))})"
         return f"({self._state(node.at('left'))}) {operator}{bound} ({self._state(node.at('right'))})"

@@ -516,6 +516,11 @@ class PropertyBuilder(DeclarationBuilder):
     ) -> StepBound:
         return replace(self.one_sided_bound(comparison, steps), reward=reward.strip('"'))
 
+    def reward_window(
+        self, power: Token | None, reward: Token, lower: Expression, upper: Expression
+    ) -> StepBound:
+        return StepBound(lower, upper, reward=reward.strip('"'))
+
     def named_bound(
         self, power: Token, word: Token, reward: Token | None, comparison: Token, steps: Expression
     ) -> StepBound:

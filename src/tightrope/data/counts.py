@@ -321,6 +321,13 @@ def batch_of(position: OffsetArray) -> OffsetArray:
     return np.searchsorted(_ENDS, position, side="right")
 
 
+def batches_from(first: int, rows: int) -> OffsetArray:
+    """The batches of so many rows from number `first` on."""
+    low, high = batch_of(np.array([first, first + rows - 1])).tolist()
+    ends = np.r_[first, _ENDS[low:high], first + rows]
+    return np.repeat(np.arange(low, high + 1), np.diff(ends))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Batches(Record):
     """Sparse counts per batch: those of batch b are `transition[start[b]:start[b+1]]` and `count[...]`.

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.counts import batch_of
+from tightrope.data.counts import batch_of, batches_from
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import (
@@ -341,12 +341,7 @@ class Fold:
         if self.plan.by_episodes:
             position = self._begun(rows) - 1 if self.by_name else rows.episode
             return batch_of(position)
-        if not len(rows):
-            return rows.number
-        low, high = batch_of(np.array([first[0], first[0] + len(rows) - 1])).tolist()
-        if low == high:
-            return np.full(len(rows), low, dtype=np.int64)
-        return batch_of(first[0] + np.arange(len(rows)))
+        return batches_from(int(first[0]), len(rows)) if len(rows) else rows.number
 
     def _begun(self, rows: LogRows) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""

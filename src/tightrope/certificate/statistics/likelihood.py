@@ -121,7 +121,7 @@ class Likelihood:
         linear, constant = (part[self.unknown] for part in forms.doubles)
         predictor = Predictor(about.space, linear, constant, data.prior)
         self._tangents, self.plug_ins = dict[bytes, Row](), list[FloatArray]()
-        spend("batches", data.batches * (200 + len(shares) + len(about.polynomials) // 8))
+        spend("batches", data.batches * (8_000 + len(shares) + len(about.polynomials) // 8))
         so_far = data.totals(about.expression, len(about.polynomials), 0, min(self.pilot, data.batches))
         weight = np.zeros_like(so_far)
         for batch in range(self.pilot, data.batches):

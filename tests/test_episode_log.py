@@ -206,3 +206,20 @@ def test_what_is_kept_of_a_log_and_a_log_that_is_too_long(
 def test_a_table_of_counts_has_no_rows(tmp_path: Path) -> None:
     path = _write(tmp_path, "state,action,next_state,count\nok,run,ok,3\nok,run,worn,2\n")
     assert tr.read_data(path, MODEL).counts.log is None
+
+
+def test_steps_without_names_stand_as_they_are_in_every_file(tmp_path: Path) -> None:
+    """The second file begins within an episode: without names there is nothing to sort by."""
+    _write(tmp_path, "step,state,action\n0,ok,run\n1,ok,run\n2,worn,run\n", "1.csv")
+    _write(tmp_path, "step,state,action\n3,worn,mend\n4,ok,run\n0,ok,run\n1,worn,mend\n2,ok,run\n", "2.csv")
+    log = _log(tmp_path)
+    assert log.transition.tolist() == [0, 1, 4, 1, 4]
+    assert log.previous.tolist() == [-1, 0, -1, -1, 3]
+
+
+def test_rows_of_two_files_are_no_copies(tmp_path: Path) -> None:
+    """Without steps and times names belong to their file, and equal rows of two are two rows."""
+    _write(tmp_path, "episode,state,action,next_state\nA,ok,run,ok\nA,ok,run,ok\nB,ok,run,worn\n", "1.csv")
+    _write(tmp_path, "episode,state,action,next_state\nA,ok,run,ok\nB,ok,run,worn\n", "2.csv")
+    reading = tr.read_data(tmp_path, MODEL, drop_duplicates=True)
+    assert reading.counts.transition.tolist() == [2, 2, 0, 0, 0, 0]

@@ -380,7 +380,7 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
             fold.update(chunk, part)
             notes = fold.notes
             late = fold.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
-            if notes[OUT_OF_ORDER] or late:
+            if (notes[OUT_OF_ORDER] or late) and (fold.named or fold.has_time):
                 rows = _Rows(plan)
                 return fold_sorted(plan, (rows,), excludes)[0], rows
             if most is not None and fold.rows >= most:

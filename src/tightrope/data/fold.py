@@ -433,7 +433,8 @@ class Fold:
             place = np.searchsorted(self.last.episode, events.episode[heads]) if self.by_name else heads
             there = place < len(self.last)
             heads, place = heads[there], place[there]
-            last = self.last[place]
+            same = (self.last.table[place] == events.table[heads]) | self.plan.is_timed
+            heads, last = heads[same], self.last[place[same]]
             last.rows.problems = np.where(last.sound, RowProblem.NONE, last.rows.problems).astype(np.int8)
             copy[heads] = events.rows[heads].repeats(last.rows, self.from_next)
         self.copies += int(copy.sum())

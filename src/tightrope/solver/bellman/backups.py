@@ -8,8 +8,7 @@ decides.
 `tightrope.ambiguity.o_maximization` says how. A reward and a discount add an error of at most
 2⁻⁵⁰·(|reward| + |discounted value|).
 
-Several workers walk through an acyclic model level by level (`walk_stages`). A state's backup reads states of
-earlier stages only, so every worker's part of a stage is a plain backward pass.
+Several workers go through an acyclic model level by level: `tightrope.solver.bellman.walks`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from tightrope.ambiguity.o_maximization import (
 from tightrope.ambiguity.rectangular_inner import RegionArrays, inner, inner_safely
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import inlined, kernel
-from tightrope.numerics.lockstep import ENDED, WAITING, publish, wait_for_all
 from tightrope.solver.equations.system import CLOSED, EXIT, BlockArrays, SystemArrays
 
 STEP_ERROR = 2.0**-50
@@ -274,28 +272,3 @@ class WalkArrays(NamedTuple):
     progress: OffsetArray
     at: OffsetArray
     worker: int
-
-
-@kernel
-def walk_stages(
-    arrays: LoopArrays,
-    region: RegionArrays | None,
-    system: SystemArrays,
-    walk: WalkArrays,
-    bounds: Bounds,
-    exactly: bool | None,
-) -> int:
-    states, stages, progress, at, worker = walk
-    low, high, policy = bounds
-    while at[0] < len(stages):
-        k = at[0]
-        if not wait_for_all(progress, k):
-            return WAITING
-        part = states[stages[k, worker] + at[1] : stages[k, worker + 1]]
-        done = backward_pass(arrays, region, system, part, low, high, policy, exactly)
-        if done < len(part):
-            at[1] += done
-            return UNTOLD
-        at[0], at[1] = k + 1, 0
-        publish(progress, worker, k + 1)
-    return ENDED

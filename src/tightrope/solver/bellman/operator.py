@@ -213,12 +213,14 @@ class BellmanOperator(Record):
     ) -> int:
         """`backward` of one worker's part of all stages, from where the walk is, as far as the others let it
         go on: `numerics.lockstep.ENDED` or `WAITING`."""
+        from tightrope.solver.bellman.walks import walk_stages
+
         arrays, bounds = (self.arrays, workspace.scratch), (lower, upper, policy)
         state = backups.UNTOLD
 
         def attempt(care: bool | None) -> bool:
             nonlocal state
-            state = backups.walk_stages(arrays, workspace.region, system.arrays, walk.arrays, bounds, care)
+            state = walk_stages(arrays, workspace.region, system.arrays, walk.arrays, bounds, care)
             return state != backups.UNTOLD
 
         workspace.repeat(attempt)

@@ -72,7 +72,6 @@ from tightrope.data.row_sequence import (
     TIME_FALLS,
     no_notes,
 )
-from tightrope.data.row_sequence import OUT_OF_ORDER as DISORDER
 from tightrope.data.time_order import (
     batch_instants,
     begin_times,
@@ -259,7 +258,7 @@ def _followed_by_name(plan: ReadPlan, options: LogReadOptions, watch: ReadProgre
     if plan.by_episodes and not in_time:  # how many had begun is known in the order of the log alone
         plan = replace(plan, engine=None)
     fold = fold_log(plan, options, ReadProgress(0), by_name=True)
-    if fold.notes[DISORDER] or fold.notes[START_LOW] < fold.notes[START_HIGH]:
+    if fold.is_out_of_order and (fold.named or fold.has_time):
         return _count_sorted(plan, options)
     how = () if plan.by_episodes else ("several episodes at once, each followed by its name",)
     return describe(plan, fold, options, remarks=how)

@@ -99,7 +99,6 @@ def test_next_states_of_next_rows_and_marks_of_ends(tmp_path: Path) -> None:
     log = _log(_write(tmp_path, text))
     assert log.transition.tolist() == [1, 2, 0, 1, 3]
     assert log.previous.tolist() == [-1, 0, -1, -1, 3]
-    assert _log(tmp_path, drop_duplicates=True).transition.tolist() == [0, 1, 4, 1, 4]
     assert log.over.tolist() == [False, True, True], "truncated is not over"
 
 

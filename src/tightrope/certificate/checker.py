@@ -1,34 +1,26 @@
 """The independent checker: does a certificate prove its claims?
 
-It takes the problem in the certificate, derives from it alone all that the proof rests on, and uses the hints
-for nothing but finding numbers. The theorem: if all checks pass, then for every claim
+It derives everything that the proof uses from the problem in the certificate. Hints only help to find
+numbers. The theorem: if all checks pass, lower ≤ value at the initial state ≤ upper for every claim. The
+value is that of the problem (`tightrope.certificate.problem`): at the point, for every choice of nature's
+within the intervals, for every instantiation in the domain, or with data for the true instantiation, with
+probability at least 1 − δ, under what `assumes` lists. `docs/trust.md` has the proof;
+`tightrope.certificate.learned` leads from data to sets.
 
-    lower ≤ value at the initial state ≤ upper
+*Bounds of a game's value.* Maximisers own the lower bound L, minimisers the upper bound U. Where the agent is
+an owner, its witness alone counts, otherwise all choices do. Nature ANY owns nothing: L holds against its
+minimum, U against its maximum. Off the boundary L ≤ Φ(L) and Φ(U) ≤ U, on it L ≤ value ≤ U; a ranking along
+which the owners make progress excludes plays that never stop.
 
-where the value is that of the problem (`tightrope.certificate.problem`): at the point, for every choice of
-nature's within the intervals, for every instantiation in the domain, or with data for the true instantiation,
-with probability at least 1 − δ over the data, under what `assumes` lists. Why stands in
-`tightrope.certificate.checker` for values, and for the way from data to sets in
-`tightrope.certificate.learned`.
-
-*Bounds of a game's value.* A backup Φ_c(x) = r(c) + γ·opt_{p ∈ P(c)} p·x, and the agent's part of it, is made
-on the safe side; in rationals it is the backup itself. *Owners* of a bound are those who want it: maximisers
-own the lower bound L, minimisers the upper bound U. Where the agent is an owner, his witness alone counts,
-otherwise all choices do. Nature ANY is nobody's owner: L holds against her minimum, U against her maximum.
-Off the boundary L ≤ Φ(L) and Φ(U) ≤ U, on it L ≤ value ≤ U, and beside that, by objective, what keeps a play
-from going on without end where the inequality alone would let it: a ranking along which the owners make
-progress. Why that suffices is proved in `docs/trust.md`.
-
-*Progress.* Do the owners of a bound move on with positive probability, whatever the others do? At a choice
-with box P(c) and a set A of transitions that count as progress:
+*Progress.* At a choice with box P(c) and a set A of transitions that count as progress:
 
 * every p ∈ P(c) moves into A   iff  some lower bound in A is positive, or Σ_{not A} upper < 1;
 * some p ∈ P(c) that keeps the bound inductive moves into A   if  some p moves into A at all and the
   inequality at c is strict (mix a little of that p in), or some optimal p does: there is weight left for a
   successor in A once all better ones have theirs.
 
-Nature is asked the second way where she is an owner, the first way where she is not or where the box encloses
-one distribution; likewise the agent: his witness where he owns the bound, all his choices where he does not.
+Nature is asked the second way where it owns the bound, the first way where it does not or where the box
+encloses one distribution.
 """
 
 from __future__ import annotations

@@ -1,44 +1,36 @@
-"""Coupled bounds, link by link: cells that cover the region, models, bounds at the initial state.
+"""Check coupled bounds: cells that cover the region, models on cells, bounds at the initial state.
 
-With the true coordinates x in the region (the links before, `tightrope.certificate.learned`):
+With the true coordinates x in the region (`tightrope.certificate.learned`):
 
 1. x lies in one of the cells of every cut through the tree of splits, since a split leaves nothing out.
 2. Each cell with a proof lies in the hull of its points, or is empty (*Cells*).
 3. Decided states are those where the claim's two vectors meet: there the value is that number whatever x is.
    From open states the policy leads to open or decided ones only. On each cell the models enclose the value
-   at every open state, or follow from steps made here (*Models*).
+   at every open state (*Models*).
 4. Over the points of a cell, model and occupancies bound the value at the initial state (*Values*). A node's
    bound is the better of its own and of the worse of its two children's; the root's is also that of the
    vectors.
 
-*Cells.* A cell is the region met with the half-spaces of its path in the tree of splits. Its rows are named
-like those of the region; SPLIT rows are the half-spaces of the path, and McCormick's envelopes are written
-down in the cell's own box. Simplices of rows, each face of which belongs to exactly one other simplex on its
-other side, span cones that cover all directions (`docs/trust.md`). If point p_k satisfies a_i·p_k ≥ b_i for
-all rows i of simplex k, then for x in the cell and a direction g = Σ λ_i a_i of that cone, g·x ≤ Σ λ_i b_i ≤
-g·p_k: x is in the hull.
+*Cells.* A cell is the region met with the half-spaces (SPLIT rows) of its path; McCormick's envelopes are
+those of its own box. The cones of simplices of rows cover all directions (`docs/trust.md`, Covering). If
+point p_k satisfies a_i·p_k ≥ b_i for all rows i of simplex k, then g·x ≤ Σ λ_i b_i ≤ g·p_k for x in the cell
+and g = Σ λ_i a_i in that cone: x is in the hull.
 
-*Models.* On x = centre + axes·y the policy's chain P(y) is affine, and V = r + γPV at open states. With W(y)
-of degree two and e > 0, the residual r + γPW − W is a cubic, on the ball |y| ≤ ϱ of the cell's points at most
-R in size. Checked: e ≥ R + γ max (P(y)e) and e > γ max (P(y)e). Then γP restricted to open states has
-spectral radius below 1, so V is the only solution and |V − W| ≤ e (`docs/trust.md`). For a bounded number of
-steps the steps are made here, the cubic part, rounding and γP(y)e becoming the error. A polynomial is a row
-of coefficients of the monomials 1, y_j, y_j·y_k, y_j·y_k·y_l in the order of degrees. Those of degree d are a
-symmetric tensor of norm √(Σ c²/m), m being the number of orders of a monomial's factors: on the ball they are
-at most ϱᵈ times that.
+*Models.* The theorem is in `docs/trust.md`. On x = centre + axes·y the checks are e ≥ R + γ max (P(y)e) and e
+> γ max (P(y)e), R the size of the residual of W on the ball |y| ≤ ϱ. For a bounded number of steps the steps
+are made here; the cubic part, rounding and γP(y)e become the error. A polynomial is a row of coefficients of
+the monomials 1, y_j, y_j·y_k, y_j·y_k·y_l in the order of degrees.
 
-*Values.* With y = Σ μ_k Y_k, W(y) = Σ_kl μ_k μ_l B_kl, B_kl = value + ½ slope·(Y_k + Y_l) + Y_kᵀ·curve·Y_l: W
-lies between the least and the largest B_kl, and V within the error of that. By an occupancy: for any weights
-η of the open states V_0 = η·r + a(y)·V, a(y) = 1_0 − η + γ ηP(y), as V = r + γPV. With η the expected visits
-at one of the points, a vanishes there. V = W¹ ± d, W¹ being W up to first order and d = |curve|·ϱ² + error;
-so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d]. Both are (1, Y_k)·T·(1, Y_l) with a table
-T of numbers, up to what is known to be small.
+*Values.* W lies between the least and the largest Bernstein coefficient B_kl over pairs of points
+(`docs/proofs/values.md`, Vertex certificates), and V within the error of that. Occupancies: for any weights η
+of the open states V_0 = η·r + a(y)·V, a(y) = 1_0 − η + γ ηP(y), as V = r + γPV. V = W¹ ± d, W¹ being W up to
+first order and d = |curve|·ϱ² + error; so a(y)·V ≥ Σ_kl μ_k μ_l ½[a_k·W¹_l + a_l·W¹_k − |a_k|·d − |a_l|·d]
+where y = Σ μ_k Y_k. Both are (1, Y_k)·T·(1, Y_l) with a table T of numbers, up to what is known to be small.
 
-In float64 this is a filter: coefficients of n terms are off by less than (n + 20)·ε times the sum of the
+*Rounding.* float64 is a filter: coefficients of n terms are off by less than (n + 20)·ε times the sum of the
 terms' sizes, and where all numbers are at most 2²⁰⁰, underflow in products of four hides less than 2⁻⁴⁰⁰ in a
-sum of 2⁶⁰. States, simplices and ends at which that leaves something open are asked again in rationals; sums
-over all pairs of points are too many for these, and are made in whole multiples of powers of two, off by what
-is said: whatever is then added and multiplied is exact.
+sum of 2⁶⁰. What that leaves open is decided in rationals. Sums over all pairs of points are made exactly, in
+whole multiples of powers of two, after a rounding whose error is counted.
 """
 
 from __future__ import annotations

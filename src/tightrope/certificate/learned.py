@@ -1,51 +1,38 @@
-"""The chain behind the sets of a parametric model, link by link: counts, statistics, region, bounds, sets.
+"""The chain from counts to sets of a parametric model: counts, statistics, region, bounds, sets.
 
-Everything a statement rests on is derived here from the problem alone: that every choice sums to 1, events
-and how many share δ, successes and trials, coordinates, batches, pilot and plug-ins, rows, boxes and bounds.
-Hints are intervals, which are proved or refused, and names of rows and bases, of which bad ones prove less.
+Everything that a statement uses is derived here from the problem alone. Hints are intervals, which are proved
+or refused, and names of rows and bases; bad hints prove less.
 
 With probability at least 1 − δ, if the data were collected as `assumes` says and the model is right, all
-statistical statements hold together (1). Then the true parameters satisfy every row of the region (2), and
-every expression lies within what is proved of it (3). So the true operator of a policy lies between nature's
-best and worst over the bounds, or over the region where bases are given, and vectors that are inductive
-against all of them bound its value (4, `tightrope.certificate.checker`). Coupled bounds follow from the same
-region (5, `tightrope.certificate.coupled`). Without data the region is the domain, and nothing is random.
-What only one kind of statement, set or proof needs is loaded where it is met.
+statistical statements hold simultaneously (1). Then the true parameters satisfy every row of the region (2),
+and every expression lies within its proved bounds (3). So the true operator of a policy lies between nature's
+best and worst over the bounds, or over the region where bases are given, and inductive vectors bound its
+value (4, `tightrope.certificate.checker`). Coupled bounds follow from the same region (5,
+`tightrope.certificate.coupled`). Without data the region is the domain, and nothing is random.
 
-*Rows* a·x ≤ b hold at the true coordinates. They are written down from their names (origin, index, part):
+*Rows* a·x ≤ b hold at the true coordinates. They are written in rationals from their names (origin, index,
+part); logarithms and roots are rounded to the safe side. `docs/trust.md` has the formulas.
 
-* DOMAIN      parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
-              (part 1: the other side of an equality).
-* EVENT       event `index` is at most its upper bound (part 0), at least its lower one (part 1).
-* ENVELOPE    product `index`, z = x·y in the current box: parts 0 to 3 are McCormick's, (x − x̲)(y − y̲) ≥ 0,
-              (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0, (x − x̲)(ȳ − y) ≥ 0; part 4 is (x − m)² ≥ 0 for a
-              square, m the middle.
-* CUT         the likelihood's tangent at the file's point `index`.
-* L1          choice `index`, the set of outcomes in the bits of `part`.
-* EXPRESSION  as EVENT, of expression `index`: only for what comes after these bounds were proved.
-* TANGENT     the ellipsoid in the direction that is the file's point `index`.
-* SLAB        stage `index` of a slab, the side that is `part` among those that are bet on.
-* COST        as EVENT, of reward `index` among those that costs speak of.
-* SPLIT       split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
+* DOMAIN: parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
+  (part 1: the other side of an equality).
+* EVENT: event `index` is at most its upper bound (part 0), at least its lower one (part 1). EXPRESSION: the
+  same of an expression, after its bounds were proved. COST: the same of a reward with observed costs.
+* ENVELOPE: McCormick's rows of product `index` in the current box, parts 0 to 3; part 4 for squares.
+* CUT: the likelihood's tangent at the file's point `index`. TANGENT: the ellipsoid's in that direction.
+* L1: choice `index`, the set of outcomes in the bits of `part`.
+* SLAB: stage `index` of a slab, the side that is `part` among those that are bet on.
+* SPLIT: split `index` of a tree of cells, part 0 the half-space below it, part 1 the one above.
 
-All are rational; logarithms and roots are rationals on the safe side of theirs.
+*Weak duality.* For a direction g and a basis B of rows, multipliers y ≈ g·B⁻¹ are cut at 0. Whatever they
+are, g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x holds in the polytope. A bad basis
+gives a worse bound, never a wrong one. Multipliers are sums of two doubles, found by operations in a fixed
+order, and bounds are rational, so they are the same on every machine. At the choices of a model, `within`
+float64 the same rows bound with their rounding added.
 
-*Weak duality.* For a direction g and a basis B of as many rows a·x ≤ b as there are coordinates (faces of the
-box included) the multipliers y = g·B⁻¹ are searched in float64, improved, and cut at 0. Whatever they are,
-
-    g·x = y·(B x) + (g − y·B)·x ≤ y·b + max over the box of (g − y·B)·x
-
-holds for every x in the polytope, with equality up to rounding for the optimal basis. A basis that is not
-one, or not optimal, gives a worse bound, never a wrong one. What is derived from rows is rational as well:
-multipliers are sums of two doubles, found by operations whose order is fixed, so bounds are the same on every
-machine. At the choices of a model, which are many, `within` float64 the same rows bound with their rounding
-added.
-
-*Expressions.* Given that the statistics hold, each end of an expression f is the best of these: f itself
-where it is a number, 0 or 1 otherwise; an event's interval, f = g/m or f = (1 − g)/m; what a basis proves;
-the range of f over the domain's box, and over the region's box where it was shrunk. That box is shrunk in
-stages: every new bound is the best of what a basis of the rows in the old box proves, of the old bound, and
-of the new bounds of a product's factors.
+*Expressions.* Each end of an expression f is the best of: f itself where it is a number, 0 or 1 otherwise; an
+event's interval, f = g/m or f = (1 − g)/m; what a basis proves; and the range of f over the domain's box and
+the shrunk box of the region. The box is shrunk in stages, by bases of rows in the old box and by products of
+factors.
 """
 
 from __future__ import annotations

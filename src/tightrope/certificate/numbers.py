@@ -1,9 +1,9 @@
 """The numbers of a check: float64 with error bounds, or exact rationals. Checks are written over either.
 
 Arrays hold float64, or dtype object with rationals (python-flint's `fmpq` where it is installed, `Fraction`
-otherwise). `+`, `-`, `*`, comparisons, `abs`, `np.where`, `np.maximum`, sums and `reduceat` mean the same for
-both. RATIONAL decides. FLOAT64 is a filter: what it proves is sure, on every machine and in any order of
-sums, and what it cannot prove is asked again in rationals.
+otherwise); `+`, `-`, `*`, comparisons, `abs`, `np.where`, `np.maximum`, sums and `reduceat` mean the same for
+both. RATIONAL decides. FLOAT64 is a filter: what it proves is certain, on every machine and in any order of
+sums, and the rest is decided in rationals.
 
 What is trusted of float64 (IEEE 754), with u = 2⁻⁵³, η = 2⁻¹⁰⁷⁴, ε = 2u = `epsilon` and `tiny` = 2⁻¹⁰²²:
 
@@ -11,7 +11,7 @@ What is trusted of float64 (IEEE 754), with u = 2⁻⁵³, η = 2⁻¹⁰⁷⁴,
 2. fl(a·b), fl(a/b) = (a·b)(1 + d) + e, |d| ≤ u, |e| ≤ η, not both. It may be 0 though no factor is.
 3. fl(√a) = √a·(1 + d), |d| ≤ u.
 4. `array` of a rational q: |held − q| ≤ u·|q| + η. Of doubles, and of integers up to 2⁵³: exact.
-5. What leaves the range is infinite or no number, and is asked for (`is_finite`) before it proves anything.
+5. What leaves the range is infinite or NaN; `is_finite` is asked before it proves anything.
 
 Lemma (`error`). Let m terms t_i be products of two numbers (or quotients, or numbers), and let at most k
 roundings lie between the numbers and the sum, whatever the order of adding. Then
@@ -19,12 +19,11 @@ roundings lie between the numbers and the sum, whatever the order of adding. The
     |fl(Σ t_i) − Σ t_i| ≤ γ·Σ|t_i| + k·m·η,   γ = k·u/(1 − k·u),
 
 and the computed Σ|t_i| is at least (1 − γ)·Σ|t_i| − k·m·η. For k, m < 2⁴⁰, k·(ε·(computed Σ|t_i|) + tiny)
-covers that, its own rounding too. The bound is 0 nowhere: callers say where nothing was rounded at all, which
-is where *factors* are 0 (a product may be 0 by underflow). It is added before anything is multiplied by the
-sum, which multiplies its error.
+covers that, its own rounding too. The bound is never 0: callers must show that nothing was rounded, by
+*factors* that are 0 (a product may be 0 by underflow). Add it before anything is multiplied by the sum.
 
 Logarithms, and roots of rationals, are rationals on a side of the true ones, by series and square roots of
-integers: nothing is believed of a C library. They are the same with and without python-flint.
+integers: no C library is trusted. They are the same with and without python-flint.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a certificate says: the problem it speaks of, claims about that, and hints.
+"""The contents of a certificate: a problem, claims about it, and hints.
 
 The problem is all of what is asked, and nothing that follows from something else in it. It can be rebuilt
 from a model, a property and data (`tightrope.certify.problem`), and is compared field by field with the one
@@ -7,16 +7,12 @@ in a file. Three kinds of models:
 * `probability`: doubles p, each standing for a number within p·(1 ± (k+2)·2⁻⁵²), k the successors of the
   choice;
 * `lower`, `upper`: intervals, nature picks any distribution within them at every choice and step;
-* `expression`, `polynomial`: exact polynomials over parameters, at a point `theta`, or over a `domain` of
-  parameters: then the claim is about every instantiation in it, or with `data` about the true one, with
-  probability 1 − δ.
+* `expression`, `polynomial`: exact polynomials over parameters, at a point `theta`, or over a `domain`: then
+  the claim is about every instantiation in it, or with `data` about the true one, with probability 1 − δ.
 
 A temporal question is about the runs of the model that an `automaton` accepts. With `time`, polynomials are
-rates of a chain in continuous time (`tightrope.certificate.rates`).
-
-Hints are numbers that help to check a claim, and prove nothing by themselves: a wrong one can only make a
-check fail. Sizes that depend on what the checker derives (events, coordinates) are compared where they are
-used.
+rates of a chain in continuous time (`tightrope.certificate.rates`). A wrong hint can only make a check fail.
+Sizes that depend on derived quantities (events, coordinates) are compared where they are used.
 """
 
 from __future__ import annotations

@@ -1,24 +1,21 @@
-"""The product of a model with its problem's automaton, derived: a temporal question becomes one of reaching.
+"""The product of a model with its problem's automaton: a temporal question becomes one of reaching.
 
-A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. Target is
+A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. Targets are
 
-* where every word is accepted, whatever is read (`settled` memories). Where the automaton accepts a run only
-  by settling, nothing else counts, for any agent and any nature;
+* states with a `settled` memory, where every word is accepted. Where the automaton accepts a run only by
+  settling, there are no others, for any agent and any nature;
 * otherwise, for every pair, the largest set Z without what is avoided, in which the agent can stay and from
-  all of which he can reach each of the sets that are to be repeated, without leaving Z.
+  all of which it can reach each of the sets that are to be repeated, without leaving Z.
 
-The second one is for a maximiser, under constant support: every transition is impossible for nature, or she
-must give it positive probability. Then a play ends almost surely in an end component and visits all of it
-again and again. If it is accepted, by a pair, that component is within Z. And from Z he wins almost surely:
-he visits the sets one after the other, for ever. So the largest probability of an accepted run is that of
-reaching Z, against any nature.
+The second kind needs a maximiser and constant support: nature either cannot take a transition or must give it
+positive probability. Then the largest probability of an accepted run is that of reaching Z, against any
+nature (proof: `docs/trust.md`).
 
-*A given policy* of the model, which does not look at the automaton, leaves a chain: all choices that it
-takes are one choice, whoever asks. Z is then closed, and so is the bottom component of the chain in which a
-play almost surely ends, and all of which it visits again and again. If that is accepted by a pair, nothing in
-it is avoided and every mark is met there, so it is within Z; and a bottom component within Z has all marks,
-since each is reached from all of Z. So the probability of an accepted run is that of reaching Z, for every
-direction of the agent. Choices of weight 0 are left out before anything is derived.
+*A given policy* that does not look at the automaton leaves a chain: its choices at a state are one. A play
+almost surely ends in a bottom component and visits all of it again and again. An accepted component avoids
+what a pair avoids and meets every mark, so it is within the closed set Z; a bottom component within Z has all
+marks, since each is reached from all of Z. So the probability of an accepted run is that of reaching Z, for
+either direction of the agent. Choices of weight 0 are left out first.
 """
 
 from __future__ import annotations

@@ -1,25 +1,21 @@
-"""Chains in continuous time: rates between bounds, and what follows from these.
+"""Chains in continuous time: rates between bounds, and bounds of values that follow from them.
 
-`polynomial` are rates here, of a graph with one choice per state, and `time` says when: nothing of a question
-that does not speak of time, (a,) of what happens from a on, (a, b) of what happens between, with a reward
-(t,) of the moment t and (0, t) of all that is earned until then. What states earn is per unit of time.
+`polynomial` are rates here, of a graph with one choice per state. States earn per unit of time. `time` is
+empty for questions without time, (a,) from a on, (a, b) between a and b, with a reward (t,) at the moment t
+and (0, t) for all that is earned until t.
 
-*Rates*, at a point as they are, over a domain between their ends there, and with data between those of their
-classes (`tightrope.certificate.statistics.rates`), which also narrow the parameters that are alone in one.
-The true chain is one of those between the bounds, so that a bound for each of these holds.
+*Rates* are exact at a point, between their ends over a domain, and with data within the intervals of their
+classes (`tightrope.certificate.statistics.rates`), which also narrow a parameter that is alone in one.
 
-*Without time.* Let U be no smaller than any exit rate of a state. Jumping with r/U, staying with the rest
-and earning ρ/U a step leads to the same places and earns the same as the chain does before it jumps, for all
-rates r between the bounds; of averages U is one number for all states, and a step is as much time everywhere.
-The vectors are checked in this interval chain (`tightrope.certificate.checker`), with the least rewards from
-below and the largest from above.
+*Without time.* Let U be no smaller than any exit rate of a state. The chain that jumps with r/U, stays with
+the rest and earns ρ/U a step has the same value, for all rates r between the bounds; for averages U is one
+number for all states. The vectors are checked in this interval chain (`tightrope.certificate.checker`), with
+the least rewards from below and the largest from above.
 
-*With time.* Λ is no smaller than any exit rate. Given that N of the events of a Poisson process with rate Λ
-came, the chain took N steps of its uniformised one: E[f(X_t)] = Σ P(N = k)·(P^k f), and what is earned until
-t is Σ P(N > k)·(P^k ρ)/Λ. A backup takes for each rate, one for all transitions of a state that share it, the
-end that is worse, at every step anew: so its k-fold application bounds P^k f, also of rates that change. Sums
-are cut off where `tightrope.certificate.poisson` says how much is missing at most; f is nonnegative, and
-divided by its largest value, so that it stays between 0 and 1.
+*With time*, by uniformisation with Λ no smaller than any exit rate (`docs/trust.md`): N Poisson with mean Λt,
+E[f(X_t)] = Σ P(N = k)·(P^k f), and what is earned until t is Σ P(N > k)·(P^k ρ)/Λ. A backup takes the worse
+end of each rate at every step, so it also covers rates that change. `tightrope.certificate.poisson` bounds
+what the cut sums miss, for f between 0 and 1 (divided by its largest value).
 """
 
 from __future__ import annotations

@@ -1,24 +1,17 @@
 """What only some questions need: nature's own boxes, infinite bounds, averages, bounded steps, policies that
 mix choices or change with the step.
 
-*Nature's own boxes.* What she can do within one is decided without rounding: no remainder is too small.
+*Nature's own boxes.* What nature can do within one is decided without rounding: no remainder is too small.
 
-*Lower bounds that are infinite.* Does a play from there miss the target, or earn without end? In the set E of
-states off the boundary whose lower bound is +∞, maximisers either reach a smaller level of E with positive
-probability or never leave levels no larger; by induction on the level, which is the ranking for rewards until
-a target, and a layer of it for total rewards, they miss the target or earn again and again with positive
-probability (`docs/trust.md`).
+*Infinite lower bounds* and *long-run averages* (a gain g and a bias h): `docs/trust.md` has the conditions
+and why they suffice. Levels of states with lower bound +∞ are the ranking for rewards until a target, and a
+layer of it for total rewards.
 
-*Long-run averages*, by a gain g and a bias h, which need be no more than what is checked here. Where g ≥ p·g
-and g + h ≥ r + p·h at every choice that counts, E[g(s_t)] never rises, and the sum of n rewards is at most
-n·g(s_0) + 2·max|h|: the average is at most g. A lower bound has ≤ in both (`docs/trust.md`).
-
-*Policies that change with the step.* A row (step, state, choice) of a claim's `earlier` says: up to that
-step, and including it, the state takes this choice, unless a later row of the state says so of an even
+*Policies that change with the step.* A row (step, state, choice) of a claim's `earlier` means: up to and
+including that step the state takes this choice, unless a later row of the state gives another one up to an
 earlier step; after all of them it takes its `choice`. Steps fall from row to row, and strictly for every
-state: going backwards is reading on. The value of a bounded number of steps is a backup for each, of the
-choice that is taken there; where only a lower bound on the steps is given, `choice` is the policy from then
-on.
+state. The value of a bounded number of steps is a backup for each, of the choice that is taken there; where
+only a lower bound on the steps is given, `choice` is the policy from then on.
 """
 
 from __future__ import annotations

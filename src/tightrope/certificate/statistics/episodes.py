@@ -1,21 +1,18 @@
-"""What episodes came to, beside what the model says: both hold together at δ₁ + δ₂.
+"""Observed returns of episodes, beside what the model proves: both hold simultaneously at δ₁ + δ₂.
 
-A chain has one policy, so that its episodes carry the value; those of a process with choices carry the value
-of the policy that made them, the given one or one that nobody knows (*what was done*), and say nothing of
-other claims. Of n that begin in the initial
-state and are independent, at least k reached what is asked for and at least f cannot any more. The
-probability of that, before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below
-every p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or above and below those
-that the beta-binomial mixture excludes at 1/δ₂, at all n together
-(`tightrope.certificate.statistics.intervals`): an episode that is not decided counts against either end. Of
-rewards the returns are counted, above a number that they are never below, and below one that they are never
-above, where there is one; each end is bet on at δ₂/2, or the lower one alone at δ₂
-(`tightrope.certificate.statistics.returns`): what an episode could still bring counts against either end.
-With probability at least 1 − δ₁ − δ₂ that and all that rests on the counts of transitions hold together,
-whatever the two have to do with each other.
+The episodes of a chain carry its value. Those of a process with choices carry the value of the policy that
+made them, given or unknown, and prove no other claim. Of n independent episodes from the initial state, at
+least k reached the target and at least f cannot reach it any more; undecided ones count against either end.
+The probability, before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below every
+p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or between those that the
+beta-binomial mixture excludes at 1/δ₂, time-uniformly (`tightrope.certificate.statistics.intervals`). Returns
+of rewards are counted above a lower limit, and below an upper limit where there is one. Each end is bet on at
+δ₂/2, or the lower one alone at δ₂ (`tightrope.certificate.statistics.returns`). By the union bound this and
+all that uses the counts of transitions hold with probability at least 1 − δ₁ − δ₂, however the two depend on
+each other.
 
-No end of an interval is in a file: where a claim goes beyond what the model proves, its end is asked for
-here. Where the two parts exclude each other, no value is left: the data contradict the model.
+No end of an interval is in a file: where a claim goes beyond what the model proves, its end is checked here.
+Where the two parts exclude each other, the data contradict the model.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
-"""Events, which pool the outcomes of choices, with successes and trials.
+"""Events, which pool the outcomes of choices, with successes and trials; checks of their intervals.
 
 An *event* is a polynomial g that is the probability of an outcome, where `paired` also that of 1 − g. A visit
 to a choice with an outcome of probability g is a trial of g; each visit is at most one, chosen by the model
-alone. Every outcome of unknown probability belongs to an event, seen or not, so that nothing seen decides how
-δ is shared.
+alone. Every outcome of unknown probability belongs to an event, seen or not, so the data do not decide how δ
+is shared. [lower, upper] is accepted for K successes in N trials if it is at least as wide as that of the
+method:
 
-Is [lower, upper] an interval of the stated method for K successes in N trials, or a wider one?
+* clopper-pearson: P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2.
+* hoeffding: the ends are at least √(log(2/γ)/(2N)) away from K/N.
+* beta-binomial: at both ends the likelihood ratio of the mixture with the Beta(½, ½) distribution is at least
+  1/γ.
 
-* clopper-pearson  P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2.
-* hoeffding        the ends are at least √(log(2/γ)/(2N)) away from K/N.
-* beta-binomial    at both ends the likelihood ratio of the mixture with the Beta(½, ½) distribution is at
-  least 1/γ.
-
-0 and 1 are always fine, and an upper end is a lower one of the failures. Probabilities by Stirling's series
-s(n) = log n! − n·log n + n, tails by a geometric series; `docs/trust.md` has the formulas. All is done in
-whole numbers of 2⁻¹²⁸, rounded to the safe side.
+0 and 1 are always valid, and an upper end is a lower one of the failures. All is computed in whole numbers of
+2⁻¹²⁸, rounded to the safe side, by Stirling's and geometric series (`docs/trust.md`).
 """
 
 from __future__ import annotations

@@ -2,18 +2,12 @@
 
 With probability at least 1 − δ the true parameters satisfy ℓ(θ) = Σ K_f·log f(θ) ≥ T, K_f being the counts
 after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville's inequality). Without a plan, pilots
-of 0, 10, 20, … batches are mixed with weights w_j = 1/((j+1)(j+2)). For any shares π of them, batches
-counting by the shares c_b of the pilots that end before them, it is
-
-    Σ_b c_b·ℓ_b(θ) ≥ Σ_b c_b·ℓ_b(plug-in of b) − log(1/δ) − Σ_j π_j·log(π_j/w_j):
-
-where this fails the mixture exceeds 1/δ, by Jensen's inequality. Shares are hints, in whole numbers, and all
-of the inequality is multiplied by their sum. Each plug-in has to be known before its batch, so it is worked
-out here, from the counts before it and nothing else. Where the search ends up matters for the width of
-the region, never for its confidence: T is worked out at the plug-in as it
-is, rounded down, and a plug-in outside of the domain, or at which an expression is negative, proves nothing.
-A cut is the tangent at a point of the file: log f ≤ log c + f/c − 1 for every c > 0, so any t_f > 0 give the
-row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
+of 0, 10, 20, … batches are mixed; `docs/trust.md` has the theorem and the price for any shares. Shares are
+hints, in whole numbers, and all of the inequality is multiplied by their sum. Each plug-in is computed here
+from the counts before its batch and nothing else, so it is predictable. A bad plug-in only widens the region:
+T is evaluated at the plug-in as it is, rounded down. A plug-in outside of the domain, or at which an
+expression is negative, proves nothing. A cut is the tangent at a point of the file: log f ≤ log c + f/c − 1
+for every c > 0, so any t_f > 0 give the row Σ t_f·f(x) ≥ T − Σ K_f·log(K_f/t_f) + Σ K_f.
 """
 
 from __future__ import annotations

@@ -1,34 +1,21 @@
-"""A slab: bets against parameters, and rows that enclose what they leave of a guard region.
+"""A slab: bets against parameters, and rows that enclose what they leave of a base likelihood region.
 
-*Bets*, each derived here from the batches before it. A visit draws outcome o of its group c with probability
-m_o·f_o(θ*). A bet is a number a(o) for every outcome, known before the visit, with Σ_{o∈c} m_o·a(o) ≤ 0 in
-every group. At parameters θ a group *takes part* where f_o(θ) ≥ 2·|a(o)| for all of its outcomes with a(o) <
-0, seen or not. Given the past, the factor 1 + a/f of a visit whose group takes part at θ* has the mean
-1 + Σ_{f_o>0} m_o·a_o ≤ 1 (a ≥ 0 where f = 0), and it is at least ½. So exp Λ, Λ(θ) = Σ over visits that take
-part at θ of log(1 + a/f(θ)), is at θ* a nonnegative supermartingale from 1, and by Ville's inequality
-Λ(θ*) < log(1/α) at all times with probability 1 − α, whatever the policy and the stopping rule. A mixture
-Σ w_j·exp Λ_j of several bets, Σ w_j ≤ 1, is one, too.
+*Bets.* The theorem of bets, its proof and mixtures are in `docs/trust.md` (Slab). A bet must be known before
+its batch and no better than fair. No bet is in a file. When bets are placed follows from the plan and from
+how much came before. `tightrope.numerics.betting` computes them from the model, the question, a given policy
+and the counts before the batch, so they are predictable; whether they are fair is checked in integers.
 
-All that has to be believed of a bet is that it was known before its batch, and that it is no better than
-fair. No bet is in a file. When bets are placed follows from the plan and from how much came before; what they
-are, from `tightrope.numerics.betting`, which is handed the model, the question, a policy that is given, and
-the counts before the batch, and nothing else: whatever it returns is predictable, and where its stakes are
-fair, which is asked in integers, they are bets.
+*Rows.* C = { θ ∈ base region : Λ_s(θ) < log(1/α) for every side s that is bet on } misses the true parameters
+with probability at most δ. The base region has ℓ(θ) = Σ K_f·log f(θ) ≥ T (`likelihood.py`), so for any μ ≥ 0
+all of C has Λ − μ·ℓ < log(1/α) − μ·T, too. Where l ≤ f ≤ u is proved of the expressions, Λ − μ·ℓ is bounded
+below by a line in every f:
 
-*Rows.* C = { θ ∈ guard : Λ_s(θ) < log(1/α) for every side s that is bet on } misses the true parameters with
-probability at most δ. The guard says ℓ(θ) = Σ K_f·log f(θ) ≥ T (`likelihood.py`), so for any μ ≥ 0 what is
-left has Λ − μ·ℓ < log(1/α) − μ·T, too. Where l ≤ f ≤ u is proved of the expressions, Λ − μ·ℓ is bounded below
-by a line in every f:
-
-* groups that take part for some l ≤ f only: all terms together are at least
-  Σ_{a_o<0} K_o·log(1 − |a_o|/max(l_o, 2|a_o|)), whether the group takes part or not;
+* groups that take part for some l ≤ f only: all terms together are at least Σ_{a_o<0} K_o·log(1 −
+  |a_o|/max(l_o, 2|a_o|)), whether the group takes part or not;
 * of the others, terms with a > 0 are convex in f: at least log(1 + a/φ) − s·(f − φ) − |s − a/(φ(φ + a))|·u
   for any slope s and 0 < φ ≤ u;
-* terms with a < 0, and the likelihood's of the same expression: g(f) = Σ n·log(1 + a/f) − μ·K_f·log f. Here
-  f²·g'' = μ·K_f − Σ n·(f²/(f + a)² − 1) rises with f, so g is concave up to some point and convex from there.
-  A line of slope s that is not above g at l is not above it up to u if it is not above g(u) at u and
-  s ≥ g'(u), or if it is not above the tangent at some t ≤ u where g'' ≥ 0: it is then below g where g is
-  convex and at l, and so in between, where g is concave;
+* terms with a < 0, and the likelihood's of the same expression: a line below g(f) = Σ n·log(1 + a/f) −
+  μ·K_f·log f on [l, u], by the lemma in `docs/trust.md`;
 * −μ·K_f·log f of other expressions: log f ≤ log c + f/c − 1 for every c > 0.
 
 So Λ − μ·ℓ ≥ A + B·f, and Σ_j π_j·Λ_j < log(1/α) + Σ_j π_j·log(π_j/w_j) for any shares π of bets with weights

@@ -1,24 +1,17 @@
-"""Which data something was made from: policies, drafted and revised models, priors and plans carry it.
+"""Provenance: which data a policy, drafted or revised model, prior or plan was made from.
 
-A confidence statement is about data that had no part in choosing what it is about. `Provenance` describes the
-rows of a data set *as they were understood*: a digest (independent of file names, formats, compression, line
-endings and the order of files), the numbers of rows and episodes, and a sketch by which a common part of two
-data sets is found. `COSTS` is the table of what an artefact may be used for when it was made from the data at
-hand; `chosen_without` says whether it was.
+A confidence statement requires that the data did not choose its subject. `COSTS` lists the permitted uses of
+an artefact made from the same data; `chosen_without` tests for that. `docs/learning.md` states the limits.
 
-*Digest.* Every transition has a mark, a hash of the names of its states and its action, mixed in the digest
-with the cost of its row where there is one. The digest is the sum over all rows of mark times key of the
-episode's name (of the row's number in its file, where episodes have no names): a sum has no order.
+*Digest.* A transition's mark is a hash of the names of its states and action, mixed with the cost of the row.
+The digest is the sum over rows of mark times key of the episode's name (or the row's number). It does not
+depend on file names, formats, compression, line endings or the order of files.
 
-*Sketch.* Episodes are cut into pieces of `PIECE` rows. Of each piece there is a key (from the episode's name
-and the number of the piece) and its content (the sum of its marks). The `MOST` pieces with the smallest keys
-are kept, so that two data sets keep the same pieces of what they have in common. In small models pieces of
-independent logs are often equal by chance. The rate of that is estimated from different pieces of one log;
-only a number of equal pieces that chance reaches with probability `CHANCE` counts as a common part. Data sets
-are different where less than `FEW` of the pieces at hand are equal; between the two nothing can be told.
-
-*Limits.* Tables of counts have no episodes: only the whole table, or the whole log with these counts, is
-recognised. A log read with other names of states or episodes is another log.
+*Sketch.* Episodes are cut into pieces of `PIECE` rows, each with a key (episode's name, number of the piece)
+and a content (sum of marks). The `MOST` smallest keys are kept, so two data sets keep the same common pieces.
+The rate of chance matches is estimated from different pieces of one log. Only a number of equal pieces that
+chance reaches with probability `CHANCE` counts as overlap. Below a share `FEW` of equal pieces the data sets
+are different; in between the result is unknown. Tables of counts are recognised only as a whole.
 """
 
 from __future__ import annotations

@@ -1,30 +1,21 @@
-"""Files and directories that are written: never over the work of others.
+"""Output files and directories that never replace foreign or changed files.
 
-`tightrope.atomic` gives each file its place in one step; this module decides whether it may.
-
-**Directories** of results have a manifest of the files that tightrope wrote there, with their SHA-256:
+`tightrope.atomic` writes each file; this module decides whether it may. A **directory** of results has a
+manifest of the files that tightrope wrote there, with their SHA-256:
 
     {"format": "tightrope manifest", "version": 1, "kind": "learn", "files": {"result.json": "9f2c…"},
      "added": {"report.html": "01fe…"}, "replacing": {}}
 
-`kind` is the command of the run; `files` are its own (null: the run itself goes on changing it), `added` are
-those that later commands put beside them, `replacing` those of before, while files are being replaced. A file
-with another content than the recorded one was changed by somebody, and is not ours to replace.
+`kind` is the command; `files` are its files (null: still changing), `added` those of later commands,
+`replacing` the previous ones during a replacement. `claim` allows a directory that is missing, empty, or
+holds an unchanged run of the same kind, and refuses others before anything is computed. A new directory
+appears by one rename. In an existing one the manifest first names old and new files, then files move;
+`first_gone` is removed first and written last. So a killed process leaves no mixture of two runs. A lock
+excludes concurrent runs, and a directory that changed since `claim` is refused.
 
-    claimed = claim("results", "learn")          # refuses here, before anything is computed
-    with claimed.filling() as folder:            # a hidden directory to fill
-        (folder / "result.json").write_text(...)
-
-A directory may be written if it does not exist, is empty, or holds a run of the same kind in which every file
-is as tightrope left it. A new directory appears whole, by one rename. In one that exists the manifest first
-names old and new files, then files are moved, the manifest last; `first_gone` is removed before and written
-after all others. So a process that is killed leaves no mixture of two runs. A lock keeps two runs from
-writing at once, and a directory that has changed since it was claimed is left alone.
-
-**Single files** have marks by which tightrope knows its own (`FileKind`; of PRISM's explicit files see
-`io.explicit.write`). A file that exists is replaced only where it has the mark of its kind and belongs to no
-directory of results, where it is empty, or where the user said `--overwrite`. Links are followed. Devices,
-pipes and the standard streams hold nothing that could be lost, and are written directly.
+A **single file** is replaced if it has the mark of its kind (`FileKind`) and belongs to no directory of
+results, if it is empty, or with `--overwrite`. Links are followed. Devices, pipes and streams are written
+directly. For PRISM's explicit files see `io.explicit.write`.
 """
 
 from __future__ import annotations

@@ -1,25 +1,19 @@
-"""Continuous time: Markov chains whose transitions carry rates, and Markov automata.
+"""Continuous time: Markov chains with rates, and Markov automata.
 
-In a state the chain waits an exponential time with the exit rate E(s) = Σ_t rate(t) of its transitions and
-then takes one of them with probability rate(t)/E(s). One choice per state; transitions back to the state
-itself are allowed and count as events. Three kinds, as for discrete time:
+A state waits an exponential time with exit rate E(s) = Σ_t rate(t), then takes t with probability
+rate(t)/E(s). There is one choice per state; self-loops count as events.
 
-* `ParametricCTMC`: rates are expressions in the parameters, exact, proved never negative on the domain;
-* `CTMC`: the chain at a point; rates stay exact, one number per distinct expression;
-* `IntervalCTMC`: every distinct expression has an interval of rates.
+* `ParametricCTMC`: exact expressions in the parameters, proved nonnegative on the domain;
+* `CTMC`: the chain at a point, one exact rate per distinct expression;
+* `IntervalCTMC`: an interval of rates per distinct expression.
 
-Rewards are earned per unit of time (rewards of states) and per event (rewards of transitions). An event with
-rate r that earns c earns c·r per unit of time in expectation, so `earned` holds one expression per state and
-reward structure, both kinds together; what states earn alone stays in the structure's rewards.
+State rewards are earned per unit of time, transition rewards per event. An event with rate r and reward c
+earns c·r per unit of time in expectation; `earned` holds the sum of both kinds.
 
-Markov automata: states that wait, and states in which somebody chooses at once.
-
-A *Markovian* state waits an exponential time with its exit rate and jumps by its one distribution. In any
-other state no time passes: one of its choices is taken immediately. What does not speak of time has the same
-value in the MDP of jumps (`untimed`): reachability, and expected rewards, where a Markovian state earns its
-reward per unit of time for 1/exit on average. The reward structure "time" there earns that duration itself,
-so that expected times are expected rewards. Probabilities and rewards of the MDP are the float64 nearest to
-the exact values.
+A *Markov automaton* has Markovian states, which wait and jump by one distribution, and states with immediate
+choices. Untimed questions have the same value in the MDP of jumps (`untimed`), where a Markovian state earns
+its reward for 1/exit on average and the structure "time" earns that duration. The MDP's numbers are the
+nearest float64.
 """
 
 from __future__ import annotations

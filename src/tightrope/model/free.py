@@ -1,25 +1,16 @@
-"""Free rows: choices whose distribution is unknown altogether, without parameters of its own.
+"""Unconstrained distributions (`free`): choices whose distribution is entirely unknown.
 
-In PRISM text a row says `free` in place of its probabilities, in Python `tr.free`:
+`docs/models.md` ("Unconstrained distributions") has the syntax in PRISM and Python. Every choice has its own
+distribution; those of one name are tied, outcome by outcome in the order written.
 
-    [a] s=0 -> free : (s'=1) + free : (s'=2);
-    build_from_rows([(0, "a", {1: tr.free, 2: tr.free})])
+A distribution over k outcomes is k − 1 coordinates x ≥ 0 with Σ x ≤ 1 (`FreeDistribution`); the last outcome
+has 1 − Σ x. The coordinates follow the parameters in `Parameters`, in its box and constraints, so regions,
+sets, solvers and certificates need no special case. `Parameters.free` lists the distributions,
+`Parameters.shown` omits their coordinates, `ParametricMDP.free` marks the choices. Corners of each simplex
+show that probabilities stay within [0, 1].
 
-*Which reading.* Every choice (state and action) has a free distribution of its own: a command that is enabled
-in a hundred states makes a hundred. `free("name")` is one distribution for all choices that say this name;
-the first outcome of one is the first of the others, in the order written, and so on: a tie. Beside numbers
-the rest is free: `0.2 : (s'=0) + free : (s'=1) + free : (s'=2)` has 0.8 to share out. Outcomes that lead to
-the same state are one outcome.
-
-*What it is.* A distribution over k outcomes is k − 1 coordinates x ≥ 0 with Σ x ≤ 1 (`FreeDistribution`), the
-last outcome has 1 − Σ x. They stand behind the parameters in `Parameters`, in its box and its constraints, so
-that data, regions, sets, solvers and certificates need to know nothing of them. `Parameters.free` lists the
-distributions, `Parameters.shown` leaves their coordinates out, `ParametricMDP.free` says which choices are
-free rows. That probabilities stay within [0, 1] is plain from the corners of each simplex.
-
-*What commands do together.* A free command may move with others that are certain, or whose probabilities are
-numbers: what comes out is affine in one free distribution. Products of two, or of one with parameters, are
-not, and are refused.
+A free command may synchronise with commands whose probabilities are numbers: the result is affine. Products
+of two, or of one with parameters, are refused.
 """
 
 from __future__ import annotations

@@ -1,33 +1,19 @@
-"""Models with numbers on their transitions: ordinary MDPs and interval MDPs, also with factored rows.
+"""Models with numbers on their transitions: MDPs, interval MDPs, and interval MDPs with factored rows.
 
-A Markov chain is an MDP with one choice a state.
-
-Interval rows of commands that move together, factor by factor: a tree of intervals in place of one row.
-
-Where the modules of a synchronisation draw independently, what they do together is a product: the outcome
-(i, j) of two commands with sets P and Q (intervals that meet Σ = 1 each) has probability p_i·q_j with p ∈ P
-and q ∈ Q. Three sets of distributions over joint outcomes, each within the next:
+A Markov chain is an MDP with one choice per state. If modules that synchronise draw independently from
+interval sets P and Q, joint outcomes have probabilities p_i·q_j. Three sets, each within the next:
 
     products   { p_i·q_j     : p ∈ P, q ∈ Q }
     nested     { p_i·q_j^(i) : p ∈ P, every q^(i) ∈ Q }
     boxes      { r : l_i·m_j ≤ r_ij ≤ u_i·n_j, Σ r = 1 }   l ≤ p ≤ u and m ≤ q ≤ n the bounds of P and Q
 
-The first is in the second: take q^(i) = q for every i. The second is in the third: l_i ≤ p_i ≤ u_i and m_j ≤
-q_j^(i) ≤ n_j multiply, and Σ_ij p_i·q_j^(i) = Σ_i p_i = 1. With more factors both hold by induction, the
-second factor being what the others do together. Both steps are strict in general: boxes forget that each
-factor is a distribution, the nested set lets later factors look at the outcomes of earlier ones.
+Take q^(i) = q for the first inclusion. For the second multiply l_i ≤ p_i ≤ u_i and m_j ≤ q_j^(i) ≤ n_j, with
+Σ_ij p_i·q_j^(i) = Σ_i p_i = 1. More factors follow by induction. Factored rows use the nested set: a game on
+additional states, where nature picks one factor, moves, and picks the next. These states take no step and
+earn nothing; step bounds use whole trees (`tightrope.solver.bellman.factored`).
 
-The products are no convex set, and their optimum is a multilinear program. The nested set is a polytope over
-which a linear function has its optimum by recursion: the best q^(i) for each i, then the best p against what
-these are worth. That recursion is a game on more states, one for each outcome of the factors before: nature
-picks the distribution of one factor, moves, and picks the next. So the rows here are those of an ordinary
-interval model with states behind the model's own that take no step, earn nothing and are called nothing.
-Whatever is asked without counting steps is asked of that model, and steps are counted by backups of whole
-trees (`tightrope.solver.bellman.factored`).
-
-Every order of the factors gives a set that holds all products, and none is the smallest for every question.
-The first factor looks at nothing, so the one with most freedom comes first and those without any last: with
-one factor that is not a point the nested set is the set of products itself.
+Any order of factors is sound. The first sees no outcome, so the factor with most freedom comes first. With
+one factor that is not a point the nested set equals the products.
 """
 
 from __future__ import annotations

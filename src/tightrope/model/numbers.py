@@ -1,38 +1,18 @@
-"""What the numbers of users, files and builders mean, what they become inside, and which are refused.
+"""Conversion of numbers: exact values of users and files, the doubles of models, and refused values.
 
-Readers keep numbers exact: decimals and fractions as they are written, and whatever is computed from them.
-Models hold doubles. At the door a number becomes the double nearest to it (a rational bound of an interval
-the next one outward), unless that would make another model of it. One rule for all formats and builders:
+Readers and builders keep numbers exact. A model holds the nearest double, of a rational interval bound the
+next one outward. A value is refused if its double would change the model:
 
 1. Nothing finite becomes infinite.
-2. Nothing but 0 becomes smaller in size than 2⁻¹⁰²², the smallest double with all its digits. So what can
-   happen can happen inside, a reward that is not 0 stays one, and no number moves by more than 2⁻⁵³ of its
-   size, which certificates reckon with.
-3. No bound of an interval but 1 becomes 1.
-4. Bounds of a choice some of which sum to 1 or more still do, and those that sum to less do not
-   (`settle_rows`): what nature can avoid or enforce hangs on it, however little is left over.
-5. What a state and its choice earn together, where they cancel, is 0 only if it is 0, and has the digits of
-   a double (`check_totals`).
+2. Nothing but 0 becomes smaller in size than 2⁻¹⁰²². So positive stays positive, and no number moves by more
+   than 2⁻⁵³ of its size, as certificates assume. Denormal doubles (UMB, arrays) are refused.
+3. No interval bound but 1 becomes 1.
+4. Sums of bounds of a choice stay on their side of 1 (`settle_rows`), as nature's options depend on it.
+5. State and choice rewards that cancel sum to 0 only if they do so exactly (`check_totals`).
 
-Whoever breaks it is refused with the value, and the reader adds the place. Numbers that come as doubles (UMB,
-arrays) are what they are; for them rule 2 says that no denormal numbers are read.
-
-Arrays have a size before they are made: `check_room` refuses those that this machine has no memory for.
-
-What a number that a user writes in Python means: one rule, wherever one is taken.
-
-| written | is |
-|---|---|
-| `Fraction(1, 3)`, `3`, `"1/3"`, `"0.3"`, `Decimal("0.3")` | exactly that |
-| `0.3`, `np.float64(0.3)`, `np.float32(0.3)` | the decimal it prints as: 3/10 |
-| `1/3`, `2/7`, `np.float64(1)/3` | the fraction it was computed as: 1/3, 2/7 |
-
-A float holds a rational that hardly anybody meant. One that prints with at most 15 digits was written as a
-decimal: every such decimal has its own float, so that is what it stands for. One with more digits was
-computed. If the simplest fraction within half a unit of its last place has a denominator of at most a
-million, it is that fraction: about one random float in ten thousand has such a neighbour by chance. Otherwise
-it is the decimal that it prints as, all 16 or 17 digits of it. Half a unit is measured in the number's own
-precision, so a `float32` is read as its author saw it.
+`docs/python.md` has the rule for numbers in Python. A decimal of at most 15 digits has its own float. About
+one random float in ten thousand is near a fraction with a denominator up to a million by chance.
+`check_room` refuses arrays that do not fit into memory.
 """
 
 from __future__ import annotations

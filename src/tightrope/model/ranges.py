@@ -1,34 +1,18 @@
-"""The ranges of expressions: safe bounds over a box, and whether all are probabilities on the domain.
+"""Ranges of expressions: safe bounds over a box, and proofs that all are probabilities on the domain.
 
-*Bounds*, for all of a table at once. An affine function takes its extremes term by term, a multilinear one at
-corners of the box; both are exact up to rounding. With repeated factors the Bernstein coefficients on the box
-enclose the range: safe, and tight enough that a product of affine probabilities stays within [0, 1]. (Each of
-its coefficients is an average of products of the factors' values at corners.) A sum of n products of float64
-numbers, each within relative error (1+u)^k of what it stands for, is off by at most γ(n+k+2)·Σ|terms|,
-γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3). The bounds are widened by that much.
+*Bounds.* Affine functions have their extremes term by term, multilinear ones at corners. Otherwise Bernstein
+coefficients enclose the range; a product of affine probabilities stays in [0, 1], as each coefficient
+averages products of the factors' values at corners. A sum of n products of float64, each within (1+u)^k, is
+off by at most γ(n+k+2)·Σ|terms|, γ(m) = m·u/(1−m·u), u = 2⁻⁵³ (Higham, ch. 3); bounds are widened by that.
 
-Of a quotient f/g with Bernstein coefficients a_i of f and b_i of g of the same degrees, all b_i of one sign:
-f/g is at every point a mean of the a_i/b_i with weights b_i·B_i/g ≥ 0, so that min a_i/b_i ≤ f/g ≤ max
-a_i/b_i. Where f and g are of degree 1 in every parameter the coefficients are values at corners and the
-bounds are attained: a quotient of affine functions is monotone along every edge.
+For f/g with coefficients a_i, b_i of the same degrees, all b_i of one sign: f/g is a mean of the a_i/b_i with
+weights b_i·B_i/g ≥ 0, so min a_i/b_i ≤ f/g ≤ max a_i/b_i. If f and g are multilinear the bounds are attained.
 
-*Proofs.* Expressions that may leave [0, 1] on the box are looked at exactly, one by one:
-
-* affine: the extremes lie at vertices of the domain (a linear program where there are too many);
-* multilinear on a box: at corners;
-* otherwise: subdivision with Bernstein coefficients. On a cell the range lies between the smallest
-  and the largest coefficient; cells outside the constraints do not count, and any corner or centre
-  inside the domain with a value outside [0, 1] is a witness. The coefficients of both halves of a cell
-  follow from its own by averaging neighbours (de Casteljau).
-
-A domain is a product of parts, groups of parameters that constraints link, and an expression is looked at on
-those that it touches: of hundreds of parameters a row of a model has a few. A distribution that is unknown
-altogether (x ≥ 0, Σ x ≤ 1) has its corners as vertices, and needs no linear program.
-
-A quotient f/g, g > 0, is a probability where f ≥ 0 and g − f ≥ 0; `prove_signs` shows that denominators
-keep their sign, or where they do not. Subdivision may run out of its budget, typically where an expression
-only touches 0 or 1 on a curve of the domain's boundary. Such an expression is reported as unproved, never
-passed as proved.
+*Proofs* are exact, one expression at a time, on the parts of the domain that it touches (groups of parameters
+that constraints link). Affine: at vertices, or by a linear program. Multilinear on a box: at corners.
+Otherwise cells are subdivided (de Casteljau); cells outside the constraints do not count, and a corner or
+centre inside the domain with a value outside [0, 1] is a witness. f/g with g > 0 needs f ≥ 0 and g − f ≥ 0;
+`prove_signs` checks denominators. An expression whose subdivision exceeds its budget is reported as unproved.
 """
 
 from __future__ import annotations

@@ -1,38 +1,18 @@
-"""Linear programs by HiGHS and cone programs by Clarabel, and what makes their answers safe.
+"""Linear programs (HiGHS) and cone programs (Clarabel), with bounds that do not trust the solvers.
 
-Linear programs are over a box with rows a·x ≤ b.
+Both solvers work in floating point, so only their multipliers λ ≥ 0 are used. For every x in the box with
+A·x ≤ b, weak duality gives, whatever the accuracy of λ,
 
-HiGHS works in floating point with tolerances: neither its optimal value nor its "infeasible" is a proof.
-Both come with multipliers λ ≥ 0 of the rows, and these prove something whatever their accuracy. For every
-x in the box with A·x ≤ b,
+    g·x = λ·(A·x) + (g − Aᵀλ)·x  ≤  λ·b + max over the box of (g − Aᵀλ)·x
 
-    g·x = λ·(A·x) + (g − Aᵀλ)·x  ≤  λ·b + max over the box of (g − Aᵀλ)·x          (weak duality)
+`dual_bounds` evaluates the right-hand side with a running error bound. With g = 0 a negative right-hand side
+proves that no such x exists (`proves_empty`, Farkas' lemma). Both hold for any subset of the rows.
 
-`dual_bounds` evaluates the right-hand side with a running error bound: a rigorous upper bound on the
-maximum of g·x, equal to the optimum up to rounding when λ is optimal. With g = 0 a negative right-hand
-side proves that no such x exists (`proves_empty`): that is Farkas' lemma with rounding accounted for.
-Leaving rows out keeps both statements true.
+*Ellipsoids.* On ‖F·(x − c)‖₂ ≤ radius, A·x ≤ b: g·x ≤ λ·b + (g − Aᵀλ)·c + radius·‖F⁻ᵀ(g − Aᵀλ)‖₂, which the
+caller evaluates with its own rounding. A failed run returns λ = 0, the bound of the ellipsoid alone.
 
-A small face of Clarabel: a linear function over an ellipsoid cut by half-spaces.
-
-max g·x over ‖F·(x − c)‖₂ ≤ radius and A·x ≤ b, for many g. Clarabel is an interior-point method in floating
-point, so only its multipliers are kept: for every λ ≥ 0, weak duality gives
-
-    g·x  ≤  λ·b + (g − Aᵀλ)·c + radius·‖F⁻ᵀ(g − Aᵀλ)‖₂
-
-on the whole set, and the caller evaluates that with its own rounding. Poor multipliers cost width, never
-truth; λ = 0 (what a failed run returns) is the bound of the ellipsoid alone.
-
-A small face of Clarabel and HiGHS: the least weighted sum of norms that adds up to a vector.
-
-    minimise  Σ weight_i·‖z_i‖₂   subject to   Σ F_iᵀ·z_i = c
-
-Its dual is  max c·u  subject to  ‖F_i·u‖₂ ≤ weight_i  for all i, a program with as many variables as c has
-entries. Both are solved there: where every F_i is a single row it is linear and HiGHS takes it, otherwise
-it is a second-order cone program for Clarabel. The z_i are the multipliers.
-
-Weak duality needs no trust in either solver: for any u, c·u / max_i(‖F_i·u‖/weight_i) is at most the least
-sum.
+*Norms.* Minimise Σ weight_i·‖z_i‖₂ subject to Σ F_iᵀ·z_i = c. The dual, max c·u with ‖F_i·u‖₂ ≤ weight_i, is
+solved; the z_i are its multipliers. For any u, c·u / max_i(‖F_i·u‖/weight_i) is at most the minimum.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Storm's explicit format DRN: what Storm writes is read, and what we write Storm reads. `parse` knows the
-lines, `read` checks the whole.
+"""Storm's explicit format DRN, read and written.
+
+`parse` handles lines, `read` checks the whole file:
 
     @type: MDP
     @value_type: parametric

@@ -1,28 +1,22 @@
-"""The lines of DRN files: header, comments of our own, values behind colons, states and their choices.
+"""Lines of DRN files: header, comments, values, states and choices.
 
-Before `@model` stand sections in any order, one line `@name` and the content below it, or `@name: content`.
-What DRN cannot say of our models (the domain, labels that no state has, which parts each reward structure
-has, the actions in order) is in one comment that other readers skip; the one below a state is Storm's comment
-for its valuation, in which Storm writes `!busy` for a false variable and nothing for a true one:
+Sections before `@model` come in any order, as `@name` with content below or `@name: content`. A comment that
+other readers skip holds what DRN cannot express. A comment below a state is Storm's valuation; Storm writes
+`!busy` for a false variable and nothing for a true one:
 
     //@tightrope {"version": 1, "domain": "1/10<=p<=9/10", "labels": ["init", "goal"], …}
     state 3 goal
     //[x=1	& busy=true]
 
-A reader of values turns the text behind a colon into a small integer once (`code`) and makes a model of all
-of them at the end (`model`). The file alone decides which kind of model comes out:
-
 | value type | model |
 |---|---|
-| `double` | `MDP` of the nearest doubles |
-| `double-interval` | `IntervalMDP` of the nearest doubles |
+| `double` (default without parameters) | `MDP` of the nearest doubles |
+| `double-interval` (default with brackets) | `IntervalMDP` of the nearest doubles |
 | `rational-interval` | `IntervalMDP`, bounds rounded outwards to doubles |
-| `rational` | `ParametricMDP` without parameters: exact stays exact |
+| `rational` | `ParametricMDP` without parameters, exact |
 | `parametric` | `ParametricMDP` |
 
-A file without a value type and without parameters holds doubles, or intervals where it has brackets. Almost
-all lines of a large file repeat a few texts behind their first number, so that each distinct text is parsed
-once.
+Each distinct text after a line's first number is parsed once (`code`); `model` is called at the end.
 """
 
 from __future__ import annotations

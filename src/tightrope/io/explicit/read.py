@@ -1,4 +1,4 @@
-"""PRISM's explicit files are read: transitions, rewards, labels and states.
+"""Read PRISM's explicit files: transitions, rewards, labels and states.
 
     4 5 7                    .tra of an MDP: states, choices, transitions; in any order, choices from 0
     0 0 1 0.4 go             from, choice, to, probability (or [0.1,0.3]), action
@@ -14,15 +14,10 @@
     0:(0,false)                                        0: 0
     1:(1,true)                                         3: 1 2
 
-Probabilities are read as the nearest doubles. A comment before the first line may name the type of the model,
-"# Transitions (MDP)"; types that are not read are refused. Of a chain in continuous time it must say
-"(CTMC)", for nothing else tells such a file from a DTMC's: rates stand for probabilities, exact decimals.
-Storm's own dialect, whose first line is the type alone, is not read.
-
-Our models hold rewards of choices, not of single transitions: a `.trew` file is folded into them. Where the
-transitions of a choice earn different rewards, it earns their expectation, on which alone values depend; that
-of an interval model depends on what nature picks, and is refused. In continuous time state rewards are earned
-per unit of time, transition rewards whenever the transition is taken.
+Probabilities are the nearest doubles. A first comment "# Transitions (CTMC)" is required for rates, which are
+exact decimals. Storm's dialect, whose first line is the type alone, is refused. A choice earns the
+expectation of its transitions' rewards, which determines all values; intervals with different rewards are
+refused. In continuous time state rewards are per unit of time, transition rewards per event.
 """
 
 from __future__ import annotations

@@ -1,33 +1,17 @@
-"""Components of a model's graph: strongly connected and end components, reachability, branching time.
+"""Strongly connected components, maximal end components and branching time (CTL) on a model's graph.
 
-*Strongly connected components* come in reverse topological order (Tarjan's algorithm without recursion). They
-are numbered as they are completed, so every edge leads to a component with the same or a smaller number, and
-solving them in the order 0, 1, 2, … meets only successors that are solved. Within a component states come in
-the order in which the depth-first search leaves them: successors tend to come first, which suits Gauss–Seidel
-sweeps. Linear time; 24 bytes per state beside the result.
+*Strongly connected components* (Tarjan, without recursion) come in reverse topological order: every edge
+leads to the same or a smaller number. Within a component states come in the order in which the search leaves
+them, which suits Gauss–Seidel sweeps. Linear time; 24 bytes per state beside the result.
 
-*Maximal end components* are sets of states, with choices, in which a play can be kept for ever and reach
-everything. Two readings of nature:
+*Maximal end components* are state sets with choices in which a play can stay and reach everything. With
+`nature_stays` a choice stays in X if some distribution does, and possible transitions connect. Without it all
+possible transitions must stay, and only certain ones connect: the agent alone reaches every state from every
+other with probability 1. Both agree if the support is constant.
 
-* it joins (`nature_stays`): a choice keeps to X if *some* distribution does, and every possible transition
-  inside X can be used. These are all the sets in which agent and nature together can stay;
-* it does not: a choice keeps to X if *all* its possible transitions do, and only certain transitions
-  connect. In these sets the agent alone can reach every state from every other with probability 1,
-  whatever nature does. Where nature can cut nothing (constant support) the two agree.
-
-Decompose into components, drop what leaves them (with all that then has to leave), and repeat until
-nothing leaves.
-
-*Branching time* (CTL): whether some path, or every path, of a graph satisfies a temporal formula. Exact. The
-paths are those whose every transition is possible: whatever the agent chooses, whatever nature picks within
-its sets, however chance falls. Probability plays no part: `A [ F a ]` fails where a path avoids a for ever,
-even if that has probability 0. With E for "some path",
-
-    E [ a U b ]   a backward search from b through a
-    E [ G a ]     a backward search, through a, from the cycles of the graph of a
-    E [ a W b ]   one or the other
-
-and A is the negation of E of the negated path formula.
+*Branching time* is exact, over all paths of possible transitions (`docs/properties.md`). `E [ a U b ]` is a
+backward search from b through a, `E [ G a ]` one from the cycles of the graph of a, `E [ a W b ]` their
+union. A is the negation of E of the negated path formula.
 """
 
 from __future__ import annotations

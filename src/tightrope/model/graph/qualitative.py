@@ -1,28 +1,19 @@
-"""States whose probability of reaching a target is positive, one, or less than one, whoever decides.
+"""States that reach a target with probability positive, one, or less than one, for each pair of players.
 
-`positive` is one attraction; `almost_sure` is the greatest Y such that
-the target can be reached within Y with positive probability from all of Y while staying in Y surely
-(νY.μX, as for stochastic games: both players have finitely many pure options, nature's being the vertices
-of its sets, so "almost surely" is "with value 1"). `avoiding` lists the rest layer by layer, from the
-point of view of those who avoid: in layer k every answer of those who want to reach either enters a
-smaller layer with positive probability or keeps the play in layers ≤ k surely. By induction on k, the
-target is missed with positive probability.
-
-Two fixpoints everything qualitative is made of: who can be drawn into a set, and who can stay in one.
-
-The agent (choices) and nature (distributions) each either take part in the attempt or oppose it.
+The agent (choices) and nature (distributions) each take part in the attempt (opt is "some") or oppose it
+("every"). Two fixpoints over worklists, in linear time for constant support:
 
     attract(X, Y)  least X ∪ { s ∈ Y : opt_c opt_p  p(X) > 0 }      over the choices that are still `open`
     settle(Y)      greatest { s ∈ Y : opt_c opt_p  p(Y) = 1 }       closing the choices that cannot keep to Y
 
-opt is "some" for a player who takes part and "every" for one who opposes. Both run over a worklist of
-states and look at a choice's row again only if nature may cut the transition in question, so constant
-support costs linear time. `attract` numbers states as it draws them: whoever is drawn reaches a smaller
-number with positive probability against every opposition, which is the ranking certificates speak of.
+`attract` numbers states as it draws them: each reaches a smaller number with positive probability against
+every opposition, the ranking of certificates. `attract_in_passes` runs first if nature has no options.
 
-Where nature has nothing to say, `attract_in_passes` goes before: states are mostly numbered as they were
-found, so a few passes through them, back and forth, draw most of what there is to be drawn, and read memory
-in order where a worklist jumps about in it.
+`positive` is one attraction. `almost_sure` is νY.μX: the greatest Y from all of which the target is reached
+within Y with positive probability. Both players have finitely many pure options (nature: vertices), so almost
+surely means value 1. `avoiding` lists the rest by layers: in layer k every answer of those who want to reach
+enters a smaller layer with positive probability or stays in layers ≤ k surely. By induction on k, the target
+is missed with positive probability.
 """
 
 from __future__ import annotations

@@ -1,24 +1,22 @@
-"""Properties made concrete: whose optimum is asked for, over which paths or rewards.
+"""Resolution of properties: directions of agent and nature, paths and rewards.
 
-**Directions.** The agent picks choices, nature picks probabilities (where the model leaves them
-open: intervals, learned sets). `Pmaxmin` names both, agent first. Otherwise:
+**Directions.** `Pmaxmin` names both, agent first. Otherwise:
 
-* `Pmax=?`, `Rmin>=3` on an interval model: nature is *for* the agent (`Pmaxmax`), as in PRISM. On a chain,
-  where there is no agent, that is all there is to say; on an MDP the `Query` says how it was read and
-  names the robust form. On a parametric model, whose probabilities are learned, nature is against the agent
+* `Pmax=?`, `Rmin>=3`: on an interval MDP nature helps the agent (`Pmaxmax`), as in PRISM, and the `Query`
+  names the robust form; on a chain the direction is nature's. On a parametric model nature opposes the agent
   (`Pmaxmin`): the value is a guarantee.
-* `P=?`, `R=?`: only where nobody decides anything. Elsewhere the answer depends on who decides.
-* `P>=x`, `P>x`: for all policies and all of nature, so both minimise; `P<=x`, `P<x`: both
-  maximise. That is how PRISM and Storm read a bound without letters.
+* `P=?`, `R=?`: only if there is nothing to decide.
+* `P>=x`, `P>x`: for all policies and all of nature, so both minimise; `P<=x`, `P<x`: both maximise. PRISM and
+  Storm read them in the same way.
 
-**Paths.** With a for `left` and b for `right`, and bounds on the step at which the formula is decided:
+**Paths.** Bounds limit the step at which the formula is decided, and stay the same in a complement:
 
-* `F b` is `true U b`; `G b` is the complement of `F !b`, with the same bounds;
-* `a W b` is the complement of `(a & !b) U (!a & !b)`, with the same bounds, as in PRISM;
-* `a R b` is the complement of `!a U !b`, with the same bounds; `!` is the complement of what follows it;
+* `F b` is `true U b`; `G b` is the complement of `F !b`;
+* `a W b` is the complement of `(a & !b) U (!a & !b)`, as in PRISM;
+* `a R b` is the complement of `!a U !b`; `!` is the complement of what follows it;
 * `<k` is `<=k-1`, `>k` is `>=k+1`, `=k` is `[k,k]`: time is discrete.
 
-The complement of a maximum is a minimum, so the caller turns both directions round.
+The complement of a maximum is a minimum, so the caller reverses both directions.
 """
 
 from __future__ import annotations

@@ -1,31 +1,21 @@
-"""The sets nature picks from at each choice, learned from data (paper, Sections 2.4 and 3).
+"""Nature's sets at each choice, learned from data (paper, Sections 2.4 and 3).
 
-* `untied`       each transition alone: the baseline before tying.
-* `tied`         P_I: each expression from the intervals of its events.
-* `parameter`    P_Θ: each expression over the box of the region's parameters, met with P_I where asked.
-* `expression`   P_Λ: each expression over the region.
-* `rectangular`  P_R: all expressions of a choice over the region together, each choice on its own.
-* `coupled`      P_U: the region itself, one x for all choices. No set a choice: `tightrope.coupled`
-                 starts from `rectangular` sets and takes away what only different x could do.
+* `untied`: each transition alone, the baseline without tying.
+* `tied`, P_I: each expression from the intervals of its events.
+* `parameter`, P_Θ: each expression over the box of the region's parameters, intersected with P_I on request.
+* `expression`, P_Λ: each expression over the region.
+* `rectangular`, P_R: all expressions of a choice over the region together; bounds are the P_Λ hull.
+* `coupled`, P_U: one x of the region for all choices (`tightrope.coupled`, from `rectangular` sets).
 
-All contain the true distribution of every choice at once with the confidence of the `ledger`: P_I because
-all intervals hold together, the others because the region contains the true parameters. P_I ⊇ P_Λ ⊇ P_R and
-P_Θ ⊇ P_Λ (paper, Theorem 2). Every bound is rounded outward and lies within [0, 1]; bounds that admit no
-distribution are mended by widening (`feasible`).
+All contain the true distributions of all choices simultaneously with the confidence of the budget: P_I
+because all intervals hold, the others because the region contains the true parameters. P_I ⊇ P_Λ ⊇ P_R and
+P_Θ ⊇ P_Λ (paper, Theorem 2). Bounds are rounded outward within [0, 1].
 
-Sets carry a bound for every transition, also `rectangular` ones: there they are the P_Λ hull, from which the
-region takes away (`tightrope.solver.bellman.rectangular`).
-
-Mending forgives rounding and names contradictions. The bounds of a choice admit a distribution iff lower ≤
-upper and Σ lower ≤ 1 ≤ Σ upper. Learned bounds may miss this in two ways.
-
-* By rounding, where the set is a point or nearly so. The bounds are moved outward by what is missing.
-* By contradiction: some interval has missed the truth, which happens with probability at most δ. Nothing is
-  known of such a choice then; it falls back to what holds of every parameter of the domain.
-
-Either way the set only grows, so whatever was guaranteed stays guaranteed. Who reads bounds
-(`tightrope.model.graph.support`) takes a sum within (k+2)·2⁻⁵² of 1 as 1. That would deny nature a mass that
-small, so the lower bounds of a choice with something unknown are made to leave clearly more than that.
+A choice admits a distribution iff lower ≤ upper and Σ lower ≤ 1 ≤ Σ upper. If rounding violates this,
+`feasible` widens the bounds by what is missing. If an interval missed the truth (probability at most δ), the
+choice falls back to the bounds over the whole domain. Sets only grow, so guarantees hold.
+`tightrope.model.graph.support` reads a sum within (k+2)·2⁻⁵² of 1 as 1, which would deny nature so small a
+mass: lower bounds of uncertain choices leave clearly more.
 """
 
 from __future__ import annotations

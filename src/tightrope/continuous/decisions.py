@@ -1,31 +1,25 @@
-"""Markov automata within a time: optimal values with certified bounds on both sides.
+"""Time-bounded values of Markov automata, with certified bounds on both sides.
 
-Let Λ be at least every exit rate. Events of a Poisson process with rate Λ move the automaton from waiting
-states, a state with exit rate E with probability E/Λ; between events choices are made at once where some are
-immediate (maximal progress). How many events N happen until t does not depend on who chooses, and f(X_t)
-depends on what happens at the first N events alone. So (Butkova, Hatefi, Hermanns, Krčál, ATVA 2015)
+Let Λ be at least every exit rate E. Events of a Poisson process with rate Λ move a waiting state with
+probability E/Λ; immediate choices are made between events (maximal progress). The number N of events until t
+does not depend on the policy. So (Butkova, Hatefi, Hermanns, Krčál, ATVA 2015)
 
-* nobody who sees the clock does better than one who is told N beforehand: Σ_k P(N = k)·(T^k f), with T the
-  optimal backup of one event, is at least every maximum and at most every minimum;
-* one who sees only how many events there were does no better than the best: with W_{n+1} = 0 and
-  W_i = P(N = i)·f + T W_{i+1}, states that keep their worth w at P(N ≥ i)·w, W_0 is at most the maximum and
-  at least the minimum.
+* a policy that knows N beforehand is at least as good as any: Σ_k P(N = k)·(T^k f), T the optimal backup of
+  one event, is at least every maximum and at most every minimum;
+* a policy that sees only the count of events is at most optimal: W_0 is at most the maximum and at least the
+  minimum, with W_{n+1} = 0, W_i = P(N = i)·f + T W_{i+1}, and P(N ≥ i)·w for states that keep value w.
 
-Both are equal where the best choices are the same whatever the number of events, and meet for large Λ. Where
-choices change with the time that is left, it is cut into slices (`TimeSlices`), in each of which a policy
-stays the same. With v(x) its worth when x of the slice is left, a(s) ≥ Σ p_c·v(x) − v(x)(s) for every choice
-c of an immediate state s and every x is the advantage over it, and nobody gets more than v(x) and the most
-that a comes to on the way, paid at every visit. v(x) is a Poisson mixture of v_k, the policy's worth with k
-events left, so the second derivative of an advantage is at most Λ²·max |second difference of v_k|, and the
-largest advantage is that at some points plus (their distance)²/8 times that. It is 0 where the choices stay
-best, and falls with the slice where they change. A minimum is turned in the same way.
+The two meet for large Λ. Where choices depend on the time left, `TimeSlices` fixes a policy per slice. Let
+v(x) be its value with x of the slice left. If a(s) ≥ Σ p_c·v(x) − v(x)(s) for every choice c of an immediate
+state s and every x, no policy gets more than v(x) plus the largest total of a, paid at every visit. v(x) is a
+Poisson mixture of v_k, the value with k events left, so the second derivative of an advantage is at most
+Λ²·max |second difference of v_k|; the largest advantage is that at grid points plus distance²/8 times this.
+Minima mirror it.
 
-Immediate states are backed up in topological order. Where they form circles Λ grows instead, lower values
-rise from 0 and upper ones fall from the largest value there is, so that they stay on their sides whenever the
-iteration is cut off. A set of immediate states that can be kept to for ever (Zeno) would stop time, and is
-refused. All numbers are nonnegative: rounding is a relative error that is known in advance, that of the
-nearest float64 behind exact numbers included (Λ is some eighth above the largest exit rate, so that no
-self-loop is a small difference).
+Immediate states are backed up in topological order. With cycles Λ grows, lower values rise from 0 and upper
+ones fall from the largest value, so both stay valid at any cut-off. Immediate states that can go on for ever
+(Zeno) are refused. All numbers are nonnegative, so rounding is a known relative error, input rounding
+included (Λ exceeds the largest exit rate by at least an eighth, so that no self-loop is a small difference).
 """
 
 from __future__ import annotations

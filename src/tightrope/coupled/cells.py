@@ -1,30 +1,19 @@
-"""Cells: the region cut by planes, each with rows, a frame of coordinates and an interior point.
+"""Cells: parts of the region cut by planes, each with rows, coordinates and an interior point.
 
-The root is the region itself: the rows of its system, then its box as rows +x ≤ upper, −x ≤ −lower. A child
-adds the row of the plane that cut it from its parent: side·normal·x ≤ side·offset. For lifted coordinates
-(products of parameters) planes are x_i = offset with x_i a free parameter, and a child may also use the
-McCormick rows of its smaller box: [lower, upper] of the free parameters by the cuts, of the products by
-interval arithmetic (`tightrope.regions.tightening`). Points of the true set satisfy all of these.
+The root has the rows of the region, then its box as x ≤ upper, −x ≤ −lower. A child adds side·normal·x ≤
+side·offset. With lifted coordinates planes cut a free parameter, and a child may use the McCormick rows of
+its smaller box (`tightrope.regions.tightening`); the true set satisfies them. Row numbers: region, cuts from
+the root on, McCormick rows of the last box.
 
-Rows are numbered: those of the region first, then the cuts of the path from the root, then the McCormick rows
-of the last box.
+*Frames.* x = centre + axes·y exactly, with y in conv(points) for every x with rows.matrix·x ≤ rows.bound.
+Proof as in `tightrope.regions.polytope`: the cones of the claimed simplices cover all directions, and
+a_i·(centre + axes·y_k) ≥ b_i for the rows of each simplex. Points are pushed outward by a relative 10⁻¹¹
+(more for thin cells), so float64 proves the second part. Cones are invariant under linear maps and are proved
+in z = (x − middle)/half, half a power of two: no rounding. The axes are those of the smallest enclosing
+ellipsoid (Khachiyan, plain float64), since nonlinear terms are bounded on balls.
 
-*Frames.* A cell has coordinates of its own: x = centre + axes·y, with y in the hull of known points. The
-claim is exact: every x with rows.matrix·x ≤ rows.bound is centre + axes·y (real arithmetic) with y in
-conv(points). Its proof is that of `tightrope.regions.polytope`: the cones of the claimed simplices cover all
-directions, and every point lies on or beyond the rows of its simplex, a_i·(centre + axes·y_k) ≥ b_i. Points
-are pushed outward by a relative 10⁻¹¹, more where the cell is so thin that rounding asks for it, which makes
-the second part provable in float64 and costs nothing that matters.
-
-Cones do not change under a linear map, so they are proved in coordinates z = (x − middle)/half with half a
-power of two: the rows in z are then the rows in x, without rounding.
-
-The axes come from the ellipsoid of smallest volume around the points (Khachiyan's iteration, in plain
-float64): nonlinear terms are bounded on balls, and this one is no larger than it must be.
-
-*Expressions* of a chain around a centre are f(x) = middle + gradient·y ± fuzz where x = centre + axes·y.
-`centre` and `axes` are float64 numbers and x = centre + axes·y holds exactly by definition. `fuzz` covers the
-slack of the coordinates' float image and the rounding of middle and gradient for all |y| ≤ radius.
+*Expressions* are f(x) = middle + gradient·y ± fuzz. `fuzz` covers the coordinates' float image and the
+rounding of middle and gradient for all |y| ≤ radius.
 """
 
 from __future__ import annotations

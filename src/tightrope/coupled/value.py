@@ -1,32 +1,21 @@
-"""`bound_coupled_value`: the certified range of a policy's value over a region, with one
-parameter vector for the whole run.
+"""`bound_coupled_value`: the certified range of a policy's value over a region, one parameter vector per run.
 
-The true system uses the same parameters everywhere. Rectangular sets let nature pick other ones at every
-choice; the coupled set P_U does not. For a fixed policy the value is a smooth function of few coordinates and
-is enclosed over the whole region (METHODS §5b):
+For a fixed policy the value is a smooth function of few coordinates. It is enclosed by the rectangular bound,
+Taylor models and vertex certificates (docs/proofs/values.md), with branch and bound over cells. The result is
+never wider than the rectangular interval.
 
-    rectangular bound  ∩  Taylor models  ∩  vertex certificates,   branch and bound until the rest is small
+*Parametric rewards.* An affine reward r(x) is an entry with expression r to a row fixed at 1: V(s) = r(x)·1 +
+Σ weight·f(x)·V(successor). Entries to fixed rows need not be probabilities: these rows are outside the matrix
+whose inverse must be nonnegative, and their error is 0.
 
-The result is never wider than the rectangular interval, and comes with the instantiations that show how much
-of it is real.
+*Branch and bound.* A cell has the better of its own bound and its parent's; the region has the worst over all
+leaves, or the rectangular bound if that is better. The leaf furthest from an attained value is split next,
+where the value bends most. A cell without a frame or a model keeps its parent's bound: numerical failure
+costs width only.
 
-*Rewards with parameters*: one x for probabilities and rewards. A reward r(x) that is affine in the
-coordinates is an entry of its row like a transition's, with the expression r, to one more row whose value is
-fixed at 1 (`tightrope.coupled.chain`): V(s) = r(x)·1 + Σ weight·f(x)·V(successor). Nothing in the proofs of
-`tightrope.coupled.taylor` and `tightrope.coupled.vertex_proof` asks entries that lead to fixed rows to be
-probabilities: these rows are not part of the matrix whose inverse must not be negative, and their error is 0.
-
-*Branch and bound* over the region: cells with a bound each, refined where the bound is not yet real. Every
-cell of the tree is enclosed by its own Taylor model; what holds on a cell is the better of its own bound and
-its parent's, and what holds on the region is the worst among the leaves, or the rectangular bound where that
-is better. The leaf whose bound is furthest from what an instantiation attains is split next, in the direction
-in which the value bends most. A cell without a frame or without a model keeps its parent's bound, so
-numerical failure costs width and never truth.
-
-*Instantiations* are points of the true set at which the policy's value is known, the lowest and the highest.
-They say how much of a bound is real. No soundness rests on them: a point satisfies the region's rows up to a
-relative 10⁻⁹. The value at the point x itself is enclosed rigorously (a Taylor model of order 0). For lifted
-coordinates a point is θ with its products, so that it lies on the true set and not in its relaxation alone.
+*Instantiations* show how much of a bound is attained; soundness does not use them. They satisfy the region's
+rows up to a relative 10⁻⁹ and their values are enclosed rigorously (a Taylor model of order 0). With lifted
+coordinates a point is θ with its products.
 """
 
 from __future__ import annotations

@@ -1,35 +1,26 @@
-"""`multi(…)`: is it achievable, how much is, and what does one objective cost the other.
+"""`multi(…)`: achievability, the best value of one objective under thresholds, and Pareto curves.
 
-* All objectives with thresholds: true if a mixture of policies meets them (checked with rationals), false
-  if some weights w have Σ w·t > U(w).
-* One `=?`: the best value of it that leaves the thresholds met, between what a mixture attains and the least
-  (U(w) − Σ w·t) / w₁ over the weights that were tried.
+* Thresholds only: true if a mixture of policies meets them (checked with rationals), false if some weights w
+  have Σ w·t > U(w).
+* One `=?`: its best value lies between what a mixture attains and the least (U(w) − Σ w·t) / w₁ over the
+  weights tried.
 * Two `=?`: the Pareto curve, points that policies attain and lines that none crosses.
 
-Every objective is turned so that more is better: one with a threshold by its comparison (`P>=0.9` wants much,
-`R<=5` little), one with `=?` by its letters. For weights w ≥ 0 one solve gives an upper bound U(w) on Σ w·y
-over all policies, and a policy, whose objectives are then bounded one by one: a point y that it attains at
-least. Mixtures of policies (drawn once, when a play begins) attain mixtures of points, and no policy lies
-beyond w·y ≤ U(w); so points are an inner and weights an outer bound of what is achievable (Forejt,
-Kwiatkowska, Parker, 2012). Each next weight is the one that the points so far leave most open: a small linear
-program, of which nothing is believed but the weights it proposes. On interval models nature is against every
-objective on its own for points, and against the sum for weights: what is said to be achieved holds whatever
-nature does, and what is said to be impossible fails under some pick of nature.
+Every objective is signed so that more is better. For weights w ≥ 0 one solve gives an upper bound U(w) on Σ
+w·y over all policies and a policy that attains a point y. Mixtures of policies (drawn once per play) attain
+mixtures of points, so points bound the achievable set from inside and weights from outside (Forejt,
+Kwiatkowska, Parker, 2012). A linear program only proposes the next weights. On interval models nature opposes
+each objective separately for points, and the weighted sum for limits: achieved points hold for every nature,
+impossible ones fail under some nature.
 
-A play may *rest* in an end component in which nothing is earned or paid (`accepting_components`): there it
-satisfies all that its memory has settled, and of the formulas about what happens for ever one of the
-largest sets that can be satisfied together almost surely. The model that is solved has one state for each
-such component, with all ways out of it and a choice to stop for every such set.
+A play may stop in an end component without rewards (`accepting_components`). There it satisfies what its
+memory has settled and one of the largest sets of limit formulas that hold together almost surely: one stop
+choice each. `C<=k` is a counter beside the automata.
 
-Rewards of the first k steps (`C<=k`) are those of choices while a counter beside the automata is below k; no
-play earns them for ever. Bounds on steps inside paths are part of the automata.
-
-Maximised rewards are sums of gains until a play stops, minimised ones sums of costs. Both together are
-added with their signs, which has a meaning where nothing can be earned or paid for ever; otherwise it is
-refused. Where only gains are asked for, one that can be earned for ever is worth ∞ to every mixture in which
-a policy that does so has a share, however small, and such a share takes no more than itself from objectives
-that are never negative: it is left out of the search, and what the search attains is met with room for it.
-Where a cost is to be small that every policy which meets the thresholds pays for ever, its best value is ∞.
+Gains and costs are added with their signs only if neither can accrue for ever; otherwise the question is
+refused. With gains only, a gain that can be earned for ever is ∞ for every mixture that gives such a policy a
+positive share ε, which takes at most the fraction ε from other nonnegative objectives. It is left out of the
+search, whose result leaves room for ε. A cost that every admissible policy pays for ever has best value ∞.
 """
 
 from __future__ import annotations

@@ -1,23 +1,17 @@
-"""Bounds on the value of a model from a part of it: for questions that touch little of a large one.
+"""Bounds on the value of a model from an explored part of it, for the initial states.
 
-Let W be the states whose commands were not looked at. Under any policy and nature, up to the first visit of W
-a play of the part is a play of the model, with the same probability. So for allowed U target, with or without
-an upper bound on the steps,
+Let W be the unexplored states. Until the first visit of W a play of the part is a play of the model, with the
+same probability under any policy and nature. So, with or without an upper bound on the steps,
 
-    P(target before W)  ≤  P(allowed U target)  ≤  P(target or an allowed state of W),
+    P(target before W)  ≤  P(allowed U target)  ≤  P(target or an allowed state of W)
 
-and as both sides hold for every policy and nature they hold for what these make of it, whoever maximises. A
-state of W that is a target or is not allowed is decided as any other, by its variables. Both sides are plain
-questions about the part with W absorbing, and are solved as such: the bounds are verified, and hold for the
-whole model. Where they are as close as was asked, or decide the threshold, the rest of the model plays no
-role. A bound of k steps is decided, for one, as soon as W is k steps away.
+for all policies and natures, hence for every optimum. States of W that are targets or not allowed are decided
+by their variables. Both sides are verified solves of the part with W absorbing.
 
-What is earned until a target is at least what is earned until the target or W, if no reward of the model is
-negative, those of states that were not met included; and at most what the part gives with W as a place that
-never leads to the target, where it is infinite unless W is avoided with certainty. A play that misses both
-the target and W misses the target, so infinite values are right on both sides.
-
-Only the initial states are answered for. For other states of the part the bounds hold, but may be wide.
+If no reward of the model is negative (unexplored states included), the reward until a target is at least that
+until the target or W. It is at most that of the part with W never leading to the target, infinite unless W is
+avoided almost surely. A play that misses both target and W misses the target, so infinite values are right on
+both sides.
 """
 
 from __future__ import annotations

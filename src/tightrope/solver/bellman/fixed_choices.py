@@ -1,22 +1,14 @@
-"""Solving a block while the agent's and nature's choices are frozen: cheap sweeps, or one sparse
-factorisation.
+"""Accelerators for a block with frozen choices: cheap sweeps or one sparse factorisation.
 
-With choices frozen a block is a linear system x = reward + shift + W·x + boundary. Solving it, exactly or
-roughly, between robust sweeps is (modified) policy iteration. It is an accelerator and nothing more: what
-comes out is a candidate until `tightrope.solver.iteration.blocks` has verified it.
+With both players' choices frozen a block is a linear system x = reward + shift + W·x + boundary. Solving it
+between robust sweeps is (modified) policy iteration. Results are candidates until
+`tightrope.solver.iteration.blocks` verifies them.
 
-Sweeps with the agent's choices frozen and nature free to answer anew: policy evaluation against nature.
-
-With both players' choices frozen, solving what is left and then improving both can run in circles, each
-player answering the other. With the agent's frozen alone it cannot: this is the agent's policy iteration, and
-what lies between two improvements is nature's own problem, whose value is one number per state.
-
-An answer of nature in an interval model stays its best as long as no successor that is filled up has become
-worse for it than the pivot, and none that is not better (`ambiguity.o_maximization`). So a row in nature's
-order (`Rows.pivot`) is evaluated and tested in one go, and spread again on the spot if it is not the
-best any more, from the bounds it carries along: going back to the model would cost more than all the rest.
-Every update is therefore one of a monotone operator: values that start on one side of their own backups stay
-there, and no value that an outdated answer has made too high misleads the agent.
+Improving both players after such solves can cycle. With only the agent's choices frozen it cannot: this is
+the agent's policy iteration against nature. Nature's answer in an interval model stays optimal as long as no
+filled successor becomes worse for it than the pivot and no other one better (`ambiguity.o_maximization`). A
+row in nature's order (`Rows.pivot`) is evaluated and tested in one pass, and spread again in place if needed.
+So every update is one of a monotone operator: values on one side of their backups stay there.
 """
 
 from __future__ import annotations

@@ -1,26 +1,22 @@
 """The kernel of rectangular sets: nature picks p = f(x), x in the region, within the choice's intervals.
 
-**Which side is a theorem about the truth.** With probability 1 − δ the true distributions p* lie in the sets
-of all choices at once. `safe` rounds nature's optimum outward over a superset of its set (weak duality,
-`rectangular_inner.walk`), so L ≤ Φ(L), verified, implies L ≤ Φ*(L) for the true operator Φ* when nature
-minimises, and Φ(U) ≤ U implies Φ*(U) ≤ U when nature maximises. These are the bounds a guarantee is made of:
-the lower one against a minimising, the upper one against a maximising nature.
+**Guaranteed side.** With probability 1 − δ all sets contain the true distributions. `safe` rounds nature's
+optimum outward over a superset (docs/proofs/values.md), so for the true operator Φ*, L ≤ Φ(L) implies L ≤
+Φ*(L) if nature minimises, and Φ(U) ≤ U implies Φ*(U) ≤ U if nature maximises.
 
-**Why graph analysis may read the intervals.** `lower` and `upper` are the bounds of P_Λ ⊇ P_R: a nature with
-more power. On the side of the guarantee nature never owns progress: owners maximise a probability or a total
-reward, and there the lower bound needs a ranking, against a nature that minimises; owners minimise a
-reward until a target, and there the upper bound needs one, against a nature that maximises. So every
-statement about graphs that a guarantee rests on is of the form "whatever nature does":
+**Graph analysis reads the intervals**, the hull P_Λ ⊇ P_R: a stronger nature. A ranking is needed for the
+lower bound on a maximised probability or total reward, with nature minimising, and for the upper bound on a
+minimised reward until a target, with nature maximising. So on the guaranteed side nature never owns progress,
+and every statement has the form "whatever nature does":
 
-* lower bound, nature minimises: a positive value, 1 or ∞ is only claimed where *every* p within the intervals
-  makes progress, hence every p of P_R. Where the intervals let nature cut an edge that P_R would not let it
-  cut, 0 (or a finite reward) is claimed: safe.
-* upper bound, nature maximises: 0, or a finite reward, is only claimed where *no* p within the intervals can
-  do harm. Where they let nature idle and P_R would not, 1 or ∞ is claimed: safe.
+* lower bound: a positive value, 1 or ∞ is claimed only where *every* p within the intervals makes progress,
+  hence every p of P_R; otherwise 0 or a finite reward, which is safe;
+* upper bound: 0 or a finite reward is claimed only where *no* p within the intervals can do harm; otherwise 1
+  or ∞, which is safe.
 
-The other side says how closely the sets were solved. There the two readings agree on acyclic models, and
-wherever no interval contains 0 below a positive upper bound; elsewhere `tightrope.solver.solve`
-replaces that side by the value against nature's own answers.
+The other side shows how closely the sets were solved. The two readings agree there on acyclic models and
+wherever no interval contains 0 below a positive upper bound; elsewhere `tightrope.solver.solve` replaces that
+side by the value against nature's own answers.
 """
 
 from __future__ import annotations

@@ -1,23 +1,15 @@
 """A GPU as the place where a model is solved.
 
-What differs from the CPU is how the order is found: levels of the acyclic part come from rounds on the device
-and are backed up level by level, one launch for each and segment; all other states form one block (`block`),
-since a device sweeps many components as fast as one. Whether any end component could be idled in is asked of
-the device first; only if so are the components found, on the host. Masks and bounds that certificates are
-made of stay there; the policy, the ranking and the verdict come back.
+The acyclic part is found and backed up level by level on the device; all other states form one block. End
+components are searched on the host, only if the device finds that one could be idled in. Masks and bounds of
+certificates stay on the device; policy, ranking and verdict come back.
 
-A block on a device: all states move at once, from one vector to the next, so a result does not depend on
-the scheduling of threads.
+Sweeps are Jacobi: all states move from one vector to the next, so results do not depend on scheduling.
+Between robust sweeps the agent's choices are frozen and nature still answers anew. Vectors there are over all
+states; group vectors are gathered from them.
 
-Between two robust sweeps the agent's choices stay as they were, and only theirs are backed up; nature still
-answers anew in each of them, which costs nothing beside the memory it reads. Vectors there are over all
-states; those of groups are gathered from them.
-
-Frozen equations of a small, slow block are solved by sparse LU on the host (`solver.bellman.fixed_choices`).
-
-Sweeps need as many rounds as a play has steps, on a GPU as elsewhere; a block of some thousand states is
-solved faster by one factorisation. The device says which choices were taken and what nature answers, the host
-solves, and the solution goes back: a guess like every iterate, to be measured and verified there.
+The equations of a small, slow block are solved by sparse LU on the host (`solver.bellman.fixed_choices`). The
+solution is a candidate, verified on the device like every iterate.
 """
 
 from __future__ import annotations

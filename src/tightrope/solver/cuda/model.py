@@ -1,27 +1,16 @@
-"""A model on a device: its segments, the pool of vertices of rectangular sets, launches over all segments.
+"""A model in device memory: segments, tables of bounds, vertices of rectangular sets, and launches over them.
 
-A model laid out for a GPU: states of one shape together and transposed, bounds as rows of a small table.
+States with m choices of k successors each form a *segment*, stored transposed: successor j of choice a of its
+i-th state is at slot (a·k + j)·n + i, so neighbouring threads read neighbouring words. Other states form one
+segment in the model's order. Where few bounds are distinct, a slot holds an 8- or 16-bit index into a table,
+found by hashing and compared bit by bit before use.
 
-States whose choices all have k successors, and who have the same number m of choices, form a *segment*:
-successor j of choice a of its i-th state is at slot (a·k + j)·n + i. Neighbouring threads work on
-neighbouring states and so read neighbouring words. What is left (mixed or long choices, shapes that few
-states have) is one segment in the model's own order.
+Structures that kernels read are words of eight bytes (pointers, integers, float64), passed by value, with the
+same fields as `Segment`, `Model` and `System` in kernels.cu.
 
-A transition's bounds (for rectangular sets with its expression) are mostly one of a few: then a slot holds
-their number in 8 or 16 bits instead of two float64, and a sweep's traffic is that of indices. Distinct bounds
-are found by a hash of their bits, and the table is compared with what it stands for, bit by bit, before it is
-used.
-
-The structures that kernels read, as words of eight bytes: pointers, integers and float64.
-
-Field by field the same lists as `Segment`, `Model` and `System` in kernels.cu. Launches pass them by value.
-
-The vertices that rectangular sets over a polytope have met, in device memory.
-
-The pool is the host's (`ambiguity.rectangular_inner.walk`): walks on the device move along the neighbours it
-knows. Where a walk needs one that is not known it stops, which costs tightness and nothing else, and asks;
-between sweeps the host computes what was asked for and the device gets the longer pool. Small polytopes are
-walked through in advance, so that nothing is left to ask.
+The vertex pool is the host's (`ambiguity.rectangular_inner.walk`). A walk that needs an unknown neighbour
+stops, which costs tightness only; the host computes it between sweeps. Small polytopes are enumerated in
+advance.
 """
 
 from __future__ import annotations

@@ -1,28 +1,17 @@
-"""In which order, and in which portions, a system is solved.
+"""The order in which a system is solved.
 
-Strongly connected components in reverse topological order, so that a block finds its successors solved.
-Acyclic stretches become passes. A model with very many small components has neighbours in that order
-merged into one block: sweeps run in the same order and the overhead a block costs is shared.
+Strongly connected components come in reverse topological order; acyclic parts become passes, and neighbouring
+small components are merged into one block to share its overhead.
 
-In which order the groups of a block are swept: breadth first from where its values come.
+Groups of a block are swept breadth first from the exits its values come from (exits of positive value for
+probabilities, any exit for rewards), so a Gauss–Seidel sweep carries new values far. The distance also
+estimates a reward until the exit; a minimising agent starts from above, where preferred choices make
+progress. If the model's own numbering already leads to the exits almost everywhere, it is kept for memory
+locality.
 
-How far a Gauss–Seidel sweep carries new values depends on the order. Probabilities come from exits of
-positive value, rewards are counted from any exit, so groups are taken in the order of their distance to
-such an exit: plays that move towards it meet, one sweep later, values that are all but final. The distance
-also says roughly what a reward until the exit will be, which is where a minimising agent had better start:
-from above, where every choice it prefers is one that makes progress, and not from 0, where the unknown
-looks cheap.
-
-States are often numbered so that the way to an exit leads up, or down, almost everywhere. Then their order
-carries them as far, and sweeps go through the model's memory in one direction.
-
-Systems without cycles: their states by the longest way to the end, successors first.
-
-A depth-first search measures the longest way of every state; states of equal length form a level and do not
-depend on each other. Within a level they come by number, which suits the memory of the model.
-
-Most models without cycles have none whatever nature and the agent do, but for states that only loop. Their
-order is found once (`order_structure`) and serves all objectives, sets and policies.
+Acyclic systems are ordered by the longest path to the end, states of one level by number. The order of a
+model without cycles (self-loops aside) is found once by `order_structure` and serves all objectives, sets and
+policies.
 """
 
 from __future__ import annotations

@@ -1,30 +1,24 @@
-"""Objectives that look a finite number of steps ahead: as many safe backups as there are steps.
+"""Step-bounded objectives: one safe backup per step, both bounds rounded outward.
 
-Each backup rounds both bounds to their safe side, so nothing is left to verify. Nature, like the agent,
-may decide anew in every step. The agent's decisions are recorded step by step: followed in this order, they
-attain the bound on the agent's side.
+Agent and nature may decide anew in every step. The recorded decisions attain the agent's bound.
 
     P [ allowed U^[a,b] target ]   b − a backups with the target absorbing, then a in which it is not
     P [ X target ]                 one backup of the target's indicator
     R [ C<=k ]                     k backups of 0; R [ I=k ] of the state rewards, earning nothing on the way
 
-*Leaps.* Rewards of very many steps grow alike everywhere once the start is forgotten. A backup T of rewards
-is monotone, and T(v + c) = T(v) + c for a constant c, since every answer of nature is a distribution. If
-T^p(v) ≥ v + a for a number a, then T^{jp}(v) ≥ v + j·a: the lower bound after p backups, less the one before
-them, gives a, and the upper bound likewise. So j·p backups are taken at once, where the two ends then are no
-further apart than rounding would have driven them; both are widened by as much as that rounding, which is
-what a check step by step loses. A play that repeats the one decision of these p steps attains it.
+*Leaps* take j·p backups at once. T is monotone and T(v + c) = T(v) + c for constants c, so T^p(v) ≥ v + a
+gives T^{jp}(v) ≥ v + j·a; upper bounds likewise. A leap is made only if the bounds end no further apart than
+rounding would have driven them; both are widened by that rounding, which a check step by step loses.
+Repeating the one decision of these p steps attains the bound.
 
-Where decisions changed in these steps (choices that are equally good are told apart by rounding, and with a
-cycle of p steps by how many are left), the choices π that were best over all p steps together are followed
-for p steps from the same start, L: they must grow by as much. What was there before, L', is at least L + w −
-e, where L + w is what π leads to, so π goes on from L' to at least L + (j + 1)·w − e.
+If decisions changed within the p steps (ties, periods), the choices π that are best over all p steps are
+followed from the same start L and must grow by as much. The previous bound L' is at least L + w − e, L + w
+what π leads to, so π goes on from L' to at least L + (j + 1)·w − e.
 
-Classes of states that earn differently grow by a vector w. In an ordinary model a choice c takes x + t·w to
-T_c(x) + t·P_c w. With P_c w ≥ w − d for the choices of π, T_π^p(L) ≥ L + w gives T_π^{jp}(L) ≥ L + j·w − p·d·
-(0 + 1 + … + (j − 1)), since constants pass; P_c w ≤ w + d for all choices gives the other end, and both in
-the other direction where the agent minimises. d is what rounding leaves of 0. States of a set in which
-nothing grows, and which these choices do not leave, keep their bounds: backups change nothing there.
+Classes with different growth grow by a vector w (ordinary models). Choice c takes x + t·w to T_c(x) + t·P_c
+w. With P_c w ≥ w − d for the choices of π, T_π^p(L) ≥ L + w gives T_π^{jp}(L) ≥ L + j·w − p·d·(0 + 1 + … + (j
+− 1)); P_c w ≤ w + d for all choices gives the other bound, mirrored for a minimum. d is the rounding of 0.
+Closed sets without growth keep their bounds.
 """
 
 from __future__ import annotations

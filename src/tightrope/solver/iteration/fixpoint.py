@@ -1,26 +1,19 @@
-"""From fixpoint equations to verified bounds: decide what graphs decide, collapse, order, solve block by
-block, certify.
+"""From fixpoint equations to verified bounds (docs/proofs/values.md).
 
-1. An acyclic system needs one backward pass with safe rounding, and nothing else.
-2. Otherwise states whose value the graph alone decides (0, 1, ∞) get it exactly (`equations.system`).
-3. End components in which someone could idle are collapsed (`equations.system`), which leaves one solution.
-   Games that keep such components (nature cuts transitions against the agent) go through `games`.
-   Small systems are then solved at once where no kernel has been compiled yet.
-4. Components in reverse topological order (`equations.ordering`), each to a verified bound (`blocks`).
-5. `certify` picks the policy and the ranking and checks every inequality once more on the model as given.
+1. An acyclic system needs one backward pass with safe rounding.
+2. Otherwise the graph decides values 0, 1 and ∞ exactly, and end components in which a player could idle are
+   collapsed (`equations.system`). Games that keep such components go through `games`.
+3. Small systems are solved by dense policy iteration if no kernel is compiled yet; others by component in
+   reverse topological order (`equations.ordering`, `blocks`).
+4. `certify` picks policy and ranking and checks every inequality on the original model.
 
-*Small systems of ordinary models* are solved by dense policy iteration: a few matrix factorisations, no
-sweeps. For a shift d > 0 the solution of x = Φ(x) − d·ref lies below the value and that of x = Φ(x) + d·ref
-above it, and both satisfy their inequality with room to spare (see `solver.iteration.blocks`). Howard's
-policy iteration finds them in a handful of rounds. No proof rests on it: every inequality is checked with
-safe rounding afterwards, and where one does not hold the system is solved block by block as larger ones are.
-Policies that leave the open states are improved from one of those, and kept to them.
+*Dense policy iteration* (ordinary models) solves x = Φ(x) ∓ d·ref (see `blocks`), keeping to policies that
+leave the open states. Its results are checked with safe rounding; on failure the system is solved by blocks.
 
-*The policy and the ranking.* A choice is *good* for the agent if its safe backup attains the agent's bound.
-Where the agent owns progress, the policy is found by drawing states towards the goal through good choices
-only (`attract`): whoever is drawn has a good choice that makes progress, and the order of drawing is the
-ranking. A greedy policy alone could wait in an end component for ever. Where nature is an owner too, it may
-use transitions of an optimal answer, or, where there is slack, any.
+*Policy and ranking.* A choice is *good* if its safe backup attains the agent's bound; a greedy policy alone
+could idle for ever. Where the agent owns progress, `attract` draws states towards the goal through good
+choices, and the order is the ranking. Where nature is an owner too, it may use transitions of an optimal
+answer or, with slack, any.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""One question about a partially observable model in integers: what beliefs are computed from.
+"""A question about a partially observable model in integers, the input of belief computations.
 
-States in which nothing is left to decide are gone. For probabilities these are the targets, what is neither
-target nor allowed, and states from which no policy reaches a target; for rewards the targets. A transition to
-one of them *stops*: with success (a target) or without. So every kind of question becomes: earn rewards, and
-success at the end, until the play stops.
+Decided states are removed: for probabilities targets, states neither target nor allowed, and states from
+which no policy reaches a target; for rewards the targets. A transition to one of them *stops*, with success
+(a target) or without. So every question is: earn rewards, and success at the end, until the play stops.
 
-Step bounds are counted in the state: a state is then a pair of a state and a number of steps, which a
-controller knows. Discounting is a play that stops at every step with probability 1 − discount.
-
-All probabilities are integers over one denominator per observation and action, so that beliefs are exact.
+Step bounds are counted in the state, which a controller knows. Discounting stops the play at every step with
+probability 1 − discount. Probabilities are integers over one denominator per observation and action, so
+beliefs are exact.
 """
 
 from __future__ import annotations

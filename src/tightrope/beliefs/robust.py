@@ -1,24 +1,19 @@
-"""Controllers that see observations where the model is not known exactly: one with a guarantee, two bounds.
+"""Controllers over observations for uncertain models: a guarantee and two bounds.
 
-Let V(c, m) be the value of controller c in model m (maximised; for minima all turns round), where m is any
-*point* of what is possible: parameters of a domain or of a learned region, or probabilities within intervals.
-Three numbers differ:
+Let V(c, m) be the value of controller c in model m (maximised; minima mirror it), m any *point* of the
+parameter domain, the learned region or the intervals. Three numbers differ:
 
-* what one controller guarantees, min over m of V(c, m): it is evaluated on its chain, over all that is
-  possible;
-* the *robust optimum*, the best guarantee: max over c of min over m of V(c, m). It is at most the optimum at
-  any one point, max over c of V(c, m₀), which is bounded by beliefs at m₀ (`tightrope.beliefs.graph`);
-* the *true optimum*, max over c of V(c, m*) at the unknown true m*. No bound at another point holds for it,
-  as beliefs depend on m. It is at most what a policy that sees everything reaches when nature helps it.
+* the guarantee of one controller, min over m of V(c, m), evaluated on its chain over all m;
+* the *robust optimum*, max over c of min over m of V(c, m). It is at most the optimum at any one point m₀,
+  which beliefs at m₀ bound (`tightrope.beliefs.graph`);
+* the *true optimum*, max over c of V(c, m*) at the unknown m*. It is at least the robust optimum. Bounds at
+  other points do not apply, as beliefs depend on m; it is at most the value of a fully observing policy with
+  nature helping.
 
-The second is at most the third, and their bounds must not be mistaken for each other: the better sensor may
-be the true one. The search decides which controller it is, and at which points is looked; nothing else.
-
-*Intervals.* At every step nature picks a distribution within the bounds, and may know all that has happened.
-A guarantee holds against it, hence also against one that keeps to one distribution for ever. A point is a
-nature of the second kind, so the optimum there bounds what can be guaranteed against either. Points are
-rationals that round into the bounds: doubles stand for the numbers they were rounded from. Where commands
-draw independently the point is one of each command, and their product.
+*Intervals.* Nature picks a distribution at every step and may know the history. A guarantee against it also
+holds against a fixed distribution. A point is such a distribution, so the optimum there bounds guarantees
+against either. Points are rationals that round into the bounds, as doubles stand for the numbers they were
+rounded from. For independent commands a point is a product of one point per command.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""`solve_partial`: both sides of the optimum over all controllers that see observations only, anytime.
+"""`solve_partial`: anytime bounds on both sides of the optimum over controllers that see observations only.
 
-From one side the value of a concrete controller, evaluated on the model with verified bounds; from the
-other the outer model's (`graph`), solved with verified bounds. In between a search decides which beliefs
-are expanded: those that the outer model's optimal policies visit most often, times what it is worth there to
-be told (`BeliefOptimum.visits`). Others are split where that is worth less than to cut them. Controllers are
-improved on the expanded beliefs: their loops are closed and solved, or, where no look comes again, one sweep
-over all beliefs from the end on does it. Before that, controllers without memory and with a few nodes are
-improved, always. All of this is in plain float64, and nothing of the search enters a bound. Counts of work
-end it, no clock unless one is given.
+One side is the verified value of a concrete controller, the other the verified value of the outer model
+(`graph`). The search expands the beliefs that optimal policies of the outer model visit most often, weighted
+by the value of information there (`BeliefOptimum.visits`), and splits others where that is better than to cut
+them. Controllers without memory and with a few nodes are improved first, then controllers on the expanded
+beliefs: loops are closed and solved, or one backward sweep suffices if no observation recurs. The search is
+in plain float64 and enters no bound. Work counts end it, a clock only if given.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""What a chain in continuous time is worth after a time t: uniformisation with certified bounds.
+"""Values of a chain in continuous time after time t: uniformisation with certified bounds.
 
-Let Λ be at least every exit rate and P = I + Q/Λ for the generator Q. Events of a Poisson process with rate Λ
-move the chain by P, so E[f(X_t)] = Σ_k w_k·(P^k f) with w_k = P(N = k), N Poisson with mean Λt, and what is
-earned until t at rate ρ is Σ_k P(N > k)·(P^k ρ)/Λ. The sums are cut off where `poisson` says how much is
-missing at most, and every float64 in them is nonnegative, so rounding is a relative error that is known in
-advance (`sweeps`). Both go into the bounds: the value lies between them.
+Let Λ be at least every exit rate and P = I + Q/Λ for the generator Q. Then E[f(X_t)] = Σ_k w_k·(P^k f) with
+w_k = P(N = k), N Poisson with mean Λt, and the reward until t at rate ρ is Σ_k P(N > k)·(P^k ρ)/Λ. The bounds
+include the truncated tail (`poisson`) and rounding, a known relative error as every float64 is nonnegative
+(`sweeps`).
 
-With intervals of rates nature picks rates within them at every step, and is told k in advance: (max P)^k f
-is at least every P₁⋯P_k f. So the bounds hold for every fixed choice of rates in the intervals, and also for
-rates that change with time, state and history (thin a Poisson process with rate Λ: given its number of
-events, the chain moves by some P_i with rates within the intervals at the i-th). They are no wider than that
-asks for in the limit of large Λ.
+With intervals of rates nature picks rates at every step and knows k: (max P)^k f is at least every P₁⋯P_k f.
+So the bounds hold for every fixed choice of rates, and for rates that change with time, state and history
+(thinning: given the number of events of a Poisson process with rate Λ, the i-th moves the chain by some P_i
+within the intervals). In
+the limit of large Λ they are tight for such rates.
 """
 
 from __future__ import annotations

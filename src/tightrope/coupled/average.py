@@ -1,19 +1,17 @@
-"""The difference of two policies' long-run averages, as the value of one chain and what is left of it.
+"""The difference of two policies' long-run averages, by renewal rewards.
 
-Let z be a state that a policy's chain comes back to for certain, from everywhere. For a number c let W be
-what r − c sums to, on average, from z until z is met again, and T how many steps that takes. The average is
+Let z be a state to which a policy's chain returns almost surely from everywhere. For a number c let W be the
+expected sum of r − c from z until z is met again, and T the expected number of steps. From any initial state
 
-    g(x) = c + W(x) / T(x)                                                   (renewal rewards),
+    g(x) = c + W(x) / T(x).
 
-whatever state the play begins in. Both W and T are values of a chain with the row of z once more as its root
-and z itself fixed at 0, so `tightrope.coupled` encloses them over a region; where that succeeds, z is met for
-certain at every x of it. For two policies, with any numbers c, τ > 0 for each,
+W and T are values of a chain with the row of z as its root and z fixed at 0, enclosed by `tightrope.coupled`;
+success proves the return to z at every x of the region. For two policies, with any c and τ > 0 for each,
 
     g₁ − g₂ = c₁ − c₂ + [W₁/τ₁ − W₂/τ₂] + W₁·(1/T₁ − 1/τ₁) − W₂·(1/T₂ − 1/τ₂).
 
-The bracket is the difference of two such chains with rewards (r − c)/τ, under one parameter vector
-(`tightrope.coupled.difference`). With c = g and τ = T at the estimate W is small where 1/T − 1/τ is, too:
-what is left is of second order, and bounded by the ranges of W and T.
+The bracket is the difference of two chains with rewards (r − c)/τ (`tightrope.coupled.difference`). With c =
+g and τ = T at the estimate, the rest is of second order; the ranges of W and T bound it.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
-"""The difference of two policies' values as the value of one chain (`docs/improve.md`).
+"""The difference of two policies' values as the value of one chain (docs/improve.md).
 
-Let V_π and V_b be the values of two policies of one model, under the same parameters. The rows of both chains
-(`tightrope.coupled.chain`) stand side by side, those of b with all rewards and fixed values negated, and one
-more row has the entries of both initial rows:
+The rows of both chains stand side by side under one parameter vector, those of the baseline b with negated
+rewards and fixed values. One more row, the root, has the entries of both initial rows:
 
     V(root) = [r_π + Σ w f V_π]  +  [−r_b + Σ w f (−V_b)]  =  V_π(initial) − V_b(initial).
 
-No row leads to the root, weights stay at least 0, and nothing in the proofs of `taylor` and `vertex_proof`
-asks rewards or values to be positive: their matrix has those of both chains on its diagonal, so its inverse
-is not negative wherever those of both are not. An initial row whose value is fixed adds that value to the
-root's reward. Under a step bound all rows make the same number of backups, and so does the root: its last
-one reads what both initial rows' last one reads. Whether an initial row is held then depends on its state and
-the question alone, which both share, and so does its value there: the root is held at 0.
+No row leads to the root, weights are nonnegative, and the proofs of `taylor` and `vertex_proof` allow any
+sign of rewards and values. The matrix is block diagonal, so its inverse is nonnegative where both inverses
+are. A fixed initial row adds its value to the root's reward. Under a step bound all rows make the same number
+of backups; whether an initial row is held, and its value, depends only on its state and the question, which
+both policies share, so the root is held at 0.
 
-One event carries all differences: where the true parameters lie in the region, V_π − V_b is at least its
-least value over it for *all* pairs of policies, chosen from the same data or not.
+If the region contains the true parameters, the bound holds for *all* pairs of policies, also those chosen
+from the same data.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""What a coupled computation returns: the certified interval, the instantiations that bound it from inside,
-and the tree of cells that proves it.
+"""Results of coupled computations: the certified interval, instantiations that bound it from inside, and the
+tree of cells that proves it.
 
-Everything in `Cell` and `Chain` speaks of the problem before `objective.complement`; the interval, the
-rectangular one and the witnesses are as reported, after it. How the claims of a cell are proved is said in
-`frame` (the cell lies in the hull of its points), `taylor` and `extremes` (its own bound) and `vertex_proof`.
-Models are not kept, as a large chain has much of them: `CoupledValue.model` computes that of a cell again,
-bit by bit the same.
+`Cell` and `Chain` refer to the problem before `objective.complement`; intervals and witnesses are as
+reported, after it. Proofs: `cells` (frames), `taylor` and `vertex_proof`. Models of cells are not stored;
+`CoupledValue.model` recomputes one, bit by bit the same.
 """
 
 from __future__ import annotations

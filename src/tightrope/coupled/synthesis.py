@@ -1,15 +1,14 @@
-"""`find_coupled_policy`: a policy that is good over the coupled set, and how far from the best it can be.
+"""`find_coupled_policy`: a policy that is good over the coupled set, and a bound on its distance from the
+best.
 
-Finding the best policy over P_U is NP-hard, but any policy's coupled interval is a guarantee, and for every
+The best policy over P_U is NP-hard to find, but any policy's coupled interval is a guarantee, and for every
 parameter vector v of the region
 
     max over policies of min over v' of V(policy, v')  ≤  max over policies of V(policy, v)  =  V*(v)
 
-(weak duality): no policy can guarantee more than the optimal value at any one instantiation. Candidates are
-the policy that is robust over the rectangular sets, then the one that is optimal where the last candidate was
-worst, and so on until a candidate comes back or the two bounds meet. The guarantee is certified; the limit is
-that of an instantiation which satisfies the region's rows up to a relative 10⁻⁹. An agent that minimises
-mirrors everything.
+(weak duality). The first candidate is the robust policy over the rectangular sets, each next one is optimal
+where the last was worst, until one repeats or the bounds meet. The guarantee is certified; the limit is that
+of an instantiation which satisfies the region's rows up to a relative 10⁻⁹. Minimisation mirrors this.
 """
 
 from __future__ import annotations

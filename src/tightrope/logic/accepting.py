@@ -1,12 +1,11 @@
-"""Where the agent satisfies a temporal formula with probability 1, for products under constant support.
+"""States where the agent satisfies a temporal formula almost surely, for products under constant support.
 
-A play ends, with probability 1, in an end component of the product of model and `progression`, and visits it
-infinitely often whole. So the largest probability of φ is that of reaching an end component where some guess
-of the master theorem can be met with probability 1. Inside a maximal end component every state reaches every
-other one, whatever nature picks as long as it can cut no transition; so one state decides: the component
-times the automaton of the guess is built from it, and holds an end component that avoids and repeats what the
-guess says, or the guess fails there. The values of nature play no part: the set is the same for every pick,
-hence for the worst and the best one.
+A play ends almost surely in an end component of the product of model and `progression`, and visits all of it
+infinitely often. So the largest probability of φ is that of reaching an end component where some guess of the
+master theorem can be met almost surely. Inside a maximal end component every state reaches every other one,
+as nature can cut no transition; so one state decides: its product with the automaton of the guess holds an
+end component that avoids and repeats what the guess says, or the guess fails. The set is the same for every
+nature.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """Conditional probabilities P(path | condition).
 
-Where nobody decides anything the quotient of two probabilities is all there is to it: those of both paths
-together, and of the condition. Its bounds are the quotients of theirs, rounded outward.
+Without choices the value is the quotient of two probabilities, its bounds the quotients of theirs, rounded
+outward.
 
-With choices the largest quotient over all policies under which the condition is possible is that of reaching
-a goal in another model (Baier, Klein, Klüppelholz, Märcker, 2014): plays in which the condition fails begin
-anew. On the product of the model with automata of both formulas the goal is every end component in which path
-and condition are satisfied almost surely; where the condition can be made to fail almost surely a further
-choice leads back to the first state. A policy that reaches the goal with probability g per attempt, begins
-anew with r and does neither with n = 1 − g − r attains at least g / (g + n) of the quotient; and whatever a
-policy attains of the quotient is approached by one that begins anew once it is nearly certain that the
-condition fails. The least quotient is 1 minus the largest one of the negated path. All of it holds for each
-fixed pick of nature; on interval models of which it can cut no transition, the goal and the places to begin
-anew are the same for all picks, nature's best answer in the other model needs no memory, and is one in this.
+With choices the largest quotient, over policies under which the condition is possible, is a reachability
+probability in another model (Baier, Klein, Klüppelholz, Märcker, 2014): plays in which the condition fails
+restart. On the product with automata of both formulas the goal is every end component that satisfies both
+almost surely; where the condition can be made to fail almost surely, a choice leads back to the first state.
+A policy that reaches the goal with probability g per attempt, restarts with r and does neither with n = 1 − g
+− r attains at least g / (g + n) of the quotient. Conversely, a policy's quotient is approached by restarting
+once the condition is nearly certain to fail. The least quotient is 1 minus the largest one of the negated
+path.
+
+On interval models this holds for each fixed nature. If nature can cut no transition, goal and restart states
+are the same for all picks, nature's best answer in the other model needs no memory, and is one in this.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """`CVaR{"cost",α}min=? [ F "goal" ]`, conditional value at risk: the mean of the worst 1 − α of all costs.
 
-With X the cost of a play, CVaR is the least of v + E[(X − v)⁺] / (1 − α) over all v (Rockafellar, Uryasev,
-2000), attained at the quantile of X at α. Costs are whole numbers, so what is left of a budget v is a finite
-memory, and E[(X − v)⁺] an expected cost of the product with it: what is spent beyond the budget.
+With X the cost of a play, CVaR is the least v + E[(X − v)⁺] / (1 − α) over all v (Rockafellar, Uryasev,
+2000), attained at the α-quantile of X. Costs are whole numbers, so the rest of a budget v is a finite memory,
+and E[(X − v)⁺] the expected cost beyond the budget in the product with it.
 
-* *Who minimises* does so together with v: the least value over whole v is the answer, since for every policy
-  the sum is linear between whole numbers. It is at least v, so no v beyond the best value found matters.
-* *Who maximises* may mix policies, which makes the sum linear in what is chosen and convex in v; so it is the
-  least over v of the largest value, a convex function H of v. H is evaluated with certified bounds at a few
-  points, and lines through neighbours bound it from below between others. Points between whole numbers count
-  a part of one unit.
+* A minimising agent: the least value over whole v, since for every policy the sum is linear between whole
+  numbers. It is at least v, so no v beyond the best value found matters.
+* A maximising agent may mix policies, so the answer is the least over v of the largest value H(v), which is
+  convex. H is evaluated with certified bounds at a few points; lines through neighbours bound it from below
+  elsewhere. Points between whole numbers count part of one unit.
 
-On interval models this is said where nature wants what the agent wants; against each other the order in which
-v, policy and nature are chosen matters, and the question is refused.
+On interval models nature must want what the agent wants; otherwise the order of choosing v, policy and nature
+matters, and the question is refused.
 """
 
 from __future__ import annotations

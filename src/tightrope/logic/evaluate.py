@@ -1,10 +1,8 @@
 """The value of a formula in every state, from the inside out.
 
-Operators with a value (P, R) are solved with certified bounds for every state; a threshold then holds where
-the bound on its side meets it and fails where the other one misses it. A formula inside the path of another
-operator must be decided in every state, since it says what is asked: where the bounds of a state stay on both
-sides of its threshold (a value that is exactly the threshold, most often) the question is answered by
-`UndecidedError`, in words, never by a guess. A and E are decided by the graph of all transitions that nature
+Operators P and R are solved with certified bounds; a threshold holds where the bound on its side meets it and
+fails where the other one misses it. A formula inside the path of another operator must be decided in every
+state; otherwise `UndecidedError` is raised. A and E are decided by the graph of all transitions that nature
 can make possible.
 """
 

@@ -1,11 +1,9 @@
-"""Probabilities of general LTL, rewards until co-safe LTL: the formula becomes an automaton, the product a
-reachability problem.
+"""Probabilities of LTL and rewards until co-safe LTL, as reachability in the product with an automaton.
 
-Where a formula only promises (co-safe) the target is what is left of it: true; where it only bans (safe), the
-complement is such a formula, and both hold for any agent and any nature. Otherwise the agent reaches end
-components in which it wins almost surely (`winning_states`): the agent maximises, and its minimum is the
-complement of the maximum of the negated formula. That needs constant support of interval models, or it is
-refused.
+A co-safe formula has the target `true`; a safe one is the complement of a co-safe one. Both hold for any
+agent and any nature. Otherwise a maximising agent reaches end components in which it wins almost surely
+(`winning_states`), and a minimum is the complement of the maximum of the negated formula. Interval models
+then need constant support, or the question is refused.
 """
 
 from __future__ import annotations

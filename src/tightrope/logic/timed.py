@@ -1,17 +1,16 @@
-"""Properties of chains in continuous time, from the inside out like all others.
+"""Properties of chains in continuous time and Markov automata.
 
-What does not speak of time is asked of the embedded chain, with everything that `evaluate` can do. Bounds on
-time (`F<=2.5`, `U[1,3]`, `C<=10`, `I=4`) are answered by uniformisation, long-run averages on the uniformised
-chain. With b the target, a the states on the way and times t1 < t2:
+Untimed formulas are evaluated on the embedded chain (`evaluate`), time bounds (`F<=2.5`, `U[1,3]`, `C<=10`,
+`I=4`) by uniformisation, long-run averages on the uniformised chain. With target b, allowed states a and
+times t1 < t2:
 
-* P(a U<=t b): states with b are worth 1 and stay so, others without a are worth 0;
-* P(a U[t1,t2] b): what `a U<=t2−t1 b` is worth at t1, expected over paths that stay in a until then;
+* P(a U<=t b): states with b keep value 1, others without a have value 0;
+* P(a U[t1,t2] b): the value of `a U<=t2−t1 b` at t1, expected over paths that stay in a until then;
 * P(a U>=t1 b): the same with the unbounded until.
 
-Whether an interval of time is open or closed makes no difference unless it begins at 0.
-
-Markov automata are answered in the same way, with optimal choices (`continuous.decisions`): what does not
-speak of time on the MDP of jumps, averages as the best quotient of what is earned by the time that passes.
+Open and closed time intervals differ only at 0. Markov automata take optimal choices
+(`continuous.decisions`): untimed formulas on the MDP of jumps, averages as the best quotient of reward by
+time.
 """
 
 from __future__ import annotations

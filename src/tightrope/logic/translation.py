@@ -1,17 +1,17 @@
 """From LTL to deterministic automata by the master theorem, without Safra's construction.
 
-(Esparza, Křetínský, Sickert: *One Theorem to Rule Them All*, LICS 2018.) Let φ promise the formulas μ (its F,
-U, M) and ban what the formulas ν (its G, W, R) ban. A word satisfies φ iff for some X ⊆ μ and Y ⊆ ν
+(Esparza, Křetínský, Sickert: *One Theorem to Rule Them All*, LICS 2018.) Let μ be the subformulas F, U, M of
+φ (promises) and ν its subformulas G, W, R (bans). A word satisfies φ iff for some X ⊆ μ and Y ⊆ ν
 
-1. from some position on, what is left of φ there holds with every promise read by X: as kept for ever after
-   (U becomes W, F true) if in X, as false if not;
+1. from some position on, the rest of φ holds with promises in X read as kept for ever (U becomes W, F true),
+   others as false;
 2. every promise in X holds infinitely often, with bans in Y read as true and the others as U or M;
 3. every ban in Y holds from some position on for ever, with promises read by X.
 
-Part 1 and 3 are about formulas that only ban: progression reaches `false` iff they fail, so restarting them
-there, finitely often is right. Part 2 is about formulas that only promise: progression reaches `true` iff
-they hold, and restarting must happen infinitely often. All parts are deterministic, and 2 and 3 do not depend
-on where a word begins; so `suffix_automaton` may be started anywhere with what is then left of φ.
+Parts 1 and 3 contain bans only: progression reaches `false` iff they fail, and may restart finitely often.
+Part 2 contains promises only: progression reaches `true` iff they hold, and must restart infinitely often.
+All parts are deterministic, and 2 and 3 do not depend on the beginning of a word; so `suffix_automaton` may
+start anywhere with the rest of φ.
 """
 
 from __future__ import annotations

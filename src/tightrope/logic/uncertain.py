@@ -1,16 +1,14 @@
-"""Formulas about one model of which intervals are all that is known: bounds that hold wherever it lies.
+"""Formulas about one unknown model within intervals: bounds that hold for every such model.
 
-Every operator is answered twice, with nature against and for its value, and the two answers enclose what it
-is worth in every plain model within the intervals: the largest value of nature's is at least any of them. So
-thresholds hold, fail or stay open whatever the model is, and what is made of them by arithmetic, logic,
-filters and quantiles (Kleene's logic, interval arithmetic) encloses the answer in that model. On the agent's
-side the bound is a guarantee: a policy attains it against nature, and needs to know nothing of the model.
+Every operator is answered twice, with nature against and for its value; the answers enclose its value in
+every plain model within the intervals. Thresholds hold, fail or stay open for all of them. Arithmetic, logic,
+filters and quantiles (Kleene's logic, interval arithmetic) preserve this. On the agent's side the bound is a
+guarantee: a policy attains it against nature without knowing the model.
 
-* *Paths of A and E* are those of all plain models alike where nature can cut no transition, else refused.
-* *CVaR* of an agent that minimises: of v + E[(X − v)⁺] / (1 − α) nature against the agent has the largest
-  value for every v, so the least over v bounds the agent's least CVaR in every model from above.
-* *multi(…)*: what is attained is attained whatever nature does; what is impossible against one nature may be
-  possible in the true model, so it is left open.
+* *A and E*: the same paths in all plain models if nature can cut no transition, else refused.
+* *CVaR* of a minimising agent: nature maximises v + E[(X − v)⁺] / (1 − α) for every v, so the least over v
+  bounds the agent's least CVaR in every model from above.
+* *multi(…)*: achieved points hold for every nature; what one nature prevents stays open.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
-"""Values by elimination of states, where iteration cannot tell bounds from each other.
+"""Values by elimination of states, where iteration cannot separate the bounds.
 
-A chain that comes back 2¹⁰⁰ times before it leaves has no inductive bounds in float64: one backup changes
-them by less than rounding does. Eliminating states one after the other never subtracts (Grassmann, Taksar and
-Heyman, 1985). With w the probabilities among unknown states, e those of leaving for states whose values are
-known, and b what is earned by that,
+A chain that returns 2¹⁰⁰ times before it leaves has no inductive bounds in float64. Elimination never
+subtracts (Grassmann, Taksar and Heyman, 1985). With w the probabilities among unknown states, e those of
+leaving for known states, and b the value earned by leaving,
 
     d(k) = e(k) + Σ_{j≠k} w(k,j) = 1 − w(k,k),    w(i,j) += w(i,k)·w(k,j)/d(k),    likewise b and e,
 
-and going back, h(k) = (b(k) + Σ w(k,j)·h(j)) / d(k). All of it is positive, so intervals rounded outward
-lose a few units in the last place per operation, whatever the chain is like. A probability is the double
-nearest to what is meant, and rows have the sum 1 (`tightrope.solver.bellman.interval`): intervals begin so.
+and backwards h(k) = (b(k) + Σ w(k,j)·h(j)) / d(k). All terms are positive, so intervals rounded outward lose
+a few units per operation. They start from probabilities read as in `tightrope.solver.bellman.interval`.
 
-With choices policy iteration goes on from the policy that was found: h is the value of one, which bounds the
-optimum on the agent's side. On the other side h is the optimum if every other choice is strictly worse at h:
-then h = Φ(h), exactly. A maximum is at most any h ≥ Φ(h) ≥ 0. A minimum is at least h: under any policy plays
-end almost surely in states that are known, those of value 0 among them, or its reward is infinite.
+With choices, policy iteration continues from the policy found. Its value h bounds the optimum on the agent's
+side. If every other choice is strictly worse at h, then h = Φ(h) exactly. A maximum is at most any h ≥ Φ(h) ≥
+0. A minimum is at least h: under any policy plays end almost surely in known states, those of value 0
+included, or the reward is infinite.
 """
 
 from __future__ import annotations

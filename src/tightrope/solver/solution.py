@@ -1,11 +1,9 @@
-"""How to solve, what a solve uses on the way, and what it returns: verified bounds, a policy, and all that a
-checker needs to verify them.
+"""Options, working state and results of a solve: verified bounds, a policy, and the data of a checker.
 
 With Φ one backup, nature inside and the agent outside, a solution holds U with Φ(U) ≤ U, L with L ≤ Φ(L), and
-a `ranking` that shows that plays stop where that matters; all comparisons are rounded to the safe side. What
-is verified for each kind of objective, and why it bounds the value: docs/proofs/values.md. How bounds of
-intervals and probabilities are read: `tightrope.solver.bellman.interval`. Several initial states have the
-range of their values, certified at both ends.
+a `ranking` that shows that plays stop where needed, all rounded safely (docs/proofs/values.md). Readings of
+bounds and probabilities: `tightrope.solver.bellman.interval`. Several initial states have the range of their
+values, certified at both ends.
 """
 
 from __future__ import annotations

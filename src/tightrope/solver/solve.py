@@ -1,20 +1,14 @@
-"""`solve`: from a model and an objective to verified bounds, a policy and what makes them checkable.
+"""`solve`: from a model and an objective to verified bounds and a policy.
 
-Learned sets, whatever their kind, are solved with the Bellman operator that fits (`operator_of`). Rectangular
-sets in which no choice has three unknown successors are their intervals, exactly: with two, p is a number in
-an interval (METHODS §5). They are solved as such. The bound that carries the guarantee is verified by the
-operator. The one on the other side says how closely the sets were solved; for rectangular sets of a cyclic
-model whose graph nature could change, graph analysis may have read it from a nature with more power
-(`tightrope.solver.bellman.rectangular`). It is then computed anew as the value against nature's own answer to
-the guaranteed bound, fixed: whatever nature commits to bounds what it can achieve.
+Rectangular sets in which no choice has three unknown successors are exactly their intervals, as p is then one
+number in an interval, and are solved as such. The operator verifies the guaranteed bound. The other bound
+shows how closely the sets were solved. If nature could change the graph of a cyclic model, it is recomputed
+against nature's fixed answer to the guaranteed bound (`tightrope.solver.bellman.rectangular`): any commitment
+of nature bounds what nature can achieve.
 
-`attained` evaluates an exported policy once more, as it will be written, before anybody gets it. A solve says
-which policy attains its bound; that policy, and nothing else, is given to the solver again: the value of the
-model with the policy fixed lies between new verified bounds. They must not contradict the solve, and on the
-agent's side the better of both is kept, as both are verified of this policy.
-
-A solve without a `Workspace` opens one of its own. Whoever solves the same operator several times on a GPU
-keeps one: the model then stays there. Nothing that is kept changes a value.
+`attained` evaluates a policy in its exported form. Its new verified bounds must not contradict the solve, and
+the better one is kept on the agent's side. A `Workspace` keeps a model on the GPU between solves and changes
+no value.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Gauss–Seidel sweeps, agent and nature both free: fast, in place, without error bounds. They leave the
-choices that they took behind as sparse rows. No proof rests on them: the backups with error bounds are in
-`tightrope.solver.bellman.backups`.
+"""Gauss–Seidel sweeps with agent and nature free: in place, without error bounds. No proof uses them
+(verified backups: `tightrope.solver.bellman.backups`). They leave the choices taken as sparse rows.
 
-There are three: for intervals (`sweep_groups`), for ordinary models, where nature has nothing to decide and a
-row changes with the agent's choice alone (`sweep_plain`), and for regions (`sweep_regions`). They are told
-three times for speed. `sweep_groups` gives the same results on ordinary models and takes 1.2 times as long as
-`sweep_plain` (a glider of 4,800 states and a grid of 40,000, alternating). A sweep that takes its inner
-problem as a function of numba takes 1.5 times as long as one with the problem inlined (200,000 states,
-4 successors each).
-The backups of groups and of choices stand twice for the same reason.
+There is one sweep each for intervals (`sweep_groups`), ordinary models (`sweep_plain`) and regions
+(`sweep_regions`), for speed: `sweep_groups` takes 1.2 times as long on ordinary models, and a sweep that
+takes its inner problem as a numba function 1.5 times. Backups of groups and of choices are separate for the
+same reason.
 """
 
 from __future__ import annotations

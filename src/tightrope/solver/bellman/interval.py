@@ -1,20 +1,15 @@
-"""The kernel of ordinary and interval models.
+"""The kernel of ordinary and interval models, and the reading of their numbers.
 
-Both are one kernel: an ordinary model is an interval model whose bounds are the same array. The numbers
-of a model are read as follows, here and by whoever checks a solution.
+An ordinary model is an interval model whose bounds are the same array.
 
 * A probability or bound is the float64 nearest to the exact number meant.
-* Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵², as decimals in a file may,
-  stand for their multiple with sum 1. Lower bounds with a sum above 1 by that much, and upper bounds with
-  a sum below, likewise: the row is then that one distribution.
-* What nature can and has to do follows from the float64 bounds exactly (`tightrope.model.graph.support`).
+* Rows of an ordinary model whose sum differs from 1 by more than (k+2)·2⁻⁵² stand for their multiple with sum
+  1. So do lower bounds with a sum above 1, and upper bounds with a sum below 1, by that much: the row is then
+  that one distribution.
+* Nature's possible and forced moves follow exactly from the float64 bounds (`tightrope.model.graph.support`).
 
-A randomised policy as a chain: a state that mixes moves, by the policy's probabilities, to one new
-state for each choice.
-
-The new state then makes that choice. Values of the old states are those of the policy; rewards are
-earned, and steps discounted, on the new states. With one choice per state, everything the solver does for
-chains applies.
+A randomised policy becomes a chain: a mixing state moves, by the policy's probabilities, to one new state per
+choice. Rewards are earned, and steps discounted, on the new states; old states keep the policy's values.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""What the backend asks of a device: arrays, kernels, launches. CuPy's GPU is one device, `emulated` another.
+"""Devices of the backend: arrays, kernels, launches. CuPy's GPU is one device, `emulated` another.
 
-`xp` is the array module of the device (CuPy, or NumPy for the emulation): vectors that live there are its
-arrays, and everything that is not worth a kernel of our own is written with it.
-
-The CUDA kernels compiled by a C++ compiler and run on the host, one thread after the other.
-
-That is what the tests without a GPU run on: the same source, the same launches, the same backend; only the
-memory and the scheduling are the host's.
-
-The text of the kernels, and the names of those compiled from it.
+`xp` is the array module of the device: CuPy, or NumPy for the emulation. The emulation compiles the same CUDA
+source with a C++ compiler and runs one thread after the other on the host, for tests without a GPU.
 """
 
 from __future__ import annotations

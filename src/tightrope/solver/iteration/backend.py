@@ -1,11 +1,9 @@
-"""What the iteration asks of the place where it runs: a `Backend` for the whole model, a `BlockBackend` for
-one block. The CPU (`host`) and a GPU (`cuda.backend`) answer.
+"""The interface between the iteration and its machine: a `Backend` per model, a `BlockBackend` per block,
+implemented by the CPU (`host`) and a GPU (`cuda.backend`).
 
-Everything that is decided, every constant and limit, is on this side of the face, in `fixpoint` and `blocks`,
-and what lies behind it computes and decides nothing. Two
-kinds of vectors cross it. *Group vectors* have one entry per group of the block; they are arrays of the
-module `xp` (NumPy, or CuPy on a GPU), so that arithmetic on them is written once. *State vectors* hold values
-of all states and are opaque: only the backend that made one looks inside.
+All decisions, constants and limits are in `fixpoint` and `blocks`; backends only compute. *Group vectors*
+have one entry per group of the block and are arrays of the module `xp` (NumPy or CuPy). *State vectors* hold
+values of all states and are opaque to all but the backend that made them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Games whose idle end components depend on what nature cuts: strategy iteration by one-player solves.
+"""Games whose idle end components depend on nature's cuts: strategy iteration by one-player solves.
 
-Owners and opponents of progress (see `equations`) then sit on different sides, agent and nature.
+Owners and opponents of progress (see `equations.system`) are then agent and nature, or the reverse.
 
-* A strategy of the owners that makes progress against every opposition leaves a one-player problem
-  without idle components; its value is a bound on the owners' side. Improving the strategy where that is
-  *strictly* better keeps it one that makes progress (in a class of states that is never left nothing
-  could have improved) and ends with the game's value.
-* The opponent's best answer to that value, fixed, leaves a one-player problem of the owners, which `quotient`
-  treats exactly; its value is the bound on the other side. Any answer that is optimal in one step is
-  optimal for the opponent.
+* A strategy of the owners that makes progress against every opposition leaves a one-player problem without
+  idle components, whose value is a bound on the owners' side. *Strict* improvement keeps that property
+  (nothing could improve in a class of states that is never left) and ends with the game's value.
+* The opponent's best answer to that value, fixed, leaves a one-player problem of the owners, which collapsing
+  treats exactly; its value is the other bound. Any answer that is optimal in one step is optimal.
 
 Every step yields valid bounds; the tightest are returned.
 """

@@ -1,18 +1,14 @@
-"""The CPU as the place where a model is solved: Gauss–Seidel sweeps of a block in place, and sparse rows of
-frozen choices.
+"""The CPU as the place where a model is solved: Gauss–Seidel sweeps in place, and sparse rows of frozen
+choices.
 
-*What lies around a block* is read once: the smallest value there, to start from, and how wide the bounds are.
-That width is the least by which the block's own upper bound exceeds its lower one, however well it is solved.
-Let x solve a block for the lower bounds around it. If the upper bounds there are larger by at most h, then
-x + h is no less than its own backup with them, as rows sum to at most 1; if they are larger by at most a part
-η of themselves, (1 + η)·x is, where no reward is negative. A block that starts from there has only its own
-margins to add.
+*Boundary of a block.* Its width is the least width of the block's own bounds. Let x solve a block for the
+lower boundary values. If the upper ones are larger by at most h, x + h is at least its own backup with them,
+as rows sum to at most 1; if larger by at most a part η of themselves, (1 + η)·x is, where no reward is
+negative. A block that starts there adds only its own margins.
 
-*Over-relaxation* of sweeps under the choices kept is x ← x + ω·(GS(x) − x), ω ≥ 1. Where Gauss–Seidel sweeps
-creep towards the solution of the linear system, going further in the same direction saves most of them
-(Young). How far is found by trying: ω is raised by steps as long as the change per sweep shrinks faster than
-before, and a step that does not help is taken back, values and all. It decides how many sweeps a solve takes
-and nothing else: bounds are verified as ever.
+*Over-relaxation* of sweeps with kept choices is x ← x + ω·(GS(x) − x), ω ≥ 1 (Young). ω is raised while the
+change per sweep shrinks faster, and a step that does not help is undone. It affects only the number of
+sweeps.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """A large block on several cores: a fixed partition of its groups, one part per worker.
 
-Each worker sweeps its own part, group after group, on a vector of its own; what it reads of the other parts
-is what they were before the sweep. Between two sweeps values are exchanged through a board: a worker writes
-what others read of its part onto one of two boards, and reads the other, so none is read while it is
-written, and one meeting per sweep is enough. The result depends on the partition, never on scheduling.
-
-Values travel less far in sweeps of parts beside each other than in one sweep through all of them, so a few
-more sweeps are needed. What is verified, and how, is the same.
+Each worker sweeps its part on its own vector and reads the other parts as they were before the sweep. Values
+are exchanged through two boards, one written while the other is read, so one barrier per sweep is enough. The
+result depends on the partition, never on scheduling. Verification is the same; a few more sweeps are needed.
 """
 
 from __future__ import annotations

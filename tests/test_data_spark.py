@@ -51,6 +51,8 @@ def test_data_frames_are_read_where_they_lie(spark: Any) -> None:
     assert far.rows == len(table) and far.counts.log is not None and len(far.counts.log()) == len(table)
     with pytest.raises(tr.InputError, match="data frames of Spark are read by Spark"):
         tr.read_data(frame, model, engine="dask")
+    with pytest.raises(tr.InputError, match="another Spark session is active"):
+        tr.read_data(FOLDER / "canonical.csv", model, engine="spark", scheduler="spark://elsewhere:7077")
     chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})])
     rows = tr.simulate_times(chain.instantiate(), 20, seed=3, time=10).table()
     timed = spark.createDataFrame(rows).repartition(2, "episode").sortWithinPartitions("episode", "time")

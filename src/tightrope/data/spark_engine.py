@@ -59,6 +59,11 @@ def opened(place: Place) -> Iterator[SparkEngine]:
     sessions = require("pyspark.sql", EXTRAS[SPARK]).SparkSession
     active, address = sessions.getActiveSession(), place.address or "local[*]"
     if active is not None:
+        if place.address is not None and active.conf.get("spark.master", "") != place.address:
+            raise InputError(
+                f"`scheduler` is {place.address}, and another Spark session is active",
+                hint="leave it out, or stop that session: spark.stop()",
+            )
         yield SparkEngine(active)
         return
     if address.startswith("spark://"):

@@ -14,6 +14,7 @@ from tightrope.data.columns import COST, HABITS
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.monitoring.e_process import bet_on_all
 from tightrope.monitoring.examination import Finding
 from tightrope.problem import Problem
 from tightrope.statistics.costs import mean_evidence
@@ -27,7 +28,7 @@ def cost_finding(
     A log in which every choice always costs the same is compared number by number. Otherwise costs are taken
     to be random, with the model's reward as their mean given the past: that is tested where `bounds` on them
     are stated, at a level α of its own (`tightrope.statistics.costs`), choice by choice without paying for
-    each (METHODS 13). Probabilities do not depend on costs, so that the model itself is not refuted by them.
+    each. Probabilities do not depend on costs, so that the model itself is not refuted by them.
     """
     reward = asked_reward(problem)
     wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
@@ -50,10 +51,8 @@ def cost_finding(
         return None
     else:
         each = mean_evidence(cost, expected, choice.astype(np.int32), bounds)
-        logs, size = np.array(list(each.values())), structure.choices
-        few = np.logaddexp(math.log1p(-1.0 / size), logs - math.log(size)) if size > 1 else logs
-        half = np.logaddexp(0.0, logs) - math.log(2.0)
-        log_e = float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)
+        logs = np.array(list(each.values()))
+        log_e = bet_on_all(logs, structure.choices)
         wrong = choice == list(each)[int(np.argmax(logs))]
     if log_e < math.log(1.0 / alpha):
         return None

@@ -40,6 +40,7 @@ from tightrope.io.results import power_text
 from tightrope.late import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box
+from tightrope.monitoring.e_process import bet_on_all
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.features import AS_LABELS
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -217,12 +218,8 @@ class _Units:
 
     def combined(self, log_e: FloatArray) -> float:
         """Bets on all units together, without paying for each."""
-        each, size = log_e[self.is_there], int(self.is_there.sum())
-        if not size:
-            return 0.0
-        few = np.logaddexp(math.log1p(-1.0 / size), each - math.log(size)) if size > 1 else each
-        half = np.logaddexp(0.0, each) - math.log(2.0)
-        return float(np.logaddexp(few.sum(), half.sum()) - math.log(2.0))
+        each = log_e[self.is_there]
+        return bet_on_all(each, len(each))
 
 
 class _RateTest:

@@ -1,28 +1,19 @@
-"""Exploration that makes the most of an amount of data: the best mixture of policies, certified.
+"""The best mixture of policies for an amount of data, with a certified distance from the optimum.
 
-minimise Φ(past + n·M(ρ)) over mixtures ρ of policies, Φ convex and decreasing (`Criterion`). Frank–Wolfe,
-fully corrective. With S = −∇Φ at the present matrix M_n, convexity gives for every other mixture ρ'
+`design` minimises Φ(past + n·M(ρ)) over mixtures ρ by fully corrective Frank–Wolfe; Φ is convex and
+decreasing (`Criterion`). With S = −∇Φ at the matrix M_n, every other mixture ρ' satisfies
 
     Φ(M_n) − Φ(M_n')  ≤  n·(⟨S, M(ρ')⟩ − ⟨S, M(ρ)⟩)  ≤  n·(max_ρ ⟨S, M(ρ)⟩ − ⟨S, M(ρ)⟩),
 
-and ⟨S, M(ρ)⟩ is the total of the rewards tr(S·I_c) over an episode: the maximum is that of an MDP, and an
-upper bound on it certifies how far the mixture is from the best. The maximiser joins the mixture; then all
-weights are improved by multiplicative steps a_k ← a_k·√⟨S, M_k⟩, whose fixed points satisfy the conditions of
-optimality. Where episodes have a price, n is what is spent and everything counts per unit of cost: y = x/cost
-maps mixtures to mixtures, and the shares of episodes are a_k/cost_k, normalised.
+where ⟨S, M(ρ)⟩ is the total of the rewards tr(S·I_c) over an episode. So an upper bound on the value of an
+MDP certifies the distance. The maximiser joins the mixture; then multiplicative steps a_k ← a_k·√⟨S, M_k⟩
+improve all weights. With prices, n is the money and everything counts per unit of cost: y = x/cost maps
+mixtures to mixtures, and the shares of episodes are a_k/cost_k, normalised.
 
-The design of the next stage of exploration, from all that was seen so far.
-
-A stage is planned for as many episodes as there are already: the data double, then comes the next design.
-What is minimised is the width of what matters, to first order at the smoothed estimate θ̂:
-
-* the robust policy's directions, weight 1: the gap itself;
-* the optimistic policy's, ½: without it the distance between guarantee and optimum stops falling;
-* those of the policies that are best at θ̂ ± √K·I⁻¹c/‖c‖_{I⁻¹}, ¼ each, c the gradient of the robust policy's
-  value: the robust policy of tomorrow may be one of them.
-
-Where no policy's value has a gradient (an infinite guarantee so far) all directions count alike. Between
-equal policies the one is taken that is least likely to end an episode badly: it costs nothing.
+A stage has as many episodes as there are already. At the smoothed estimate θ̂ its directions are those of the
+robust policy (weight 1), of the optimistic one (½; otherwise the distance between guarantee and optimum stops
+falling), and of the best policies at θ̂ ± √K·I⁻¹c/‖c‖_{I⁻¹} (¼ each), c the gradient of the robust value.
+If no value has a gradient (an infinite guarantee), all directions weigh the same.
 """
 
 from __future__ import annotations

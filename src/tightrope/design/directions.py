@@ -1,17 +1,14 @@
-"""What a gap is made of: directions in parameter space, and how much each one weighs.
+"""Directions in parameter space that make up a gap, and their weights.
 
-For a policy π at a point, with η its visits (as the objective counts them) and V its values,
-v_c = Σ_s' ∇p(s'|c)·V(s') per choice and ∇V^π = Σ_c η(c)·v_c. Over a small region around the point, with h its
-support function relative to it, the width of the policy's interval is to first order
+For a policy with visits η and values V let v_c = Σ_s' ∇p(s'|c)·V(s'), so ∇V = Σ_c η(c)·v_c. Let h be the
+support function of a small region around the point. To first order the policy's interval has the width
 
     Σ_c η(c)·(h(v_c) + h(−v_c))          nature picks per choice (rectangular sets),
     h(∇V) + h(−∇V)                       nature picks once (coupled sets).
 
-Both are Σ_k w_k·(h(u_k) + h(−u_k)) over unit vectors u_k; collinear v_c are merged, whose widths add up.
-Over an ellipsoid {Δ : Δᵀ·M·Δ ≤ K} this is 2·√K·Φ(M) with Φ(M) = Σ_k w_k·‖u_k‖_{M⁻¹}: convex in M, since
-(uᵀM⁻¹u)⁻¹ is concave and x ↦ x^(−1/2) convex and decreasing. That is what a design minimises.
-
-What a gap hangs on, in words: combinations of parameters, and those that no data tell anything about.
+Both are Σ_k w_k·(h(u_k) + h(−u_k)) over unit vectors u_k, collinear v_c merged. Over {Δ : Δᵀ·M·Δ ≤ K} this
+is 2·√K·Φ(M), Φ(M) = Σ_k w_k·‖u_k‖_{M⁻¹}: convex in M, since (uᵀM⁻¹u)⁻¹ is concave and x ↦ x^(−1/2) is convex
+and decreasing. The module also names combinations of parameters, and those that no data identify.
 """
 
 from __future__ import annotations

@@ -1,25 +1,16 @@
-"""How many draws of which choice, where every choice can be sampled at will (a generative model).
+"""Numbers of draws per choice for a generative model, in which every choice can be sampled.
 
-Choices with one signature draw from one distribution, so the experiments are signatures. A draw of
-signature i is worth the Fisher information I_i = F_iᵀF_i about the free parameters, F_i = ∇p/√p at the
-estimate, a row per outcome. With shares a_i of the money, n of it, and what is known already (past data and
-the estimate's smoothing, `past`), the information is M = past + n·Σ a_i·I_i/price_i, and what is minimised
-is the first-order width of the directions v_k that matter,
+Choices with one signature draw from one distribution, so the experiments are signatures. A draw of signature
+i has the Fisher information I_i = F_iᵀF_i, F_i = ∇p/√p with a row per outcome. With shares a_i of the money
+n, M = past + n·Σ a_i·I_i/price_i. The design minimises Φ(a) = Σ_k w_k·‖v_k‖_{M⁻¹}, which is convex in a.
 
-    Φ(a) = Σ_k w_k·‖v_k‖_{M⁻¹},   convex in a.
+*One direction, no past*: by Elfving's theorem (several outcomes: Sagnol 2011) the optimum is the least
+Σ √price_i·‖z_i‖ with Σ F_iᵀz_i = v, a cone program on at most as many signatures as there are parameters.
+*Otherwise*: multiplicative steps a_i ← a_i·√g_i, g_i = tr(C·I_i)/price_i, C = −∇Φ(M), from the shares of the
+single directions. Φ has the slope −n·g_i in a_i, so no shares are better than Φ − n·(max_i g_i − Σ a_i g_i);
+`optimality` is that distance over Φ.
 
-*One direction, no past*: Elfving's theorem (several outcomes: Sagnol 2011) makes it the least
-Σ √price_i·‖z_i‖ with Σ F_iᵀz_i = v, a cone program (`tightrope.numerics.linear_program`), linear for two
-outcomes, on at most as many signatures as there are parameters.
-*Otherwise* multiplicative steps a_i ← a_i·√g_i on all signatures, g_i = tr(C·I_i)/price_i and
-C = −∇Φ(M), from the shares of the single directions.
-
-*How far from the best.* Φ is convex with slope −n·g_i in a_i, so no shares are better than
-Φ − n·(max_i g_i − Σ a_i g_i): `optimality` is that distance over Φ.
-
-A tenth of the draws is spread evenly over all signatures: the support of the best shares identifies nothing
-else, and would never notice that the model is wrong. Nothing of this enters a guarantee; the draws are fixed
-before they are made, so `tightrope learn` says about them what it says of any such data.
+A tenth of the draws is spread evenly, to detect a wrong model. No guarantee uses this module.
 """
 
 from __future__ import annotations

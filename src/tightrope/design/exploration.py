@@ -1,19 +1,14 @@
-"""Designed exploration of an online run: re-designed whenever the episodes have grown by half.
+"""Designed exploration of an online run, with a certified probability of bad episodes.
 
-Everything that a design depends on is in the data and the last update's policies, so a run that goes on
-after an interruption designs what it would have designed. Between two designs the policy stays.
+The design is repeated whenever the number of episodes has grown by half. It depends only on the data and the
+last update's policies, so a resumed run repeats it.
 
-Exploration whose probability of something bad is certified, over all that the data leave possible.
-
-An episode *ends badly* when it meets one of the states to avoid before it ends otherwise. A design keeps
-the bound at the estimate (`tightrope.design.oracle`); what counts is the worst case over the present
-region. So the randomised policy that is executed is evaluated over the expression sets of that region,
-nature against it, as `learn --policy` does it: a verified upper bound that holds with the ledger's
-confidence, the same δ, for whatever was designed. As long as it lies above what is allowed, the design is
-repeated with a smaller bound at the estimate; then mixtures with the safest policy are tried, and at last
-the safest policy itself. Where even that is not certified, exploration is refused.
-
-Episodes that are cut off by a cap end badly less often than is bounded here.
+An episode *ends badly* if it meets a state to avoid. The design satisfies the bound at the estimate
+(`tightrope.design.oracle`). The randomised policy is then evaluated over the expression sets of the current
+region, with nature against it: a verified upper bound with the confidence of the run, at no additional δ.
+While it exceeds the limit, the design is repeated with a smaller bound at the estimate; then mixtures with
+the safest policy are tried, then the safest policy. If that fails too, exploration is refused. A cap on the
+length of episodes only lowers the probability.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """The Fisher information of visits about the free parameters, at one point.
 
-One visit of choice c shows one of its outcomes and carries I_c = Σ_j ∇p_j·∇p_jᵀ/p_j, whatever happened
-before: scores of successive visits are martingale differences, so the information of an episode under policy
-ρ is the sum over its expected visits,
+One visit of choice c has I_c = Σ_j ∇p_j·∇p_jᵀ/p_j, whatever happened before. Scores of successive visits are
+martingale differences, so an episode under policy ρ has the sum over its expected visits,
 
     M(ρ) = Σ_c occupancy_ρ(c)·I_c  =  Aᵀ·diag(w_e/p_e)·A,
 
 with A_e = ∇p_e by expression (lifted coordinates by the chain rule) and w_e the expected visits of
-transitions that carry expression e. It is linear in the occupancy, so mixtures of policies mix it, and no
-matrix per choice is ever formed. Likewise Σ_e K_e/p_e²·A_e·A_eᵀ is the observed information of counts K.
-
-Expressions that are 0 at the point carry no finite information and are left out; at a smoothed estimate there
-are none but those that are 0 on the whole domain.
+transitions with expression e. M is linear in the occupancy, so mixtures of policies mix it. Likewise
+Σ_e K_e/p_e²·A_e·A_eᵀ is the observed information of counts K. Expressions that are 0 at the point are left
+out; at a smoothed estimate only those that are 0 on the whole domain are.
 """
 
 from __future__ import annotations

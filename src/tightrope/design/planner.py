@@ -1,28 +1,15 @@
-"""From a learned result and an aim to a plan: forecasts of every way to collect, and the next design.
+"""`plan`: the data that an aim still takes, and how to collect them, from a model and pilot data.
 
 A design depends on the number of episodes it is made for, and that number on the design; a few rounds settle
-both. The forecast of designed exploration is that of a design for all episodes that it needs, since it is
-designed anew whenever the episodes have doubled; what is written is the design of the next stage.
+both. Designed exploration is forecast by one design for all episodes it needs; the plan contains the design
+of the next stage (`tightrope.design.design`). Widths follow from the expected information for likelihood
+regions, and from regions of simulated counts otherwise (`tightrope.design.forecast`).
 
-What to expect of more data, for the region and the sets that are used.
+With `generative`, the plan is a number of draws per choice (`tightrope.design.draws`), compared with equally
+many draws of every signature. In the forecast K follows from batches that grow by a quarter. The data choose
+the draws, so both together are adaptive data; the forecast includes that price.
 
-The gap is made of directions in parameter space (`tightrope.design.directions`); how wide they will be
-follows for likelihood regions from the information that is collected (`tightrope.design.forecast`), for the
-others from regions of drawn counts (`tightrope.design.forecast`).
-
-`plan`: from a model and pilot data to the data that an aim still takes, and how to collect them.
-
-The forecast follows from the region that `learn` builds (`tightrope.design.forecast`), the exploration from
-the design of the next stage (`tightrope.design.design`). Nothing of a plan enters a guarantee: regions hold
-under any adaptive policy, and what comes out is certified by `learn` on the data once they are there.
-
-How many draws of which choice an aim takes, where every choice can be sampled at will (`plan
---generative`).
-
-The forecast is that of episodes with a draw in place of each (`tightrope.design.forecast`): K follows from
-batches that grow by a quarter, and the information of a draw from the shares of the signatures. What is
-compared with the design (`tightrope.design.draws`) are as many draws of every signature. Data and draws
-together are adaptive, since the draws were chosen by the data; the forecast pays for that.
+No guarantee uses a plan: regions hold under any adaptive policy, and `learn` certifies the result.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""Values of policies in models of many parameters: confidence is spent along the value, not per parameter.
+"""Values of policies in models with many parameters, from confidence spent along the value gradient.
 
-A region of more than seven coordinates has too many vertices for coupled sets, and sets at each choice lose
-most of what the data say of all of them together. A likelihood and bets on a policy's value
-(`tightrope.statistics.bets`) leave a range of the value of every policy (`tightrope.coupled.ball`), in which
-its true value lies together with the interval over the sets.
+A region with more than seven coordinates has too many vertices for coupled sets. A likelihood and bets on a
+policy's value (`tightrope.statistics.bets`) leave a range of the value of every policy
+(`tightrope.coupled.ball`). The true value lies in it and in the interval over the sets.
 
-Up to a dozen parameters the joint region holds likelihood and bets already: the range follows from the same
-evidence and costs no confidence. Beyond, half of δ is for the intervals of events, which make the region and
-its sets, the other half for a likelihood and bets, split among them as in a slab. The halves are fixed from
-the model, before the data are looked at; the one that turns out to be useless has cost log 2. No certificate
-holds the range: it proves the interval over the sets, and says so.
+Up to a dozen parameters the joint region contains likelihood and bets, and the range costs no confidence.
+Beyond, half of δ is for the event intervals of region and sets, half for likelihood and bets, split as in a
+slab. The model fixes the halves before the data are used. Certificates prove only the interval over the sets.
 """
 
 from __future__ import annotations

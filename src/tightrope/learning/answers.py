@@ -1,16 +1,13 @@
-"""Any other question: what data, or a domain, say about its answer in the true model.
+"""Answers to other questions in the true model, from data or over a domain.
 
-Statistics and sets are those of `learn`. Their hull, an interval for the probability of every transition,
-holds the truth whenever they do; on it the question is answered so that the answer holds wherever the model
-lies (`tightrope.logic.uncertain`). So the answer in the true model lies in the interval with confidence
-1 − δ, and a property that is said to be true is true there. Where one operator has an agent, its side of the
-interval is a guarantee: one policy attains it whatever the model is. Under a given policy the question is
-about the chain that the policy leaves.
+Statistics and sets are those of `learn`. Their hull has an interval for every transition and contains the
+true model whenever the sets do. The answer holds for every model in the hull (`tightrope.logic.uncertain`),
+so with confidence 1 − δ for the true one. If one operator has an agent, its end of the interval is a
+guarantee: one policy attains it in every model. A given policy leaves a chain, which is asked instead.
 
-*Long-run averages* have certified bounds for every nature on the hull (`logic.long_run`). The policy
-is the one that looks best against nature; its interval is then bounded anew, on the model that it leaves:
-nature against it gives one end, nature for it the other. Which transitions are possible matters to averages:
-none may vanish, by the sets, by the domain, or by an assumption.
+*Long-run averages* have certified bounds for every nature on the hull (`logic.long_run`). The policy that
+looks best against nature is bounded again on the model that it leaves, with nature against it and for it. No
+transition may vanish: by the sets, by the domain, or by an assumption.
 """
 
 from __future__ import annotations

@@ -1,24 +1,19 @@
-"""The assumptions that sets rest on, from the strongest to the weakest, what each step costs, and which of
-them the data refute.
+"""The chain of assumptions behind sets, from strongest to weakest: cost of each step, and refutations.
 
     expression   probabilities are the model's expressions of one parameter vector
     tied         equal expressions have equal probabilities, whatever these are
     untied       every choice has one distribution, whatever it is
     per unit     every choice has one distribution in each unit: nothing is pooled across units
 
-Numbers that are written into the model are believed by all of them, and so is its graph. Each rung implies
-those below it, so what refutes one refutes all above it. A test of the whole model refutes the first rung.
-What its suspects say of the others is not taken as it is: a choice that departs from a wrong expression need
-not depart from those that it is tied to. So ties are tested by themselves (`ties_refuted`): of one event,
+All trust the model's graph and its numbers. Each implies the next, so a refutation of one refutes all above
+it. A choice may depart from a wrong expression but not from its ties, so `ties_refuted` tests ties alone:
 
     E = Π_c ∫ p^k_c (1 − p)^(n_c − k_c) Beta(½, ½)(dp) / sup_p p^K (1 − p)^(N − K),
 
-k_c of the n_c visits to choice c, K and N their sums, is below 1/α at all times with probability at least
-1 − α if the event has one probability at all these choices, whatever policy chose them; so is the mean over
-events. A number of the model stands in the place of the supremum where the probability is one.
-
-What to fall back on is the first rung that is not refuted: it gives up no more than it has to. A bound for a
-unit that was not seen is claimed by the pooled rungs alone: units are not assumed to be draws from anything.
+for an event with k_c of n_c visits to choice c, and sums K and N. If its probability is the same at all these
+choices, E < 1/α at all times with probability at least 1 − α, under any policy; so is the mean over events.
+A known probability replaces the supremum. Units are not assumed to be draws from a population, so only pooled
+assumptions give a bound for an unseen unit.
 """
 
 from __future__ import annotations

@@ -1,20 +1,15 @@
-"""Breakdown: how far the process may be from the learned model before a guarantee of its policy is lost.
+"""Breakdown point: the model error up to which a policy's guarantee holds.
 
-A *misfit* ε: at every choice, and at every step anew, the distribution is within total variation ε of one in
-the learned set, over the model's transitions. The policy stays the same; its worst value over the sets
-widened by ε (`tightrope.ambiguity.sets.widened`) never gets better as ε grows. So bisection with verified
-solves finds `holds`, up to which the guarantee meets a threshold, and `fails`, at which over the widened sets
-it does not.
+With model error ε the distribution at every choice and step is within total variation ε of one in the learned
+set, over the model's transitions. The policy's worst value over the sets widened by ε
+(`tightrope.ambiguity.sets.widened`) never improves as ε grows. So bisection with verified solves finds
+`holds`, up to which a threshold is met, and `fails`, at which it is missed over the widened sets. These sets
+bound single probabilities. They enclose the balls of total variation (exactly, for two successors), so a
+guarantee may still hold beyond `fails`.
 
-*One assumption*, where it is named: only the choices that it touches are widened, those whose probabilities
-depend on a parameter or that belong to an action; at all others the learned sets are taken as they are.
-
-*Without a threshold* half of the margin is to be kept: the way from the guarantee to the worst value of the
-policy over the whole domain of the parameters, that is without data. Where that is infinite, a guarantee may
-become twice as large.
-
-The widened sets are bounds of single probabilities, which enclose the balls of total variation (and are these
-where a choice has two successors): beyond `fails` a guarantee may still hold, but is not given by these sets.
+Only choices of a named parameter or action are widened if one is given. Without a threshold, half of the
+margin must remain: the threshold is half way to the policy's worst value over the domain. If that is
+infinite, the guarantee may double.
 """
 
 from __future__ import annotations

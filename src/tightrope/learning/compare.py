@@ -1,15 +1,13 @@
-"""`compare` and `improve`: by how much policies are better than a baseline, and which one is best.
+"""`compare` and `improve`: certified differences to a baseline, and the policy with the largest one.
 
-*Candidates of `improve`*: those of the user, the robust policy, the best one at the estimate, the baseline
-where data are few and the best one elsewhere, then the best policy where the best candidate so far gains
-least, repeated while it pays. No policy improves more than the least, over all parameters met, of what the
-best policy gains there: that is the `limit`.
+*Candidates of `improve`*: the user's, the robust policy, the best one at the estimate, the baseline where
+data are few with the best one elsewhere; then, repeatedly, the best policy where the best candidate gains
+least. No policy can gain more than the smallest optimal gain over all parameters met: that is the `limit`.
 
-*Local search.* A policy cannot be certified to gain more than it gains at any point of the region. So from
-the best candidate on single choices are changed while the least gain over all points met so far grows
-(visits times advantage rank the changes, in float64); the result is certified, the point where it gains least
-is one more, and so on. At the end no single change gains more at all of these points, the worst ones of the
-answer among them: none has a larger certified gain, but for the precision of bounds.
+*Local search* changes single choices of the best candidate while its least gain over all points met grows
+(float64; visits times advantage rank the changes). The result is certified, the point where it gains least
+joins the points, and so on. At the end no single change gains more at all of these points, so none has a
+larger certified gain, up to the precision of bounds.
 """
 
 from __future__ import annotations

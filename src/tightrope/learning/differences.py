@@ -1,17 +1,13 @@
-"""Certified differences between policies, and the policy that is better for certain.
+"""Certified differences between policies over one region.
 
-With probability at least 1 − δ the true parameters lie in the region; then for *all* pairs of policies the
-true difference of their values lies between the least and the largest one over the region, with one
-parameter vector for both (`tightrope.coupled.difference`). One event carries all of them: candidates may be
-chosen from the same data, tried freely and ranked by what is certified, and properties that must not get
-worse are bounded over the same region. None of it costs more of δ. The baseline against itself has the
-difference 0, so "keep what you do" is always among the answers.
+With probability at least 1 − δ the true parameters lie in the region. Then for *all* pairs of policies the
+true difference lies between its least and largest value over the region, at one parameter vector for both
+(`tightrope.coupled.difference`). So candidates may be chosen from the same data, and properties to keep are
+bounded over the same region, without additional δ. The baseline against itself has difference 0. An unknown
+behaviour policy can be the baseline, too (`tightrope.learning.logged`).
 
-*What was done*, where no policy is known that did it, is a baseline as well: `tightrope.learning.logged`.
-
-*Slabs* are bet along the gradient of the difference between the policy that is best by the data before and
-the baseline, so they are narrow for it: the bettor has nine tenths of δ, the guard one. With few episodes
-planned they are the guard alone, at all of δ.
+*Slabs* bet along the gradient of the difference between the policy that is best by earlier data and the
+baseline. The bets get nine tenths of δ, the base likelihood region one, or all with few planned episodes.
 """
 
 from __future__ import annotations

@@ -1,23 +1,19 @@
-"""`doctor`: what a log says against a model, what each finding does to the answer, and what mends it.
+"""`doctor`: test a model against a log, measure what each finding does to the answer, and propose fixes.
 
-1. The log is examined row by row (`tightrope.monitoring.examination`): one budget for all tests.
-2. Every finding is given the smallest amendment that removes it (`tightrope.learning.amendments`): at the
-   choices that show it, or everywhere where that is not enough. The amended model is examined in turn, and
-   the question is answered again on it: what the assumption did to the answer.
-3. Findings are ranked by that, not by their evidence: the largest e-value is not the best amendment. Those
-   whose amended model is not refuted in turn come first: the answer of a model that is tells nothing.
+1. The log is tested row by row with one budget (`tightrope.monitoring.examination`).
+2. Each finding gets the smallest revision that removes it (`tightrope.learning.amendments`), at the choices
+   that show it or everywhere. The revised model is tested, and the question answered again on it.
+3. Findings are ranked by the change of the answer, those with an unrefuted revised model first.
 
-*Selection is paid for.* Whoever chooses a model by looking at data and then learns from the same data is not
-owed the confidence. Two ways out, of which the result says which was taken (an assumption of its verdict):
+*Selection.* If the same data choose a model and are learned from, the confidence does not hold. Two remedies:
 
-* `select_on=0.5`: clusters (units of a column, else episodes) are divided at random, by a seed that is said.
-  One part chooses the amendment, the other learns: given the choice, its episodes are as good as new.
-* `select_by="e-values"`: all data do both. The answer is learned at δ/K, where K is the number of amendments
-  that could have been chosen: with probability at least 1 − δ none of those that are right misses, so neither
-  does the chosen one if it is. No values of a memory are joined by their frequency then, and the amendment
-  is made everywhere: anything else would be another choice.
+* `select_on=0.5` divides clusters (units of a column, else episodes) at random by a stated seed. One part
+  chooses the revision, the other learns: given the choice, its episodes are as good as new.
+* `select_by="e-values"` uses all data at δ/K, K the number of possible revisions: with probability at least
+  1 − δ no correct one misses. Revisions are then made everywhere and join no rare values of a memory, since
+  either would be another choice.
 
-Without either, an amended answer is `nominal`.
+Otherwise a revised answer is `nominal`.
 """
 
 from __future__ import annotations

@@ -1,21 +1,17 @@
-"""Answers for every group of a log: parameters of their own, which learn from each other (`groups=COLUMN`).
+"""Answers for every group of a log: separate parameters with partial pooling (`groups=COLUMN`).
 
-Episodes belong to groups, the values of a column (units, sites, patients). The model is right within each,
-with parameters of its own. Each group is answered for by its own rows, through intervals of events whose
-predictors know what all groups have shown (`tightrope.statistics.pooling`, where the theorem is): no group
-is assumed to be like another, and where they are alike each gets by with less.
+Groups are the values of a column of episodes (units, sites, patients). The model holds within each, with
+separate parameters. Predictors of the event intervals use the rows of all groups
+(`tightrope.statistics.pooling` has the theorem); no similarity is assumed. Simultaneously, with probability
+at least 1 − δ, if the set of groups was fixed before the outcomes:
 
-What is said, all of it together with probability at least 1 − δ:
-
-* *each group* g that the log shows: V(g) in [L(g), U(g)], at γ = δ/(groups · events) per interval. Where the
-  model has choices, V(g) is that of the group's own robust policy. Which groups there are must not depend on
-  what happened in them: it was settled beforehand. Nothing else is assumed.
-* *every group at once*: V(g) within [min L, max U], the hull, which is the answer.
-* *the average group*, each counted once: its value is within [mean L, mean U].
-* *a new unit*, if it and those of the log are exchangeable: with probability at least 1 − δ − 2/(G + 1) its
-  value is within the hull. Among G + 1 exchangeable numbers the last one is the strictly smallest, or the
-  strictly largest, with probability at most 1/(G + 1) each; otherwise it lies between the smallest and the
-  largest of the others, whose bounds hold with probability 1 − δ. For few groups this is little.
+* *each group* g: V(g) in [L(g), U(g)], at γ = δ/(groups · events) per interval, for its robust policy.
+* *all groups*: V(g) within the hull [min L, max U], which is the answer.
+* *the average group*: the mean of V(g) is within [mean L, mean U].
+* *a new unit*, exchangeable with those of the log: within the hull with probability at least
+  1 − δ − 2/(G + 1). The last of G + 1 exchangeable numbers is the strictly smallest, or the strictly largest,
+  with probability at most 1/(G + 1) each; otherwise it lies between two of the others,
+  whose bounds hold with probability 1 − δ.
 """
 
 from __future__ import annotations

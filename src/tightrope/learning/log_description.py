@@ -1,15 +1,12 @@
-"""How a log is read for a model, and what it holds: everything to look at before learning from it.
+"""Description of a log for a model: how it is read, what it contains, and estimates.
 
-Rows that cannot be counted do not stop a description. They are left out, counted by reason, and the most
-frequent values that the model does not know are listed; `refused` is what a reader says that does not skip
-them.
+Rows that cannot be counted are left out and counted by reason, with the most frequent unknown values;
+`refused` is the error of a reader that does not skip them.
 
-Estimates are what the data say about each expression and each parameter alone: the share seen, with an
-interval around it. The intervals are the beta-binomial confidence sequence of every event, δ shared by all of
-them, so they hold all at once, for any policy and at every moment of looking
-(`tightrope.statistics.estimates`); those of the parameters are the box around the polytope that they cut out
-of the domain, which holds whenever they do. The point estimates are shares, and maximum likelihood for
-parameters: no guarantee is attached to a point.
+Estimates of expressions and parameters have intervals: the beta-binomial confidence sequence of every event,
+δ shared by all (`tightrope.statistics.estimates`). They hold simultaneously and time-uniformly under any
+policy. Those of parameters are the box around the resulting polytope and hold whenever the former do. Point
+estimates (shares, and maximum likelihood for parameters) have no guarantee.
 """
 
 from __future__ import annotations

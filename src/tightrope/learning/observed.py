@@ -1,17 +1,13 @@
-"""Learning about controllers that see observations: which one is chosen, and what is learned of it.
+"""Learning about controllers that see observations.
 
-A controller is chosen at an estimate of the parameters (`tightrope.beliefs`) and where it does worst, or is
-given. What is learned is its value: the chain that it makes of the model has the same parameters, so
-everything that is known of a region holds for it. Nothing is promised of other controllers, and none is
-needed for the promise: on the event that the region holds the truth, the bound holds for *every* controller
-at once, so that choosing one after looking at the data costs no confidence (slabs, which hold along one
-direction, are refused).
+A controller is given, or chosen at an estimate and where it does worst (`tightrope.beliefs`). Its value is
+learned on the chain that it makes of the model, with the same parameters. If the region contains the true
+parameters, the bound holds for *every* controller, so a choice by the same data costs no confidence. Slabs
+hold along one direction and are refused.
 
-The chain stands beside a copy of the model that no play reaches: its choices keep the counts of actions that
-the controller does not take. Copies of a choice are tied, as in every product.
-
-Images, or whatever a sensor reads, are assumed independent given the state: the model says so, where its
-reading is drawn anew in every step. Every result says so in a note.
+The chain stands beside an unreachable copy of the model, which keeps the counts of actions that the
+controller does not take. Copies of a choice are tied, as in every product. Observations are assumed
+independent given the state; every result says so in a note.
 """
 
 from __future__ import annotations

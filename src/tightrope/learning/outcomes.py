@@ -1,24 +1,18 @@
-"""What the episodes of a log returned, beside what the model says: `observe`, and how δ is shared out.
+"""Values from observed returns beside the model's: `observe`, and how δ is split.
 
-Where a log was collected by the policy that is asked about (always where no state has a choice) its episodes
-carry the value directly: what each returned has the value as its mean, whatever the model says of
-probabilities. With J₁ from the model at 1 − δ₁ and J₂ from outcomes at 1 − δ₂ the value lies in both with
-probability at least 1 − δ₁ − δ₂, under the model. Where they exclude each other the model is contradicted,
-and J₂ is what holds without it. Episodes that were collected by another policy that is known count with
-importance weights. Where neither is so and the model has many parameters, episodes of the given policy are
-put together from the steps of the log (`tightrope.monitoring.episode_queues`).
+If the policy in question collected the log (always, in a chain), each return has the value as its mean. With
+J₁ from the model at 1 − δ₁ and J₂ from returns at 1 − δ₂, the value lies in both with probability at least
+1 − δ₁ − δ₂ under the model. If they exclude each other, the model is contradicted and J₂ remains. Episodes of
+another known policy have importance weights. Otherwise, with many parameters, episodes of the given policy
+are assembled from steps of the log (`tightrope.monitoring.episode_queues`).
 
-J₂ assumes that episodes are independent draws under one policy, and that none was left out or cut because of
-how it came out. The states, the transitions that are possible and the rewards are taken from the model: they
-say what an episode returned, and what one that is not decided could still bring.
+J₂ assumes independent episodes under one policy, none missing or cut because of its outcome. States, possible
+transitions and rewards come from the model.
 
-*How δ is shared out* is decided before outcomes are looked at (`share`), from the model, the property, the
-design and the number of episodes where that was fixed in advance: a number that followed from outcomes would
-not be free to choose among statements. At a few points of the domain both parts are forecast, the model's
-from the counts that are expected there, or by a formula where that takes long; the part that is clearly
-narrower there gets nine tenths. Where neither is, two thirds are for outcomes, whose width depends more on δ
-than the model's, which pays for its parameters as well: then about a tenth of the width is the most that is
-lost, whichever turns out to be narrower. A wrong forecast costs width alone.
+`share` splits δ before returns are used, from the model, the property, the design and the number of episodes
+if that was fixed in advance (a number that depends on outcomes may not choose). Both widths are forecast at a
+few points of the domain. The clearly narrower part gets nine tenths; otherwise returns get two thirds, which
+loses about a tenth of the width at most. A wrong forecast costs only width.
 """
 
 from __future__ import annotations

@@ -1,25 +1,22 @@
-"""Sojourns in phases (`phase=N`): times in a state that are a sum of N exponential ones, learned and tested.
+"""Sojourns in phases (`phase=N`): sums of N exponential times, learned and tested.
 
-A state in question is left after N phases in a row that nobody sees, each with the same unknown rate λ (an
-Erlang law with mean N/λ), and then by transition t with probability r(t), whatever the time was. Episodes
-begin where their first state is entered. Everything else is as in the model.
+A state is left after N unobserved phases of the same unknown rate λ (Erlang, mean N/λ), then by transition t
+with probability r(t), independently of the time. Episodes begin where their first state is entered.
 
-*λ.* After complete sojourns T and those that were cut off at c the likelihood is, up to what is free of λ,
-L(λ) = λ^(N·n)·exp(−λ·ΣT)·Π S(λc) with S(x) = e^(−x)·Σ_{j<N} x^j/j!. For weights w of some rates λ' that are
-fixed in advance Σ w·L(λ')/L(λ) is a martingale in the time of the log, whatever ends an episode by what was
-seen, so { λ : log L(λ) > log Σ w·L(λ') − log 1/γ } contains the truth with probability at least 1 − γ at all
-times (Ville). Leaving out terms of the sum only widens it. S is log-concave, so the set is an interval, and
-each end is a point that was found outside. The λ' are two lattices in log λ around N.
-*r.* What comes at the end of a sojourn is a draw given the past: beta-binomial intervals of each.
-All other rates are learned without the time in these states (`tightrope.learning.rates`). Each statement has
-γ = δ/(number of all), so all hold together with probability at least 1 − δ; then the chain with N states in
-place of one, whose rates lie in intervals, has the value within its bounds.
+*λ.* After complete sojourns T and sojourns cut at c, the likelihood is L(λ) = λ^(N·n)·exp(−λ·ΣT)·Π S(λc) up
+to a factor free of λ, with S(x) = e^(−x)·Σ_{j<N} x^j/j!. For rates λ' and weights w fixed in advance,
+Σ w·L(λ')/L(λ) is a martingale in the time of the log under any stopping by the past. So by Ville's inequality
+{ λ : log L(λ) > log Σ w·L(λ') − log 1/γ } contains the true rate at all times with probability at least
+1 − γ; leaving out terms only widens it. S is log-concave, so it is an interval; its endpoints are points
+found outside. The λ' are two lattices in log λ around N.
 
-*The test* that sojourns are so: mixtures of Gamma and Weibull laws of other shapes over the supremum of the
-Erlang likelihood, an e-process; other rates are tested as ever; the mean of all is one, too.
+*r* has beta-binomial intervals; other rates are learned without the time in these states
+(`tightrope.learning.rates`). Each statement has γ = δ/(number of all), so all hold with probability at least
+1 − δ, and the chain with N states for one has its value within the bounds over these intervals.
 
-`phase=fit` takes the N from 1 to `MOST` with the largest likelihood at each state, on the part of the log
-that amendments are chosen on. A counter in discrete time is `memory=since-entry:N`.
+*The test*: mixtures of Gamma and Weibull laws over the supremum of the Erlang likelihood form an e-process,
+and so does the mean with the tests of other rates. `phase=fit` takes the N from 1 to `MOST` with the largest
+likelihood at each state, on the part of the log that chooses revisions.
 """
 
 from __future__ import annotations

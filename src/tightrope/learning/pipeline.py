@@ -1,35 +1,20 @@
-"""The chain of learning, the only one: a question about a model and data becomes policies with intervals.
+"""The chain of learning: a question about a model and data becomes policies with certified intervals.
 
     question ──decide──▶ which region, which sets        (from model and design, never from outcomes)
     counts ──statistics──▶ event intervals ──▶ region ──▶ sets
     sets ──solve──▶ robust, optimistic and given policy ──couple──▶ the same over one parameter vector
 
-`learn`, `learn_all`, `online`, `plan`, `solve` over a domain, campaigns, long-run averages and evaluations of
-finite-memory policies walk it; what is no plain question is made one first (`tightrope.learning.products`).
-Each stage is computed once, timed, and shared by all who need it.
+With probability at least 1 − δ the true parameters lie in the region, so the true model lies in the sets and
+the true value of every policy in its interval (paper, Theorem 1). Without data the region is the domain.
 
-*Why the result holds.* With probability at least 1 − δ the true parameters lie in the region, hence the true
-model in the sets, hence for every policy its true value between the certified ends (paper, Theorem 1). Over a
-domain, without data, the region is the domain itself and no confidence is involved.
+*An empty region* misses the true parameters, so under the model it has probability at most δ, and falling
+back to tied sets costs no further confidence. If the model is wrong, tied sets still cover the true
+probabilities with probability at least 1 − δ if equal expressions have equal probabilities. Regions rarely
+detect a wrong model otherwise, so all data are tested at a separate level α
+(`tightrope.monitoring.model_fit`); no guarantee rests on that test.
 
-*An empty region* is a verdict about the model. Whatever the true parameters are, an empty region misses them;
-so under the model this happens with probability at most δ, and falling back to tied sets then costs no
-further confidence. Where the model is wrong and the region is empty for that reason, the tied sets still
-cover the truth with probability at least 1 − δ as long as transitions with the same expression have the same
-probability, whatever it is: they use nothing else about the expressions.
-
-Regions that compare parameters with each other are rarely empty even where the model is wrong, and no region
-sees that the parameters have changed. So all data are tested apart, at a separate level α
-(`tightrope.monitoring.model_fit`). It changes no result and no guarantee rests on it; a model that is
-contradicted is a warning.
-
-*Policies* and their intervals over the sets: `tightrope.learning.policy_solver`.
-
-*Coupled values*, over one parameter vector for the whole run: `tightrope.learning.coupling`.
-
-*Costs of a log* are used where something is stated about them, a range or a bound on their standard
-deviation: no confidence statement about a mean holds without. They are those of the rewards that the property
-asks for. Half of δ is theirs, all of it where no probability is unknown; this is decided before looking.
+*Costs of a log*, of the rewards that the property asks for, are used if a range or a bound on their standard
+deviation is stated. They get half of δ, or all if no probability is unknown; this is decided before the data.
 """
 
 from __future__ import annotations

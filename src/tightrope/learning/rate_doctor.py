@@ -1,28 +1,22 @@
-"""`doctor` for chains in continuous time: what a log says against constant rates, and what holds without.
+"""`doctor` for chains in continuous time: tests of constant rates, and answers without them.
 
-*Amendments* drop the assumption at some states, or everywhere. `rates=FEATURE`: the rates there depend on the
-time since the state was entered or since the episode began, on the clock, on the state before or on a column
-of the log (`since-entry`, `since-start`, `clock`, `prev`, `column:NAME`), and are constant while the feature
-has one value; times have the values "up to e₁", "from e₁ to e₂", …, three or as many as are named
-(`since-entry:6`). `untie`: transitions that share an unknown
-rate have one each. `phase=N`: sojourns in phases (`tightrope.learning.phases`).
+*Revisions*, at some states or everywhere: `rates=FEATURE` lets rates depend on the time since entry, the time
+since the start, the clock, the previous state or a column (`since-entry`, `since-start`, `clock`, `prev`,
+`column:NAME`), constant while the feature has one value; times have three ranges or N (`since-entry:6`).
+`untie`: separate rates for transitions that share one. `phase=N`: `tightrope.learning.phases`.
 
-A state in which the feature has a value is a state of its own, and so are its transitions. A stretch of time
-is cut where the value changes, which ends the observation of one of these states at a stopping time: with
-numbers of events and exposures per value everything that is known of constant rates holds for each
-(`tightrope.statistics.rates`), and the amended model is examined like any other
-(`tightrope.monitoring.rate_fit`).
+A state with a value of the feature is a separate state. A change of the value ends its observation at a
+stopping time, so counts and exposures per value have all guarantees of constant rates
+(`tightrope.statistics.rates`). The revised model is tested like any other (`tightrope.monitoring.rate_fit`).
 
-*The answer.* With probability at least 1 − δ every rate lies at every moment within the hull of the intervals
-of its values, and bounds over an interval chain hold for all rates that change within their intervals, by
-whatever rule: the jumps that a rate makes more likely in between are averages of those at its values, and in
-uniformised time nature, who knows the number of steps, can do what any rule in time does
-(`tightrope.logic.timed`). So the answer is wider than the law of the sojourns would give, and holds for it.
-A column that does not change within episodes is better off: every value has a chain of its own, and the worst
-of them counts, since nobody says how often they come.
+*The answer.* With probability at least 1 − δ every rate lies at every moment in the hull of the intervals of
+its values. Bounds over an interval chain hold for rates that change within their intervals by any rule: the
+jump probabilities of a rate in between are averages of those at its values, and in uniformised time nature,
+who knows the number of steps, can do what any rule in time does (`tightrope.logic.timed`). A column that is
+constant within episodes has one chain per value, and the worst counts.
 
-Where times are cut follows from the log that amendments are chosen on: equal parts of the times at which
-something happened. So choosing is paid for by `select_on` alone; without it an amended answer is nominal.
+The log that chooses revisions also cuts the times (equal numbers of events). So only `select_on` pays for
+selection; otherwise a revised answer is nominal.
 """
 
 from __future__ import annotations

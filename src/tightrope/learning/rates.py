@@ -1,18 +1,14 @@
-"""Learning about chains in continuous time: from a log with times to bounds on a value, at level 1 − δ.
+"""Bounds on the value of a chain in continuous time, from a log with times, at level 1 − δ.
 
-Exposures and jumps give an interval for every unknown rate (`statistics.rates`) and the intervals a region
-of the parameters (`region.rate_box`), or the likelihood of all rates together gives the region and that the
-intervals (`region.rate_likelihood`). The region gives an interval chain, and the interval chain bounds on the
-value (`logic.timed`). A chain has no choices, so there is no policy to find: what comes out is
-certified bounds on the value that the chain has. That rates are constant is tested on the same log at a level
-of its own (`monitoring.rate_fit`); where it is refuted, the result is contradicted.
+Exposures and jumps give an interval for every unknown rate (`tightrope.statistics.rates`) and these a region
+(`tightrope.regions.rate_box`), or the likelihood of all rates gives the region and that the intervals. The
+region gives an interval chain, and that bounds on the value (`tightrope.logic.timed`). A test at a separate
+level checks that rates are constant (`tightrope.monitoring.rate_fit`); if not, the result is contradicted.
 
-*Outcomes.* An episode that begins in the initial state is a draw of the chain, whatever its rates are and
-whether these are constant. It reaches the target in time, or it does not: it entered a state that is not
-allowed or from which nothing leads to the target, or it was watched long enough. Of one that was cut off
-before nobody knows, and it counts against either end. The number of episodes was not fixed in advance, so
-the interval holds at all times (beta-binomial). A tenth of δ is for it, the rest for the rates, which are
-about as sharp as a log allows where they are constant; that is settled by the question alone.
+*Observed returns.* An episode from the initial state is a draw of the chain, with constant rates or not. It
+reaches the target in time, or it enters a forbidden state or one that cannot reach the target, or is watched
+long enough. Episodes cut before count against both endpoints. Their number was not fixed in advance, so the
+interval is the beta-binomial sequence. It gets a tenth of δ, fixed by the question alone.
 """
 
 from __future__ import annotations

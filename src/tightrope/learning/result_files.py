@@ -1,36 +1,25 @@
-"""Results as files: the record of a run, its policies and learned models, and regions to compare with.
+"""Files of a result: the record of a run, its policies and learned models, and regions for comparison.
 
     result.json               everything a report needs (`tightrope.io.results`)
     robust-policy.json        the policy with the best guarantee
     optimistic-policy.json    the policy that is best if nature is kind
-    given-policy.json         the policy that was given, such as today's
-    robust-controller.json    in their place where the property is temporal: policies with memory, small ones
-    robust-controller.dot …   as graphs, too
-
-and, where they are wanted (`exports`), as they can take long and be large:
-
-    learned.drn               the learned interval model, for Storm and for tightrope
+    given-policy.json         the given policy
+    robust-controller.json    instead of these for temporal properties: policies with memory; small ones
+    robust-controller.dot …   also as graphs
+    learned.drn               with `exports`: the learned interval model, for Storm and tightrope
     learned.tra .lab .sta …   the same as PRISM's explicit files
-    learned.umb               the same as UMB, for which the package umbi is needed
-    learned.props             the property with both directions: checking it on learned.drn or learned.tra
-                              repeats the guarantee
+    learned.umb               the same as UMB (package umbi)
+    learned.props             the property with both directions: on learned.drn or learned.tra it repeats
+                              the guarantee
 
-With several kinds of sets, the files of each lie in a directory of its name. Rectangular sets are more than
-intervals: their model is the hull, as in expression sets. Coupled sets are no interval model at all, and have
-policies alone. The directory appears whole or not at all: everything is written to a hidden one first. Only
-files that an earlier run of the same kind wrote, and that nobody has changed since, are replaced
-(`tightrope.io.output`).
+Several kinds of sets have a directory each. The interval model of rectangular sets is their hull; coupled
+sets have none. The directory appears completely or not at all, and replaces only unchanged files of an
+earlier run of the same kind (`tightrope.io.output`). Each policy has its interval under every nature in the
+sets, computed anew.
 
-Each policy is written with the interval that it attains, computed anew. It holds the policy's value under
-every nature in the sets, the true one among them with the ledger's confidence: nature against the policy
-gives one end, nature for it the other.
-
-Pictures need the shadows of a region on pairs of parameters: outer polygons, from the support function alone.
-For directions u_1, …, u_n around the circle the region lies in every half-plane u_i·θ ≤ h(u_i). Neighbouring
-lines meet in the corners of a polygon that contains the shadow and touches it n times, whatever the shape of
-the region; corners are plain float64. Regions of other kinds are built for comparison from the same counts at
-the same δ: each holds with its confidence on its own, and kinds whose assumption the data do not satisfy, or
-that the model does not admit, are left out.
+Projections of a region on two parameters are outer polygons: it lies in every half-plane u_i·θ ≤ h(u_i), and
+neighbouring lines meet in the corners (float64). Other kinds of regions are built from the same counts at the
+same δ, each valid on its own; kinds whose assumption the data or the model violate are left out.
 """
 
 from __future__ import annotations

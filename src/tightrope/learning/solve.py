@@ -1,4 +1,4 @@
-"""`solve`: any problem in, verified bounds out; who answers it follows from the problem.
+"""`solve`: verified bounds for any problem.
 
 | the problem | is answered by | what comes out |
 |---|---|---|
@@ -7,9 +7,8 @@
 | every other property, with parameters | the hull of the sets | a `LearnedAnswer` |
 | every other property, and chains in continuous time | `tightrope.logic` | an `Answer` |
 
-*Over a domain* the region is the domain itself, known with certainty, so no confidence is involved: the
-interval of a policy contains its value at every instantiation. `expression` and `rectangular` sets let nature
-pick at every choice anew, `coupled` ones once for the whole run.
+Over a domain the region is the domain, without confidence: a policy's interval contains its value at every
+instantiation. Nature picks at every choice in `expression` and `rectangular` sets, once in `coupled` ones.
 """
 
 from __future__ import annotations

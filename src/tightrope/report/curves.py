@@ -1,14 +1,11 @@
-"""Curves: of learning, episode by episode, and of two objectives against each other.
+"""Learning curves, and Pareto curves of two objectives.
 
-A learning curve shows what was guaranteed after so many episodes, and what the policy was really worth. As
-in the paper's figures: performance solid, guarantee dashed, episodes on a logarithmic axis, runtimes below,
-one panel a family. Several seeds are drawn as their median, with bands from the smallest to the largest and
-between the quartiles. Between two updates the last one counts.
+A learning curve shows the guarantee (dashed) and the policy's true value (solid) over episodes on a
+logarithmic axis, runtimes below, one panel per family. Several seeds are drawn as their median, with bands
+between the extremes and between the quartiles. Between two updates the last one counts.
 
-The Pareto curve of two objectives shows what policies attain, and what none can. Dots are policies, the
-line between them what mixtures of two neighbours attain; the shaded band reaches to the lines that no
-policy crosses. Axes carry the objectives as they were asked, each in its unit: a probability, or what a
-reward counts.
+A Pareto curve shows policies as dots and mixtures of neighbours as lines. The shaded band reaches to the
+lines that no policy crosses. Axes have the objectives' units.
 """
 
 from __future__ import annotations

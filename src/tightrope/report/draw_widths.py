@@ -1,12 +1,8 @@
-"""What the data leave open: widths per expression before and after, and the events that bind.
+"""Widths per expression before and after the data, and the active constraints.
 
-Before any data an expression is as wide as its range over the domain. The result lists expressions as exact
-polynomials in words; they are read back and enclosed over the box of the domain with outward rounding
-(`Expressions.ranges`), cut to [0, 1] because they are probabilities.
-
-Events that bind hold the region in place. An event is what is counted together, a class of transitions with
-one probability expression. Those that bind come first. Where the region is made of all observations
-together (likelihood, ellipsoid) none binds alone; then the events with the most observations are shown.
+Before any data an expression is as wide as its range over the domain, enclosed with outward rounding
+(`Expressions.ranges`) and cut to [0, 1]. Active events (classes of transitions with one expression) come
+first. Likelihood regions and ellipsoids have none; the events with the most observations are shown instead.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""The report as one HTML page that needs nothing else, with its figures as SVG inside.
+"""The report as one self-contained HTML page with inline SVG figures.
 
-The page allows no styles but its own, so what matplotlib writes as styles becomes attributes; its colours
-become the page's variables, which follow the light or dark scheme. Marks that tell something (`style.tell`)
-get the attribute that the page's script shows; identifiers are made the figure's own, unused ones go.
-
-There is no network, there are no files, a few hundred kilobytes at most. A content security policy allows
-the page's own style and script, by their hashes, and nothing besides; texts from models and data are
-escaped by the template (`page.html`). Pictures are those of `tightrope.report.style` as inline SVG,
-readable without the script; the map of the policy alone is drawn by it, over the variables that the reader
-chooses.
+A content security policy allows only the page's own style and script, by their hashes; the template
+(`page.html`) escapes texts from models and data. So styles written by matplotlib become attributes, and
+colours become variables that follow the light or dark scheme. Marks with a text (`style.tell`) get the
+attribute that the script shows; identifiers are unique per figure. All figures are readable without the
+script except the map of the policy, which it draws over the variables that the reader chooses.
 """
 
 from __future__ import annotations

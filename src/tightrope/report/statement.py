@@ -1,13 +1,8 @@
-"""Question and answer in words, with the guarantee, what it assumes, and the words that a page explains.
+"""Question and answer in words: the guarantee, its assumptions, and a glossary.
 
-A property becomes a question for readers who do not know the notation. The common properties get their own
-sentence; of others it says that a formula is to be satisfied. The notation itself is always shown beside
-it, so nothing hangs on the wording.
-
-Words that a page explains, for people who have not read the method's paper, are those of the glossary of
-the site, as far as this report uses them.
-
-Bounds in sentences are rounded to the safe side, so that the sentence itself is true.
+Common properties get a sentence of their own; others are described as a formula to satisfy, and the notation
+is always shown beside it. The glossary is the site's, restricted to the terms in this report. Bounds in
+sentences are rounded to the safe side.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""What a policy would be worth if a parameter were known: values at points of the region, for a slider.
+"""Values of a policy if a parameter were known, at points of the region, for a slider.
 
 Along a track (`tightrope.regions.bounds`) one parameter moves within the region, and the others follow the
-best fit. At each point the model is an ordinary one, and every policy is solved there as elsewhere. Such a
-value is the middle of verified bounds that are as close as `PRECISION`; where the solver does not come so
-close there is none. It is no guarantee: nobody knows the parameters.
-
-Values at points of the region lie in the certified intervals of the policies, if these are of the region
-alone. Where something else made them narrower (observed returns, bets) points beyond are left out: the data
-speak against them. Work is bounded by counts, never by seconds: a large model has fewer parameters shown.
+best fit. A value is the middle of verified bounds that are within `PRECISION`, and absent otherwise. It is no
+guarantee. It lies in the policy's certified interval if that follows from the region alone; points outside an
+interval that returns or bets made narrower are left out. Work is bounded by counts, never by seconds: a large
+model shows fewer parameters.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Episodes that are never collected below a baseline: what explores is first proved to lose nothing.
+"""Exploration that is certified not to fall below a baseline.
 
-With time-uniform methods the true parameters lie in the regions of all updates at once, with probability at
-least 1 − δ. The policy that collects after an update is one whose value less the baseline's is at least 0
-over the region of that update or of an earlier one, at one parameter vector (`tightrope.coupled.difference`)
-or at least minus the loss that is allowed. So with the confidence of the run *none* of the policies that ever
-collect is worse than the baseline by more than that, however they were found; it costs no more of δ. Where a
-method holds for fixed designs only, the ledger says that nothing is guaranteed.
+With time-uniform methods the true parameters lie in the regions of all updates with probability at least
+1 − δ. A policy collects only if its value less the baseline's, at one parameter vector
+(`tightrope.coupled.difference`), is at least minus the allowed loss (0 by default) over the region of this
+or an earlier update. So with the confidence of the run *no* collecting policy is worse than that, and no δ is
+added. With methods for fixed designs nothing is guaranteed, as the confidence budget says.
 
-Tried in this order: what wants to explore; mixtures of it, at every step, with the policy that gains most for
-certain (what is gained pays for what is tried out); that policy itself; what was certified before; the
-baseline, whose difference is 0 without any data. A region that is empty leaves the baseline.
+Tried in this order: the exploring policy; mixtures of it, at every step, with the policy of the largest
+certified gain; that policy; an earlier certified policy; the baseline, with difference 0. An empty region
+leaves the baseline.
 """
 
 from __future__ import annotations

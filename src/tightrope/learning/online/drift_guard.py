@@ -1,19 +1,17 @@
-"""What an online learner does when the world changes: a monitor runs along, and an alarm has consequences.
+"""Response of an online learner to a changing environment: a monitor and the consequences of its alarm.
 
-The monitor (`tightrope.monitoring.monitor`) sees every event that the learner counts, in its order. Under a
-model that is right and does not change it ever raises an alarm with probability at most α, whatever policy
-explores.
+The monitor (`tightrope.monitoring.monitor`) sees every counted event in order. If the model is right and
+constant, it ever raises an alarm with probability at most α, under any policy.
 
-* `warn`: say so, and go on as if nothing had happened.
-* `stop`: the run ends with a status that says why.
-* `restart`: everything before the alarm is forgotten, by the learner and by the monitor. When the alarm comes
-  is known from the events before it, so those after it are fresh: given all that was forgotten, the
-  guarantees since the restart hold together with probability at least 1 − δ, if the parameters stay what they
-  are from then on. So it is for each stretch between restarts, and for a number K that is fixed before the
-  run the first K stretches hold together with probability at least 1 − K·δ. How many there will be is random:
-  nothing is said of all stretches together, only that on average at most a share δ of them fails.
+* `warn`: report it and continue.
+* `stop`: end the run with a status that gives the reason.
+* `restart`: learner and monitor discard everything before the alarm. Earlier events determine its time, so
+  later ones are fresh: given the past, the guarantees since the restart hold simultaneously with probability
+  at least 1 − δ if the parameters stay constant. For K fixed before the run, the first K stretches do with
+  probability at least 1 − K·δ. Their number is random: nothing is said of all stretches, only that the
+  expected number that fails is at most δ times the expected number.
 
-Nothing is promised of guarantees made between a change and its alarm: they are about a world that was.
+Nothing is guaranteed between a change and its alarm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who collects the data of an online run, and when it may stop.
+"""The collecting policy of an online run, and its stopping rule.
 
 | exploration | the policy that collects |
 |---|---|
@@ -7,13 +7,9 @@
 | `robust` | the one with the best guarantee |
 | `uniform` | every choice of a state alike |
 
-The regions hold under any of them: nothing of how a policy was found enters a guarantee.
-
-*A gap* is the width of the robust policy's certified interval: its value under every nature that the data
-leave. A run that stops as soon as the gap is small has looked many times, and stops by what it saw;
-time-uniform methods hold at all looks at once with the confidence of one, so its last guarantee is worth
-what it says. Where a method holds for fixed designs only, the ledger says that nothing is guaranteed,
-however small the gap.
+The regions hold under any of them. The *gap* is the width of the robust policy's certified interval. A run
+that stops when the gap is small stops by its data. Time-uniform methods hold at all interim analyses
+simultaneously, so the last guarantee is valid; methods for fixed designs guarantee nothing.
 """
 
 from __future__ import annotations

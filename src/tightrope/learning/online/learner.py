@@ -1,28 +1,15 @@
-"""`OnlineLearner`: explore, certify, repeat.
+"""`OnlineLearner`: learn, explore and certify repeatedly while data are collected.
 
-Who collects the data is a choice (`tightrope.learning.online.exploration`); the paper's (Section 5) is the
-policy that is best if nature is kind: it goes where value is possible until the data say otherwise.
-Whenever some choice's visits have doubled, or a batch has ended where that is what is waited for
-(`tightrope.data.collection`), region, sets and policies are computed anew from all data.
+When the visits of some choice have doubled, or a batch has ended (`tightrope.data.collection`), region, sets
+and policies are computed anew from all data (paper, Section 5). The collecting policy depends on the data
+(`tightrope.learning.online.exploration`). Time-uniform methods (beta-binomial intervals, the likelihood
+region, the sound ellipsoid) allow this: with probability at least 1 − δ the true parameters lie in the
+regions of all updates, and all guarantees hold. The method is fixed before the first episode. Methods for
+fixed designs (Clopper–Pearson, Hoeffding, L1) guarantee nothing here, as the confidence budget says.
 
-*Why the guarantees hold together.* The policy that collects the data depends on the data. Time-uniform
-methods (beta-binomial intervals, the likelihood region, the sound ellipsoid) allow for that: with
-probability at least 1 − δ the truth lies in the regions of all updates at once, and then every update's
-guarantee is kept.
-Which method is used is decided before the first episode. Fixed-design methods (Clopper–Pearson, Hoeffding,
-L1) may be asked for, for comparison; the ledger then says that nothing is guaranteed of adaptive data.
-
-*What is kept from one update to the next.* All that follows from the model alone; intervals of events that
-were not met; the closed batches of the likelihood region with their plug-ins; the bets of a slab; where the
-polytope was (`regions.event_polytope`); the values, from which the solver looks for the next ones. The last
-two move sets by rounding and values within the precision asked for: otherwise an update is `learn` on the
-same counts.
-Where intervals or sets have not moved, the values are kept as they are.
-
-One update of an online learner: what is guaranteed after so many episodes, and by which policy.
-
-What one look at growing data computes: the robust policy with its guarantee, the other end of its interval
-where that is asked for, and what the next look may keep.
+Updates reuse what follows from the model alone, intervals of events not met, closed batches of the likelihood
+region, bets, the last polytope (`regions.event_polytope`) and the last values. The last two move sets by
+rounding and values within the precision; otherwise an update equals `learn` on the same counts.
 """
 
 from __future__ import annotations

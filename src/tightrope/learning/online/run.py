@@ -1,27 +1,18 @@
-"""A whole run: collect, update, record, until the gap is as small as was asked for or the episodes are done.
+"""An online run: collect, update and record until the gap is small enough or the episodes are done.
 
-The last record says what all episodes together guarantee. Where no update was due at the last episode it is a
-look ahead (`final`): the learner itself is left at its last update, so that a run that is prolonged later is
-the run that had been longer from the beginning.
+The last record concerns all episodes. If no update was due, it is computed apart (`final`) and the learner
+stays at its last update, so a prolonged run equals one that was longer from the start.
 
-Where episodes come from: a simulated model, or an environment that is stepped.
+Episodes come from a simulated model or an environment that is stepped. The seed and the episode's number
+determine its randomness, so an interrupted run resumes unchanged. The directory of a run has
 
-Both draw an episode's randomness from the seed and the episode's number alone, so that a run that was
-interrupted goes on as if it had not been. Simulated episodes are counted as they are drawn; whoever wants to
-hear of them in their order (`GrowingCounts.listener`) is told by drawing them once more.
+    records.jsonl     one JSON object per update, appended
+    checkpoint.npz    the learner after the last update
 
-The directory of an online run: it survives whatever happens to the process, at any moment.
-
-    records.jsonl     one JSON object an update, appended as they happen
-    checkpoint.npz    the learner as it was after the last update
-
-An update is first appended to the records and synced, then the checkpoint takes the place of the one before
-in one step. The checkpoint says how many bytes of the records belong to it; what lies behind them is cut off
-when a run goes on, and comes out again the same. So a process that is killed loses at most the time since
-its last update. A directory belongs to one run: the checkpoint carries what was asked, and another question
-is refused with the difference named. A run that fails before it has seen an episode leaves nothing behind.
-The manifest says that the directory is an online run's, so that no
-other command writes over it.
+An update is appended to the records and synced; then the checkpoint is replaced atomically. It states how
+many bytes of the records belong to it; a resumed run cuts off the rest. So a killed process loses at most the
+time since its last update. The checkpoint contains the question; a different one is refused. A run that fails
+before its first episode leaves nothing behind.
 """
 
 from __future__ import annotations

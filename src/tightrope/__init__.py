@@ -7,11 +7,8 @@
     data = tr.read_data("log.parquet", model)
     result = tr.learn(problem, data, delta=0.001)
 
-The public names are those of `__init__.pyi`. They are loaded when they are first used, so `import tightrope`
-costs next to nothing: neither numpy nor numba is imported before a model is built.
-
-Calls that the signature of a public function, class or method does not allow are refused in words, here, once
-for all of them (`errors.in_words`).
+`__init__.pyi` lists the public names. They are loaded at first use; `import tightrope` imports neither numpy
+nor numba. Calls that do not match a public signature raise a readable error (`errors.in_words`).
 """
 
 from types import FunctionType

@@ -1,15 +1,13 @@
-"""Files that appear whole or not at all.
+"""Atomic writes: a file appears whole or not at all.
 
-The text goes to a temporary name in the same directory, is synced to the disk and then renamed
-over the target, which is one step for the file system: a reader sees the old file or the new
-one. On an error or Ctrl-C the temporary file is removed and the old one stays.
+The text goes to a temporary file in the same directory, is synced and renamed over the target. On an error or
+Ctrl-C the temporary file is removed and the old one stays.
 
     with atomic_write("policy.csv") as file:
         file.write("state,action\\n")
 
-What is no regular file (a device, a pipe) has no old content to protect and is written directly. The streams
-of the process (`/dev/stdout`, `/dev/fd/3`) may lead to a file that somebody else has opened, and may append
-to: it is neither opened anew, which would truncate it, nor replaced; the content goes to the open stream.
+Devices and pipes are written directly. A stream of the process (`/dev/stdout`, `/dev/fd/3`) may lead to a
+file that another process appends to, so the open stream is used: nothing is truncated or replaced.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""`dataclass`, whose methods are made when they are first called.
+"""`dataclass` with methods generated at first use.
 
-The dataclass of the standard library writes and compiles up to six functions for every class while its module
-is imported: about a millisecond a class, and a command imports hundreds, of which it makes a few. This one
-leaves functions in their place that compile what is asked for: making one, comparing, showing. The class
-behaves the same. `fields`, `replace` and `is_dataclass` know it, dataclasses of the standard library may
-inherit from it, and frozen classes refuse assignments from the start. Mistakes in a declaration show when the
-class is first used.
+The standard library compiles up to six functions per class at import, about a millisecond; a command imports
+hundreds of classes. Here placeholders generate a function when it is called. `fields`, `replace`,
+`is_dataclass` and inheritance work, and frozen classes refuse assignments from the start. Errors in a
+declaration appear at first use. There are no slots and no `InitVar`.
 
-Fields, equality, hash and text are the work of the standard library, on a class without bases that has all
-fields: its functions do not refer to the class they were written for. Options are those below; there are no
-slots and no `InitVar`. The checker of certificates, and what it loads, takes the standard library's.
+The standard library generates the functions, on a class without bases that has all fields: they do not refer
+to their class. The certificate checker and its imports use the standard library's `dataclass`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`load`: from the name of a model to the model, whatever it is written in.
+"""`load`: read a model from a file or a benchmark name.
 
 | source | is read as |
 |---|---|
@@ -10,7 +10,7 @@
 | `file.tra`, or `file` where `file.tra` exists | PRISM's explicit files with that base name |
 | `bench:NAME(ARGS)` | an instance of a benchmark family |
 
-The formats, those of other packages included, are those of `tightrope.io.registry`.
+`tightrope.io.registry` lists all formats, including those of other packages.
 """
 
 from __future__ import annotations
@@ -54,16 +54,13 @@ def load(
 ) -> Any:
     """Read a model: a PRISM, JANI, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
 
-    * `const`: values of the constants that a PRISM or JANI file leaves open.
-    * `params`: the range of each parameter, {"p": (0.1, 0.9)}; what is not named ranges over [0, 1].
+    * `const`: values of undefined constants of a PRISM or JANI file.
+    * `params`: the range of each parameter, {"p": (0.1, 0.9)}; [0, 1] by default.
     * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
     * `progress(states, transitions)` is called now and then while a PRISM model is built.
 
-    A file in continuous time (of type `ctmc`) is a `ParametricCTMC`, whose parameters lie in [0, 1000] where
-    nothing is said, one of a Markov automaton (`ma`) a `MarkovAutomaton`; everything else is a model in
-    discrete time.
-
-    What the user should know though the model stands (deadlocks, say) comes as a warning.
+    A `ctmc` file gives a `ParametricCTMC` (parameters in [0, 1000] by default), an `ma` file a
+    `MarkovAutomaton`, others a model in discrete time. Warnings report deadlocks and similar findings.
 
     >>> import tightrope as tr
     >>> model = tr.load("bench:betting(5)", params={"p": (0.4, 0.6)})

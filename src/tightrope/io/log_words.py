@@ -1,6 +1,4 @@
-"""The words by which users say how a log is to be read: the same in a terminal, in Python and in a file.
-
-A reading can be saved, so that the same log, or the next one, is read in the same way by every command:
+"""Import settings of logs: the same names in the terminal, in Python and in a file.
 
     reading = 1
     states = "variables"
@@ -13,7 +11,7 @@ A reading can be saved, so that the same log, or the next one, is read in the sa
     [maps]
     action = "W=repair, B=run"
 
-The keys are the names of the options. What is given beside a reading takes the place of what it says.
+The keys are names of options. Options given beside such a file take precedence.
 """
 
 from __future__ import annotations

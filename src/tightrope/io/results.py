@@ -205,16 +205,15 @@ REMEDY = "'tightrope doctor' says what mends it, more data will tell"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelFit(Record):
-    """Do the data fit the model? An e-value, at a level `alpha` of its own.
+    """Model-fit test: an e-value at its own level `alpha`.
 
     `verdict` is "no evidence against it", "evidence growing" (half of the way to an alarm, on a logarithmic
-    scale), "model contradicted" (an alarm) or "not tested"; `text` says it with its numbers. Under the
-    model, whatever its parameters are, the e-value ever reaches 1/alpha with probability at most alpha;
-    where `nominal` names what is missing from the data, or not known of their order and ends, in name only.
-    `first_alarm` is after how many events it did, as far as it was looked at. `ordered`: whether the data are
-    batched in time; else they were weighed all at once, which is less sharp and cannot show a change.
-    `suspects` are what fits worst, the strongest evidence first. `rows_tested` are the rows of the log that
-    were tested for what outcomes depend on beside state and action (None: the data are counts without rows).
+    scale), "model contradicted" (an alarm) or "not tested"; `text` gives the numbers. Under the model, for
+    all parameters, the e-value ever reaches 1/alpha with probability at most alpha, unless `nominal` names
+    missing or unknown properties of the data. `first_alarm`: number of events at the first observed alarm.
+    `ordered`: data are batched in time; otherwise the test is less sharp and cannot show a change.
+    `suspects`: anomalies, strongest evidence first. `rows_tested`: log rows tested for dependence beyond
+    state and action (None: counts).
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -346,14 +345,12 @@ class BreakdownFacts(msgspec.Struct, frozen=True):
 class Outcome(Judged, kw_only=True):
     """A result of `learn`. `value` is the given policy's interval, `robust_policy` the synthesised one's.
 
-    `verdict`: proved, nominal, contradicted or limit; it rests on the `assumptions`, and `why` says what
-    keeps it from being proved. `contradiction` are words about an empty region, `conflict` the observations
-    that contradict each other there, `misfit` words about a test of the model that has raised an alarm.
-    `outcomes` is what the episodes of the log show without the model; where it holds of the same policy, that
-    policy's interval is the intersection. `tried`: kind of sets, whose value, interval, seconds, why.
-
-    Of controllers that see observations only: over the region none guarantees more than `robust_optimum`, and
-    none does better than `true_optimum` at the true parameters.
+    `verdict`: proved, nominal, contradicted or limit, under the `assumptions`; `why` says why it is not
+    proved. `contradiction` describes an empty region, `conflict` its contradictory observations, `misfit` an
+    alarm of the model-fit test. `outcomes`: observed returns, without the model; for the same policy its
+    interval is the intersection. `tried`: kind of sets, whose value, interval, seconds, why. Of controllers
+    that act on observations, none guarantees more than `robust_optimum` over the region or exceeds
+    `true_optimum` at the true parameters.
     """
 
     empty: bool

@@ -1,14 +1,11 @@
-"""Numbers and rows in the text files of other tools, and errors that point into them.
+"""Numbers and rows of other tools' text files, and errors that point into them.
 
-*Numbers* are those of `tightrope.model.function_text`, exactly, or as the nearest double. Each distinct text
-of a probability or reward is understood once and gets a small integer (`code`); the model is made of all of
-them at the end. Decimals become the nearest doubles; the bounds of exact rational intervals, where they are
-no doubles, are rounded outwards so that nothing is lost. Which numbers have no double, says
-`tightrope.model.numbers`.
+*Numbers* (`tightrope.model.function_text`) are exact or the nearest double. Each distinct text is parsed once
+(`code`). Bounds of exact rational intervals are rounded outwards; `tightrope.model.numbers` names the numbers
+that are refused.
 
-*Rows* are checked on whole arrays (`RowCheck`). Readers go through a file once, line by line, and keep only
-arrays. Where something turns out wrong later (a state that does not exist, probabilities that do not sum to
-1), `fail_at_nth` goes through the file a second time for the place; a good file never pays for it.
+*Rows* are checked on whole arrays (`RowCheck`), from one pass through the file. After an error `fail_at_nth`
+reads the file again to find the line.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""UMB, the binary exchange format that Storm and other model checkers share, read and written.
+"""UMB, the binary exchange format of Storm and other model checkers, read and written.
 
-The package `umbi` (an optional extra) knows the format; arrays go in and out as whole arrays, little-endian,
-since its own decoder takes minutes for a million states (it is kept for the index, names and rare types).
-A chain has no player, any other model one. Labels are atomic propositions, rewards annotations of states and
-choices; names that are no plain words are kept as aliases; "init" is the format's own set of initial states.
+The package `umbi` (optional extra) decodes the index, names and rare types. Arrays are read and written
+directly, little-endian, since its decoder takes minutes for a million states. A chain has no player, other
+models have one. Labels are atomic propositions, rewards annotations of states and choices, names that are no
+plain words aliases; "init" is the format's set of initial states.
 
-A model of discrete time with at most one player becomes an `MDP`, or an `IntervalMDP` where its branches
-carry intervals. Where the branches of a choice earn rewards it earns their expectation, on which alone values
-depend; that of an interval model depends on what nature picks, and is refused unless all branches earn the
-same. What has no place in such a model (time, several players) is refused, never dropped.
+Discrete time with at most one player gives an `MDP`, or an `IntervalMDP` with intervals. A choice earns the
+expectation of its branches' rewards, which determines all values; intervals with different rewards are
+refused, as are time and several players.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Models from transition arrays of MDP toolboxes (`from_arrays`) and from Gymnasium (`from_gymnasium`).
 
-Toolboxes have one (S, S) matrix per action, dense, sparse or by name: `P[a, s, t]` is the probability that
-action a leads from state s to state t; a row of zeros says that the action is not available. Numbers alone
-give an `MDP` with just these float64s. Entries that are polynomials in `parameters` give a `ParametricMDP`,
-whose numbers are exact (`tightrope.model.numbers`), so that rows must sum to 1 exactly.
+`P[a, s, t]` is the probability that action a leads from state s to state t; a row of zeros means that the
+action is not available. Numbers give an `MDP` of these float64s. Polynomials in `parameters` give an exact
+`ParametricMDP` (`tightrope.model.numbers`), whose rows must sum to exactly 1.
 
-Toy-text environments of Gymnasium carry a table: `env.P[state][action]` lists outcomes (probability, next
-state, reward, terminated). Outcomes with the same next state are added up; where an episode has ended the
-state stays. The environment's numbers are the model's own states, and its actions the model's, in their
-order.
+In Gymnasium `env.P[state][action]` lists outcomes (probability, next state, reward, terminated). Outcomes
+with the same next state are added; terminated states are absorbing. States and actions keep their numbers.
 """
 
 from __future__ import annotations
@@ -292,14 +289,14 @@ def from_gymnasium(
 ) -> MDP | ParametricMDP | IntervalMDP:
     """The model of an environment with a table `P`, such as FrozenLake, CliffWalking or Taxi.
 
-    * `probabilities(state, action, outcomes)` gives the probabilities of the outcomes, polynomials in
-      `parameters` among them, or None to keep the table's.
-    * `actions`: what they are called; their numbers where nothing is said.
-    * `initial`: the state episodes begin in, where the environment draws it.
+    * `probabilities(state, action, outcomes)` gives the outcomes' probabilities, also polynomials in
+      `parameters`, or None to keep the table's.
+    * `actions`: their names, by default their numbers.
+    * `initial`: the first state of episodes, if the environment draws it.
 
-    The label "terminal" holds where an episode has ended, "goal" where it has ended with the largest reward
-    that an end has. Rewards are the structure "reward"; where those of a choice's outcomes differ it is their
-    mean, which a model with parameters cannot have: there the structure is left out.
+    The label "terminal" marks ended episodes, "goal" those that ended with the largest final reward. Rewards
+    are the structure "reward". Different rewards within a choice give their mean; with parameters the
+    structure is then left out.
 
     >>> import gymnasium
     >>> import tightrope as tr

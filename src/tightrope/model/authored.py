@@ -1,13 +1,10 @@
-"""What an author writes about a model in Python: where states lead, their labels, rewards and variables.
+"""Parts of a model written in Python: successors, labels, rewards and variables.
 
-Where states lead is a function of the state, a mapping {state: {action: {next state: probability}}}, or a
-table (pandas, polars, pyarrow) with the columns `state`, `action`, `next_state` and `probability`. In
-continuous time there are no actions, and the last column is `rate`. Labels, rewards and variables are
-functions; a label may also list its states, and a reward may map states to amounts.
-
-Probabilities and rates are numbers, pairs of numbers, functions of the parameters, or text in their names
-("1 - p"). Whatever is wrong is refused with the name of the argument and the state where it is. What a
-function of the author's raises is the cause of the refusal, so that its own traceback is shown as well.
+Successors are a function of the state, a mapping {state: {action: {next state: probability}}}, or a table
+(pandas, polars, pyarrow) with the columns `state`, `action`, `next_state` and `probability`; in continuous
+time without actions and with `rate`. Labels, rewards and variables are functions; a label may list its states
+and a reward may map states to amounts. Probabilities and rates are numbers, pairs, functions of the
+parameters, or text ("1 - p"). Errors name the argument and the state, with the author's exception as cause.
 """
 
 from __future__ import annotations

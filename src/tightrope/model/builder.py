@@ -1,4 +1,4 @@
-"""Models written in Python, in discrete and in continuous time: from a function of states, or from rows.
+"""Models written in Python, in discrete and continuous time: from a function of states, or from rows.
 
     parameters = Parameters.box(p=(0.1, 0.9))
     (p,) = parameters.symbols()
@@ -10,12 +10,11 @@
 
     model = build_from_function(2, successors, parameters, labels={"home": lambda x: x == 4})
 
-A probability is a number, text ("1/3"), a polynomial in the parameters, a quotient of two, `free`
-(`tightrope.model.free`), or a pair (lower, upper); one pair anywhere makes the model an interval model.
-Numbers are exact: 0.1 is one tenth. Probabilities of 0 are dropped. A rate of a chain in continuous time is
-such a number of at least 0, but no quotient; a state that nothing leaves gets a self-loop with rate 1 and the
-label "deadlock". A choice earns what its state, itself and on average its successors earn, Σ p·r: a
-polynomial (`ParametricReward`) wherever one of these has parameters.
+A probability is a number (0.1 is one tenth), text ("1/3"), a polynomial, a quotient, `free`
+(`tightrope.model.free`), or a pair (lower, upper); one pair makes the model an interval model. Zeros are
+dropped. Rates are such numbers ≥ 0, but no quotients; a state without events gets a self-loop with rate 1 and
+the label "deadlock". A choice earns the rewards of its state, itself and, on average, its successors, Σ p·r:
+a `ParametricReward` if one of these has parameters.
 """
 
 from __future__ import annotations
@@ -88,15 +87,13 @@ def build_from_function(
 ) -> ParametricMDP | IntervalMDP:
     """Explore from `initial`; `successors(state)` gives {action: {next state: probability}}.
 
-    In place of the function: a mapping from states to what it would return, or a table with the columns
-    `state`, `action`, `next_state` and `probability`. Labels and rewards are functions as well; a label may
-    list its states, and a reward may map states, (state, action) or (state, action, next state) to amounts,
-    0 for what is not named.
+    A mapping from states to such values will do, or a table with the columns `state`, `action`, `next_state`
+    and `probability`. Labels and rewards are functions; a label may list its states, and a reward may map
+    states, (state, action) or (state, action, next state) to amounts, 0 by default. Rewards add up and may
+    have parameters.
 
     States are any hashable values; the model keeps them (`structure.own_states`), and data, environments and
-    policies find its states by them. A NamedTuple's fields become the model's state variables,
-    others say theirs through `variables`. Rewards of states, choices and (state, action, next state) add up;
-    they may have parameters.
+    policies use them. Fields of a NamedTuple become state variables; otherwise `variables` gives them.
 
     >>> import tightrope as tr
     >>> def successors(place):

@@ -1,19 +1,15 @@
-"""Λ: the distinct transition expressions of a model, as a table.
+"""Λ: the table of a model's distinct transition expressions.
 
-Exact rational coefficients over one shared list of monomials, row by row in CSR layout, with a
-float64 image of the same shape. Expression e is Σ_j coefficient[j]·x^monomial[j] for j in
-row_start[e]..row_start[e+1]. Frozen; builders grow an `ExpressionTable` first, which interns: two functions
-get the same index exactly when they are equal.
+Exact rational coefficients over a shared list of monomials, in CSR layout with a float64 image: expression e
+is Σ_j coefficient[j]·x^monomial[j] for j in row_start[e]..row_start[e+1]. Builders grow an `ExpressionTable`,
+in which two functions have the same index exactly when they are equal.
 
-A rational function f/g is the polynomial f·r in one variable more, r = 1/g: variable d + k of monomials,
-d the number of parameters, stands for 1/denominators[k]. With f/g in lowest terms, equal functions have
-equal rows here, too, and where rows are evaluated, tied or lifted to coordinates of a region, nothing has to
-be told apart. Sums and products are another matter (p·r + q·r is 1 where r = 1/(p + q)): these are computed
-as functions and come back in lowest terms.
+A quotient f/g is the polynomial f·r in an additional variable: d + k, d the number of parameters, stands for
+1/denominators[k]. In lowest terms equal functions have equal rows, so evaluation, ties and coordinates need
+no special case. Sums and products (p·r + q·r is 1 for r = 1/(p + q)) are computed as functions and reduced.
 
-*Signatures* are the distinct tuples of expressions that label the transitions of a choice. A model with
-millions of choices has few; what depends on a choice only through its expressions (does it sum to 1? what can
-nature do there?) is computed once per signature.
+*Signatures* are the distinct tuples of expressions of choices. Properties of a choice that depend only on
+these are computed once per signature.
 """
 
 from __future__ import annotations

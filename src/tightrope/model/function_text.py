@@ -1,8 +1,7 @@
-"""Numbers, polynomials and quotients of these as text, read exactly: in files of other tools, and in models
-that are written in Python.
+"""Exact parser for numbers, polynomials and quotients, in other tools' files and in Python models.
 
-*Numbers* are `0.25`, `1e-3`, `3/10`. Python's own `float` and `Fraction` accept more than the formats do
-(`nan`, `1_000`, digits of other scripts), and an exponent such as 1e999999999 would keep them busy for hours.
+*Numbers* are `0.25`, `1e-3`, `3/10`. `nan`, `1_000`, digits of other scripts and huge exponents, which
+Python's `float` and `Fraction` accept, are refused.
 
     expression := term (('+' | '-') term)*
     term       := signed (('*' | '/') signed)*
@@ -10,8 +9,7 @@ that are written in Python.
     power      := atom ('^' digits)?
     atom       := number | parameter | '(' expression ')'
 
-Storm writes `(-1/3 * (p+(-1)))/(2)`, people write `1/2*p + 3/10`; both are this, and so is `p/(p + q)`. Storm
-reads `-p^2` as (−p)², everyone else as −(p²), so that text is refused rather than guessed.
+`-p^2` is refused: Storm reads it as (−p)², others as −(p²).
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
-"""DRN files are read: models in discrete time, Markov automata, and chains in continuous time.
+"""Read DRN files: models in discrete time, POMDPs, Markov automata and CTMCs. Checks of the whole file.
 
-In files of partially observable models (`@type: POMDP`) behind every state stands the number of its
-observation, `{3}`. Observations are called by their numbers, or as the file notes.
-
-The checks that need all of a file are made here. In files of Markov automata (`@type: Markov Automaton`, or
-`MA`) behind every state stands its exit rate (`!2.5`); `!0` marks those whose choices are immediate. Behind
-transitions stand probabilities, also of states that wait. Numbers are doubles; parameters and intervals are
-refused.
-
-In files of chains in continuous time (`@type: CTMC`, one action per state) the number behind a transition is
-its rate, exact where it is written as a fraction or decimal, and a polynomial where there are parameters. The
-exit rate behind a state (`!2.5`) must be the sum of its rates, up to the rounding of six digits; the rates
-count, not it. A file that holds probabilities instead is refused. Rewards of states are earned per unit of
-time, those of actions whenever the state is left (`io.rate_rewards`).
+* `@type: POMDP`: the number of the observation follows each state, `{3}`.
+* `@type: Markov Automaton` or `MA`: the exit rate follows each state, `!2.5`; `!0` marks immediate choices.
+  Transitions have probabilities. Parameters and intervals are refused.
+* `@type: CTMC`: one action per state; transitions have rates, exact if written as fraction or decimal, or
+  polynomials. The exit rate must equal their sum up to the rounding of six digits. Files with probabilities
+  are refused. State rewards are per unit of time, action rewards per departure (`io.rate_rewards`).
 """
 
 from __future__ import annotations

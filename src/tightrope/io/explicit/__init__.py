@@ -1,13 +1,12 @@
-"""PRISM's explicit files: a model as a few text files with one base name.
+"""PRISM's explicit files: a model as text files with one base name (`read` has an example of each).
 
-| file | holds | see |
-|---|---|---|
-| `m.tra` | transitions, with probabilities or intervals, and actions | `read` |
-| `m.lab` | labels, "init" among them | `read` |
-| `m.sta` | the values of the variables in each state | `read` |
-| `m.srew`, `m1.srew`, … | rewards of states | `read` |
-| `m.trew`, `m1.trew`, … | rewards of transitions | `read` |
+| file | holds |
+|---|---|
+| `m.tra` | transitions, with probabilities or intervals, and actions |
+| `m.lab` | labels, "init" among them |
+| `m.sta` | the values of the variables in each state |
+| `m.srew`, `m1.srew`, … | rewards of states |
+| `m.trew`, `m1.trew`, … | rewards of transitions |
 
-The numbers are doubles, so models read from here are `MDP` or `IntervalMDP`, and a model with
-parameters cannot be written; DRN can hold it.
+Numbers are doubles, so models are `MDP` or `IntervalMDP`. Models with parameters need DRN.
 """

@@ -1,19 +1,13 @@
-"""PRISM's explicit files are written, of models in discrete and in continuous time.
+"""Write PRISM's explicit files, in discrete and continuous time.
 
-Doubles are written with the fewest digits that give the same double back, so reading returns the same
-model. Rewards of a choice are written on each of its transitions.
-
-PRISM's explicit files as a command's output: several files of one base name, and a record of them.
-
-PRISM reads no comment at the beginning of these files, so there is no place for a mark in them. A record
-beside them, `m.tightrope.json`, says which files tightrope wrote, with their SHA-256:
+Doubles have the fewest digits that give the same double back. Rewards of a choice stand on each of its
+transitions. As PRISM accepts no leading comment, `m.tightrope.json` records the written files:
 
     {"format": "tightrope explicit files", "version": 1, "files": {"m.tra": "9f2c…", "m.lab": "77ab…"}}
 
-Files that are there are replaced only where the record knows their content, where they are empty, or where
-the user said `--overwrite`. Files that the record knows and that the new model does not have are removed, as
-they would be read as parts of it. Foreign ones of that kind are refused, also with `--overwrite`, which
-replaces files and removes none.
+Existing files are replaced only if they match their SHA-256 in the record, are empty, or with `--overwrite`.
+Recorded files that the new model lacks are removed, as they would be read as parts of it. Foreign ones of
+that kind are refused, also with `--overwrite`.
 """
 
 from __future__ import annotations
@@ -53,9 +47,8 @@ def write_explicit(
 ) -> list[Path]:
     """Writes `path.tra`, `.lab`, `.sta` and the reward files; returns what was written.
 
-    Reward structures have their own files: m.srew and m.trew where there is one, m1.srew,
-    m1.trew, m2.srew, … where there are several, as PRISM numbers them. `check` may refuse the names before
-    anything is written; files among `stale` that would be read as parts of the model are removed.
+    Several reward structures are m1.srew, m1.trew, m2.srew, …, as in PRISM. `check` may refuse the names
+    before anything is written; files among `stale` that would be read as parts of the model are removed.
 
     >>> import os, tempfile
     >>> import tightrope as tr

@@ -1,20 +1,16 @@
-"""The objects, expressions and declarations of JANI files.
+"""Objects, expressions and declarations of JANI files, as syntax trees.
 
-Expressions become our syntax trees, and every object knows the path that leads to it. Places in a file of
-JSON are paths such as `automata[0].edges[3].guard`: what is wrong is said there. A path is kept as a line
-of a made-up text, so that everything behind the reader can point at it as at a PRISM text.
+Errors name a path such as `automata[0].edges[3].guard`. A path is a line of a generated text, so later stages
+point at it as at PRISM text.
 
-A constant of type real without a value is a parameter, as in the PRISM language. Transient variables have no
-value of their own: what a location says is their value in a state (a `Formula` of ours; those of type bool
-are labels), and what an edge assigns is earned with it.
-
-Functions are written out where they are called: arguments take the places of parameters, and all other names
-of the body mean what they mean where the function is declared. Types are checked at every call, and bounds of
-integers whenever the call is evaluated.
-
-An array is one variable per element, `a_at_0`, `a_at_1`, …, as many as its initial value has. An index that
-depends on the state chooses among them by halving, and evaluating it outside of the array is an error
-(`syntax.Checked`), as all evaluation only where it counts: `i < 3 ∧ a[i] = 0` is fine.
+* A real constant without a value is a parameter.
+* Transient variables: a location gives their value in a state (a `Formula`; those of type bool are labels),
+  an edge's assignment is earned with it.
+* Functions are expanded at each call, with names of the body resolved where the function is declared. Types
+  are checked at every call, bounds of integers at every evaluation.
+* An array is one variable per element of its initial value, `a_at_0`, `a_at_1`, …. A variable index is found
+  by bisection. An index out of range is an error only where it is evaluated (`syntax.Checked`):
+  `i < 3 ∧ a[i] = 0` is valid.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
-"""JANI files are read: a program of the PRISM language comes out, and from it the model.
+"""Read JANI files as programs of the PRISM language. Unsupported parts are refused with their path.
 
-What is not understood is refused with the path of the place, never passed over.
-
-Automata become modules, and what moves together synchronisations. A location is a variable of the module,
-unless there is only one. An edge is a command; edges of one action that earn different things get their own
-actions inside the module, so that every synchronisation earns one thing. Where the destinations of an edge
-earn different things, it earns their expectation, on which alone values depend.
-
-Properties become properties of ours, in text:
+Automata become modules, edges commands. A location is a variable of the module, unless there is only one.
+Edges of one action with different rewards get separate actions, so every synchronisation has one reward. If
+the destinations of an edge earn different rewards, it earns their expectation, which determines all values.
 
     {"op": "filter", "fun": "max", "states": {"op": "initial"}, "values": {"op": "Pmin", "exp": …}}
 
-is `Pmin=? [ … ]`: over one initial state all filters say the same. Expected values become rewards: `exp`
-names a transient variable, or is 1 where steps are counted. A property without such a form is given with the
-reason.
+is the property `Pmin=? [ … ]`: with one initial state all filters agree. Expected values become rewards:
+`exp` names a transient variable, or is 1 to count steps. Other properties are returned with a reason.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""JANI files are written, from programs and from models of states and transitions.
+"""Write JANI files, from programs and from models of states and transitions.
 
-Modules of a program become automata of one location; nothing is unfolded. Constants have their values by
-then, so only parameters are left, with no domain: JANI has no place for one. A label is a transient
-variable of type bool, a reward structure one of type real: a location says what a state earns, edges what a
-choice earns, as Storm writes them.
+Modules become automata with one location; nothing is unfolded. Constants have values, so only parameters
+remain, without a domain, which JANI lacks. Labels are transient variables of type bool, reward structures of
+type real: assigned at locations for states and at edges for choices, as Storm does.
 
-A model of states and transitions becomes a program of one module. A state is named by the model's
-variables, or by its number where no variables distinguish states. Every choice is a command, deadlocks stay
-without one. Numbers are exact: polynomials and quotients as they are, doubles by their shortest decimals,
-which must sum to exactly 1. The program is written as PRISM text and read by the one reader of such texts,
-so that it means what that text means.
+A model of states becomes a program of one module, with the model's variables if they distinguish states, else
+the index. Every choice is a command; deadlocks have none. Numbers are exact: polynomials and quotients as
+they are, doubles as shortest decimals, which must sum to exactly 1. The program is PRISM text, parsed as
+usual.
 """
 
 from __future__ import annotations

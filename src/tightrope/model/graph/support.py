@@ -1,19 +1,17 @@
-"""Which transitions can and which must have positive probability, and what a choice can be steered to.
+"""Possible and certain transitions of a choice, and sets that nature can reach or avoid.
 
-Nature picks p with lower ≤ p ≤ upper and Σp = 1 at a choice. For a set X of states
+Nature picks p with lower ≤ p ≤ upper and Σp = 1. For a set X of states:
 
-* p(X) > 0 is possible iff some *possible* transition leads into X; a transition is possible iff its upper
-  bound is positive and the other lower bounds leave something;
-* p(X) > 0 is unavoidable iff a lower bound into X is positive, or the upper bounds outside X sum to less
-  than 1 (`must_enter`); a transition is *certain* iff it is unavoidable alone;
-* p(X) = 1 is possible iff p(not X) > 0 is avoidable (`can_stay`), unavoidable iff all possible
-  transitions lead into X.
+* p(X) > 0 is possible iff some *possible* transition leads into X: its upper bound is positive and the other
+  lower bounds sum to less than 1;
+* p(X) > 0 is unavoidable iff a lower bound into X is positive, or the upper bounds outside X sum to less than
+  1 (`must_enter`); a transition is *certain* iff it is unavoidable alone;
+* p(X) = 1 is possible iff p(not X) > 0 is avoidable (`can_stay`), unavoidable iff all possible transitions
+  lead into X.
 
-Bounds are the float64 they are, and every comparison of a sum with 1 is exact: [0, 1−2⁻⁵³] beside [0, 1]
-leaves 2⁻⁵³ that nature has to place there. One thing is forgiven. The bounds of a whole row may miss 1 by
-rounding (0.1 + 0.2 + 0.7 as float64 do); the row is then that distribution. Nothing special is needed: if all
-upper bounds sum to less than 1, no set without one of them reaches 1 either; if the lower bounds sum to
-more, they leave nothing.
+Every comparison of a sum with 1 is exact: [0, 1−2⁻⁵³] beside [0, 1] leaves 2⁻⁵³. The bounds of a whole row
+may miss 1 by rounding (0.1 + 0.2 + 0.7); the row is then that distribution. The rules cover this: if all
+upper bounds sum to less than 1, so do those of every subset; lower bounds above 1 leave nothing.
 """
 
 from __future__ import annotations

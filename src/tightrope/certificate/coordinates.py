@@ -1,10 +1,10 @@
 """Coordinates of a parametric model: numbers x in which every expression, an exact polynomial, is affine.
 
-They follow from domain and expressions alone, by a rule that leaves nothing to choose:
+They follow from domain and expressions alone:
 
 * Free parameters. The domain's equalities, then lower = upper where a parameter is fixed, are solved one
   after the other in rationals, each for the last parameter that is left in it; one parameter always stays
-  free. Every parameter is then an affine function of the free ones, whatever instantiation is meant.
+  free. Every parameter is then an affine function of the free ones.
 * Products. Every monomial of degree two or more that an expression has in the free parameters, and all its
   prefixes, is a coordinate: the product of an earlier coordinate with a free parameter.
 

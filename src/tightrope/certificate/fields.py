@@ -1,16 +1,14 @@
-"""What a certificate may hold, field by field: every dataclass of a certificate declares its fields with
-these.
+"""Types of the fields of a certificate: every dataclass of a certificate declares its fields with these.
 
     @dataclass(frozen=True, eq=False)
     class Graph:
         initial: int = whole()
         successor: OffsetArray = integers("TRANSITIONS")
 
-A field holds exactly the type declared: arrays are int64, float64 or bool (never unsigned, never narrower),
+A field holds exactly the declared type: arrays are int64, float64 or bool (never unsigned, never narrower),
 numbers are within their range, texts are among the words listed. Lengths of arrays have names, and a name is
-one length: within a part, or in capitals in the whole certificate. Whatever else is asked of fields together,
-a dataclass says in its method `trouble`. `validate` asks all of it, of values read from a file and of values
-made in memory.
+one length: within a part, or in capitals in the whole certificate. A dataclass' method `trouble` checks
+fields together. `validate` checks all of it, of values read from a file and of values made in memory.
 """
 
 from __future__ import annotations

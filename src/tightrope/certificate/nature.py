@@ -1,15 +1,13 @@
 """A graph, and nature's problem at its choices, bounded: opt { p·x : lower ≤ p ≤ upper, Σp = 1 }.
 
 The maximum is the minimum over λ of the dual D(λ) = λ + Σ_i max(lower_i·(x_i − λ), upper_i·(x_i − λ)), convex
-and piecewise linear with its kinks at the x_i. So any D(λ) is an upper bound of the maximum (λ is looked for
-in doubles), and min_i D(x_i), each rounded down, is a lower bound. A minimum is the negative of a maximum.
+and piecewise linear with its kinks at the x_i. So any D(λ) is an upper bound of the maximum (λ is found in
+doubles), and min_i D(x_i), each rounded down, is a lower bound. A minimum is the negative of a maximum.
 
 The sets are read exactly as written: whether sums of bounds reach 1 is decided without rounding, and no
-remainder is too small to count. `single` marks the choices whose box is not nature's set but encloses one
-distribution (a probability that is known up to rounding): there the worst is taken on both sides.
-
-In float64 all of this errs to the safe side, and boxes enclose what was written: what does not follow then is
-asked again of `exactly` the boxes, in rationals.
+remainder is too small to count. `single` marks choices whose box encloses one distribution (a probability
+known up to rounding) instead of nature's set: there the worst is taken on both sides. float64 errs to the
+safe side, and boxes enclose what was written; the rest is decided with `exactly` the boxes, in rationals.
 """
 
 from __future__ import annotations

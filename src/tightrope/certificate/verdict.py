@@ -41,15 +41,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All checks, what they prove of each policy, and what that rests on. Every word here is the checker's
-    own.
+    """All checks, what they prove of each policy, and what that assumes; every word is the checker's own.
 
-    `assumptions`: (name, whether it is kept: yes, stated, no or unknown, in words). `contradicted`: why no
-    model agrees with what is said of it; then nothing is proved.
-    `bound` says of "model", "property", "data" and "policy" whether what is in the file was found to be the
-    user's own (None: there is no such thing in it); the checker itself ties a certificate to nothing.
-    Where it was, `values` are what holds there, and `claim` names the one that answers the user's question.
-    `answer`: whether a property of the user's with a threshold is "true", "false" or "not certified".
+    `assumptions`: (name, whether it is satisfied: yes, stated, no or unknown, in words). `contradicted`: why
+    no model agrees with the data; then nothing is proved. `bound` says of "model", "property", "data" and
+    "policy" whether the file's was found to be the user's own (None: it has none); the checker itself
+    compares nothing. Where it was, `values` are what holds there, and `claim` names the one that answers the
+    user's question. `answer`: whether a property of the user's with a threshold is "true", "false" or "not
+    certified".
 
     >>> Verdict((Check("rows", True, ""),), {"value": (0.25, 0.5)}, "value").word
     'proved'

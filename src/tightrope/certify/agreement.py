@@ -1,19 +1,15 @@
 """No certificate is written that the checker refuses, or that contradicts the answer beside it.
 
-Both are proved intervals of the same quantity, by code that has little in common, so the quantity lies in
-both and they meet. Nothing more follows: each may be the wider one, at either end. Where they do not meet one
-of them is wrong. That is no limit and no wrong input, but a mistake of ours: nothing is written, and the
-error asks for a report.
+Both are proved intervals of the same quantity, so they meet; each may be the wider one, at either end. If
+they do not meet, one of them is wrong: nothing is written, and the internal error asks for a report.
 
-* What is only true or false says where its value lies: on one side of the threshold.
-* A certificate of a temporal formula that was learned is about the most robust policy of its own product,
-  which may be another policy than the answer's. What it certifies to be reached is compared with what no
-  policy exceeds.
-* The certificate of a temporal formula or an average about synchronised intervals is about the products of
-  their bounds, which allow nature more than an answer factor by factor does: one side is compared.
-* Two statements about the same data that are not the same statement, as a likelihood region of rates and an
-  interval for every rate, each fail with probability δ, and both where the model is wrong. If they exclude
-  each other, that is a finding about the data: nothing is certified, in words.
+* A true or false answer places its value on one side of the threshold.
+* A certificate of a learned temporal formula is about the most robust policy of its own product, perhaps
+  another one than the answer's. Its lower bound is compared with what no policy exceeds.
+* A certificate of a temporal formula or an average about synchronised intervals is about the products of
+  their bounds, which allow nature more than the answer's factors do: one side is compared.
+* Two different statements about the same data, such as a likelihood region of rates and an interval for every
+  rate, each fail with probability δ. If they exclude each other, nothing is certified, in words.
 """
 
 from __future__ import annotations

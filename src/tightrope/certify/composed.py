@@ -1,11 +1,10 @@
 """Certificates of learned averages and temporal formulas, over the bounds that the checker itself derives.
 
-Statistics and region are those of any question about the model; what the checker makes of them are bounds of
-single probabilities at every choice (`tightrope.certificate.learned`). Over these the average of a policy has
-a gain and a bias on each side, and the probability of a formula is that of reaching, in the product with its
-automaton, what is won there: for a given policy in the chain that it leaves, otherwise by the most robust
-policy that is found. Both ends hold whatever nature picks within the bounds, at every step anew; so they hold
-at the true parameters, and at all of a domain. They can be wider than what a result says that knows of more
+The checker derives bounds of single probabilities at every choice (`tightrope.certificate.learned`). Over
+these the average of a policy has a gain and a bias on each side, and the probability of a formula is that of
+reaching the targets of its product: for a given policy in the chain that it leaves, otherwise by the most
+robust policy that is found. Both ends hold whatever nature picks within the bounds at every step, so they
+hold at the true parameters, and on all of a domain. They can be wider than those of a result that uses more
 than single bounds.
 """
 

@@ -1,19 +1,15 @@
 """The certificate of a learned result: the problem, claims, and hints for a checker that trusts none.
 
-What the checker needs beyond the result is computed here, once and only when a certificate is wanted: bases
-that prove the projected bounds, the steps of bound tightening, cut points of the likelihood region, and a
-basis for every choice of rectangular sets. Events, coordinates and plug-ins are the checker's own.
+What the checker needs beyond the result is computed here: bases that prove the projected bounds, the steps of
+bound tightening, cut points of the likelihood region, and a basis for every choice of rectangular sets.
+Events, coordinates and plug-ins are the checker's own. A bound that is not proved as it is moves outward to
+what is proved, and the policies are evaluated again over the larger sets: a certificate never claims more
+than it proves.
 
-Proofs are checked with more digits than results are computed with, so bounds usually follow as they are.
-Where one does not, by rounding or because it rested on something the checker does not know, it is moved
-outward to what is proved and the policies are evaluated again over the larger sets: a certificate never
-claims more than it proves, and its own values are the certified ones.
-
-A result about a temporal formula is about the product of the model with what is left of the formula, and
-finds out inside end components how it is won. A certificate holds one automaton of the whole formula
-(`whole_automaton`), and the checker derives the product with that. Values are the same; vectors and
-policies are about other states. So the result is computed again there: the same data, tied in the same way,
-the same confidence.
+A result about a temporal formula uses the product with what is left of the formula. A certificate holds one
+automaton of the whole formula (`whole_automaton`), and the checker derives the product with that. Values are
+the same; vectors and policies are about other states. So the result is computed again there, with the same
+data, tying and confidence.
 """
 
 from __future__ import annotations

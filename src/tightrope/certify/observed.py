@@ -1,27 +1,20 @@
-"""Certificates of controllers that see observations: of known models with both ends, and of one controller.
+"""Certificates of controllers that see observations: bounds from both sides, or of one controller.
 
-*Both ends.* The certificate is a plain one, about the outer model of beliefs (`tightrope.beliefs.graph`)
-in which the first belief has one choice more: what the controller does. Behind it stands the chain that the
-controller makes of the model. So the best value there is at most what the outer model's theorem says, and at
-least that of the controller, which is a policy of it. Its doubles stand for the rationals they were rounded
-from, as in every certificate of a plain model; rewards are rounded so that they err on the safe side.
+*Both sides.* The certificate is a plain one, about the outer model of beliefs (`tightrope.beliefs.graph`)
+whose first belief has one choice more: the chain that the controller makes of the model. So the controller is
+one of its policies, and its optimum is on the far side of that over all controllers (`docs/proofs/values.md`,
+Beliefs). Doubles stand for the rationals they were rounded from; rewards are rounded to the safe side. The
+claims `value` (the optimum) and `given policy` (the controller) have the same bounds. For minimised rewards
+until a target, which are infinite where it is missed, the controller must reach it almost surely: from every
+state of its chain there is a path to it, and none to a stop elsewhere. Otherwise no certificate is written.
 
-The claim `value` is about the optimum over all controllers, `given policy` about the controller. Both have
-the same bounds: what is near comes from the controller, and no controller does better than the optimum.
+*One controller*, given, learned or chosen within intervals: the certificate is about the chain that it makes
+of the model, as a plain, interval or parametric model. Nature picks within intervals at every step of the
+chain, and may remember. Claims are about the policy; a claim named `value` would be read as a bound on all
+controllers, and is refused.
 
-*Rewards until a target, minimised*, are infinite where it is missed. The controller reaches it almost surely:
-from every state of its chain there is a path to it, and none to a stop elsewhere. Where that is not so no
-certificate is written.
-
-*Of one controller*, given or learned or chosen within intervals, they are about the chain that it makes of
-the model: as a plain, interval or parametric model of its own. Nature picks within intervals at every step of
-the chain, and may remember. Claims are about the policy; one that is called the value would be read as a
-bound on all controllers, and is refused.
-
-To tie a certificate, either model is built again from the user's model, property and controller. The
-certificate says which beliefs were expanded and which were split (`beliefs`), if any. Nothing has to be
-believed of this: it only decides what the certificate is compared with, and the theorem holds whatever it
-says.
+To compare a certificate, either model is built again from the user's model, property and controller. The
+certificate's `beliefs` (expanded, split) only decide what it is compared with; the theorem holds for any.
 """
 
 from __future__ import annotations

@@ -1,40 +1,31 @@
-"""The part of a certificate that speaks of a region: names of rows and events, boxes, bases.
+"""The part of a certificate about a region: names of rows and events, boxes, bases.
 
-Rows of a region carry where they come from (`tightrope.regions.halfspaces`), and their names in a certificate
-follow from that; the checker derives events of its own, and `EventMap` says which of them is which. Rows are
-written by the checker's own writer, bases are found over them by linear programs, and only rows that some
-basis uses are kept: nothing depends on how the solver numbered or rounded its rows.
+Names of rows follow from the origins that `tightrope.regions.halfspaces` records; `EventMap` maps events to
+those that the checker derives. Rows are written by the checker's own writer, bases are found over them by
+linear programs, and only rows that some basis uses are kept. So nothing depends on how the solver numbered or
+rounded its rows. All of this is float64 that no guarantee uses: the checker computes the multipliers itself
+(`tightrope.certificate.learned`).
 
-*Slabs.* The checker derives the bets itself and writes the rows from them, from a point near which each row
-shall be tight, from shares of the scales, and from bounds of the expressions, which are proved over the rows
-of the guard and of the stages before. Points and shares are the result's; bounds are proved again here, stage
-by stage.
+*Slabs.* The checker derives the bets. Points near which each row shall be tight and shares of the scales are
+the result's; bounds of the expressions are proved again here, stage by stage, over the rows of the base
+region and of the stages before.
 
-*Ellipsoids* have no rows, but each of their tangents is one, and the certificate names them by their
-directions. Tangents along the coordinates bound the box. For a bound that the domain does not cut, the
-tangent in its own direction proves it; where the domain's rows (and McCormick's) have multipliers, what they
-leave of the direction does, together with them. A basis over these, and over the rows that all share, proves
-at least what the cone program did.
+*Ellipsoids* are named by the directions of their tangents. Tangents along the coordinates bound the box. A
+bound that the domain does not cut is proved by the tangent in its own direction; otherwise the domain's and
+McCormick's rows with their multipliers and the tangent in the remaining direction prove at least what the
+cone program did.
 
-*Rectangular sets.* At a choice with successors s_k and expressions f_k a vector v asks for the extreme of
-Σ f_k(x)·v(s_k) over the region, a linear function of x. A basis that is optimal over the rows of the
-certificate proves it best; one basis serves many choices. The bounds of expressions that cut into the region
-are rows, too: a relaxation may exceed what is proved of an expression otherwise.
+*Rectangular sets.* At a choice with successors s_k and expressions f_k the extreme of Σ f_k(x)·v(s_k) over
+the region is that of a linear function of x. A basis that is optimal over the rows of the certificate proves
+it best. Bounds of expressions that cut into the region are rows, too.
 
-*Quotients.* The checker derives its coordinates from numerators and denominators alone (no reciprocals), so
-the rows of a region are written again in these. An end of f/g is proved by a bound of f − c·g, c the end that
-is wanted (`tightrope.certificate.quotients`).
+*Quotients.* Rows are written again in the checker's coordinates, which have no reciprocals. An end of f/g is
+proved by a bound of f − c·g, c the wanted end (`tightrope.certificate.quotients`).
 
-*Bases* come from the dual simplex method over the rows of a certificate. The search starts with the faces of
-the box that the direction points to, which prove a bound already, and swaps in the row that the basis' vertex
-violates most until none is left; every basis on the way proves a bound, each no worse than the one before.
-Directions along a coordinate have multipliers of 0 from the start, and steps that cost nothing can go round
-in circles. So the search is for a direction tilted by next to nothing, into the cone of the first basis,
-where every step gains; a few steps of the primal simplex method then lead from that vertex to one that is
-optimal for the direction itself.
-
-Coordinates are few and rows are hundreds, so plain NumPy does. Found in float64 and not to be relied on: the
-checker computes the multipliers itself (`tightrope.certificate.learned`).
+*Bases* come from the dual simplex method. It starts with the faces of the box that the direction points to
+and swaps in the row that the basis' vertex violates most; every basis on the way proves a bound, each no
+worse than the one before. To avoid cycling the direction is tilted slightly into the cone of the first basis;
+a few primal steps then lead to a vertex that is optimal for the direction itself.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""From solutions of known models to certificates: plain values, temporal formulas, long-run averages.
+"""Certificates from solutions of known models: plain values, temporal formulas, long-run averages.
 
-*Temporal formulas.* The product and what is won in it are derived by the checker's own code
-(`tightrope.certificate.product`), here as there; the solver then only bounds the probability of reaching
-that.
+*Temporal formulas.* The checker's own code derives the product and its targets
+(`tightrope.certificate.product`); the solver only bounds the probability of reaching these.
 
 *Averages* have a gain and a bias for every state, on each side. For a maximiser (a minimiser is one of the
-negated reward), from above: the gain is what the quotient's upper bound says, constant on end components; the
-bias is that of the components. Choices that leave a component, or belong to none, satisfy the second
-inequality once C·w is added to the bias, w(s) ≥ 1 + p·w being the largest number of such choices on average,
-and C large enough. From below likewise, for one policy: it walks to a component in which it stops, and there
-takes the choices that are best for the bias; w counts its steps. Where rounding leaves an inequality open,
-ε·(1 + w) is added to the gain (taken from it, below) until the checker's own backups confirm it: a
-certificate never claims more than it proves.
+negated reward), from above: the gain is the quotient's upper bound, constant on end components; the bias is
+that of the components. Choices that leave a component, or belong to none, satisfy the second inequality once
+C·w is added to the bias, w(s) ≥ 1 + p·w being the largest expected number of such choices, and C large
+enough. From below likewise, for one policy: it walks to a component in which it stops, and there takes the
+choices that are best for the bias; w counts its steps. Where rounding leaves an inequality open, ε·(1 + w) is
+added to the gain (taken from it, below) until the checker's own backups confirm it.
 """
 
 from __future__ import annotations

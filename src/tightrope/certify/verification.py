@@ -133,24 +133,22 @@ def verify(
     exact: bool = False,
     budget: float | str | None = None,
 ) -> Verdict:
-    """Check a certificate; with a model, a property, data or a policy of one's own, check that it is about
-    these.
+    """Check a certificate, and whether it is about a given model, property, data or policy.
 
-    A `CTMC` stands for its embedded chain where the certificate is about that, as those of questions without
-    time at a point are; a model of numbers, where the certificate is about unknown probabilities, for the
-    same without its numbers. Of a `POMDP` the policy is a controller.
-    `data` are counts, or a log as `read_data` takes it. `policy` and `baseline` are those of a difference:
-    the first's value less the second's. `misfit`: the claims have to hold as well where the
-    process is within so much, in total variation, of the model at every choice. `ltl_translator` is the
-    command that makes LTL an automaton, where the certificate's was made by another program, too. `budget`:
-    the work that the check may take, 600 (seconds), "10min" or "10x"; beyond it, and beyond 60 s without it
-    (600 s if `exact`), it is refused before it is done.
+    A `CTMC` stands for its embedded chain where the certificate is about that (questions without time at a
+    point). A model of numbers stands for the same without its numbers where the certificate is about unknown
+    probabilities. Of a `POMDP` the policy is a controller. `data` are counts, or a log as `read_data` takes
+    it. `policy` and `baseline` are those of a difference: the first's value less the second's. `misfit`: the
+    claims must also hold where the process is within so much, in total variation, of the model at every
+    choice. `ltl_translator` is the command that translates LTL, where the certificate's automaton was made by
+    another program. `budget`: the work that the check may take, 600 (seconds), "10min" or "10x"; beyond it,
+    and beyond 60 s without it (600 s if `exact`), it is refused before it is done.
 
-    A `CannotCertify` names the first field in which the certificate speaks of something else. Whether it
-    proves its claims is the verdict's `valid`; what that is worth, in one word, its `word`: proved, nominal,
-    contradicted where the data refute the model, limit where a threshold is not decided; whether a property
-    with a threshold is true, its `answer`; what was not tied to anything, its `not_tied`. `values` are what
-    holds for what was given, `claim` the one that answers the question, of the policy where one is given.
+    A `CannotCertify` names the first field that differs. Of the verdict, `valid` says whether the claims are
+    proved; `word` is proved, nominal, contradicted (the data refute the model) or limit (a threshold is not
+    decided); `answer` says whether a property with a threshold is true; `not_tied` lists what was not
+    compared; `values` holds the bounds for what was given; `claim` names the one that answers the question,
+    of the policy where one is given.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))

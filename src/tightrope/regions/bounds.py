@@ -1,16 +1,14 @@
 """Projections of a region: safe bounds on every expression and on every parameter.
 
-P_Λ: for each expression the least and largest value over the region (paper, Section 3.1). Where the region
-was built from event intervals the result is also cut with these, which changes nothing but rounding and
-keeps the inclusion P_I ⊇ P_Λ exact. P_Θ: the box of the parameters, and the range of every expression over
-it.
+P_Λ: for each expression the least and largest value over the region (paper, Section 3.1), cut with the event
+intervals that the region was built from, which keeps P_I ⊇ P_Λ exact under rounding. P_Θ: the box of the
+parameters, and the range of every expression over it.
 
-*Quotients f/g*: rows without division, and the range of a quotient over a region. For g > 0 the statement l ≤
-f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g: regions stay polyhedral, and what
-is learned of a quotient says something about the parameters. The other way round, f/g ≤ c holds on a region
-exactly where the largest value of f − c·g is at most 0: a linear-fractional program, solved by bisection in
-c. If f − c·g ≤ m ≤ 0 then f/g ≤ c + m/max g, so that every success is a proof by itself, made of two safe
-values of the support function; stopping early only leaves the bound wider.
+*Quotients f/g* with g > 0: l ≤ f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g, so
+regions stay polyhedral. f/g ≤ c holds on a region exactly where the largest value of f − c·g is at most 0: a
+linear-fractional program, solved by bisection in c. If f − c·g ≤ m ≤ 0 then f/g ≤ c + m/max g, so every
+success is a proof by itself, made of two safe values of the support function; stopping early only leaves the
+bound wider.
 """
 
 from __future__ import annotations

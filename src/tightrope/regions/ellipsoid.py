@@ -5,11 +5,10 @@ factorisation: for any z,
 
     gᵀV⁻¹g = 2·g·z − zᵀVz + (g − Vz)ᵀV⁻¹(g − Vz)  ≤  2·g·z − zᵀVz + ‖g − Vz‖²/floor
 
-with floor ≤ the least eigenvalue (V is at least the ridge), evaluated with error bounds at z ≈ V⁻¹g. In
-the domain, weak duality with Clarabel's multipliers λ ≥ 0 of the domain's rows A·y ≤ b gives g·y ≤ λ·b +
-(closed form of g − Aᵀλ); a direction whose maximiser over the ellipsoid alone lies in the domain needs no
-cone program. For polynomial models the ellipsoid lives in the lifted coordinates, and the McCormick rows
-of its own bounding box count as rows of the domain.
+with floor ≤ the least eigenvalue (V is at least the ridge), evaluated with error bounds at z ≈ V⁻¹g. In the
+domain, weak duality with Clarabel's multipliers λ ≥ 0 of the domain's rows A·y ≤ b gives g·y ≤ λ·b + (closed
+form of g − Aᵀλ); none are needed if the maximiser over the ellipsoid lies in the domain. For polynomial
+models the coordinates are lifted, and the McCormick rows of the ellipsoid's box count as rows of the domain.
 """
 
 from __future__ import annotations

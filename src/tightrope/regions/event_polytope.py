@@ -1,25 +1,17 @@
 """The polytope of the intervals of all events (paper, Section 3), and why one is empty.
 
-The polytope of grown data, found from where that of fewer data was: vertices at once, no linear programs.
-
-Bound tightening exists to find the box of a region, and a point inside it, from nothing. Where data grow the
-region moves little: an earlier box, somewhat widened, is a good frame to look in, and the mean of the earlier
-vertices is a point inside. Vertices within the frame give the new box directly.
-
-*Why the frame may be trusted.* Let R be the convex set of all rows in the box of the domain, F the frame, and
-H the proved enclosure of R ∩ F (`tightrope.regions.polytope`). The point that the search starts from lies in
-R ∩ F, with room to spare. If H stays strictly away from all faces of F that are not the domain's, then R
-lies in F: a point of R outside would be joined to the one inside by a segment in R, which leaves F through
-such a face, at a point of R ∩ F that is not in H. So H encloses R. In every other case there is no answer,
-and the region is built as if there were no earlier one.
-
-The result is the same set as that of bound tightening, up to the rounding of its box and vertices. Lifted
-systems are left alone: their envelopes depend on the way to the box.
+*Grown data.* The polytope of grown data is found from that of fewer data without linear programs: the earlier
+box, somewhat widened, is a frame F, and the mean of the earlier vertices is a point inside. Let R be the
+convex set of all rows in the box of the domain and H the proved enclosure of R ∩ F
+(`tightrope.regions.polytope`). The point lies in R ∩ F, with room to spare. If H stays strictly away from all
+faces of F that are not the domain's, then R lies in F: a point of R outside would be joined to the one inside
+by a segment in R, which leaves F through such a face, at a point of R ∩ F that is not in H. So H encloses R.
+Otherwise, and for lifted systems, whose envelopes depend on the way to the box, the region is built from
+nothing. The result is the same set up to rounding.
 
 *Why a region is empty*: a smallest set of events that contradict each other. The multipliers that prove
-emptiness (Farkas' lemma) rest on few rows: at most one more than there are coordinates in an affine system.
-The events of these rows are candidates, which are then divided and thinned out for as long as what remains is
-still provably empty. What is left is irreducible: every one of its events is needed.
+emptiness (Farkas' lemma) use few rows: at most one more than there are coordinates in an affine system. Their
+events are thinned out as long as the rest is still provably empty, until every one is needed.
 """
 
 from __future__ import annotations

@@ -2,15 +2,12 @@
 
     J = { θ : all events lie in their intervals (δ₁) } ∩ { θ in the slab, or in the likelihood region (δ₂) }
 
-misses the true parameters with probability at most δ₁ + δ₂ = δ, whatever the two have to do with each other.
-The split is fixed before the data are looked at, from the model alone: a likelihood pays for every parameter
-and gains by pooling events, a union bound pays for every event. Below 2 events per free parameter the former
-gets a tenth of δ, below 4 a half, beyond that nine tenths. The bets of a slab pay for neither: it gets a half
-below 4 events for each of more than seven parameters, else nine tenths. What is worse has cost little then;
-picking the better of two regions after looking would cost a split as well.
-
-Everything is one system of half-spaces: tangents to the likelihood, rows of the events, and rows of bettors,
-which are made over what the former two leave. All kinds of sets over it hold on one event.
+misses the true parameters with probability at most δ₁ + δ₂ = δ, however the two depend on each other. The
+split follows from the model alone, before the data: a likelihood pays for every parameter and gains by
+pooling events, a union bound pays for every event. The likelihood gets a tenth of δ below 2 events per free
+parameter, a half below 4, nine tenths beyond. A slab gets a half below 4 events for each of more than seven
+parameters, else nine tenths. Everything is one system of half-spaces: tangents to the likelihood, rows of the
+events, and rows of bets, which are made over what the former two leave.
 """
 
 from __future__ import annotations

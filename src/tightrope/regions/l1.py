@@ -1,12 +1,11 @@
-"""The L1 region: every visited signature's distribution is within its Weissman radius of what was seen.
+"""The L1 region: every visited signature's distribution is within its Weissman radius of the observed one.
 
 ‖P(x) − P̃‖₁ ≤ ε with ΣP = ΣP̃ = 1 is the same as P(x)(A) − P̃(A) ≤ ε/2 for every set A of outcomes except
 none and all: linear rows in x without auxiliary variables (paper, Section 3.5, equation for U_L1). Choices
-with one signature share one distribution, so their visits are pooled (tying for whole distributions) and δ
-is split over signatures with at least one non-constant outcome, visited or not. Like Weissman's inequality
-itself this is a statement about numbers of visits fixed in advance. Signatures of more than
-`MOST_OUTCOMES` outcomes contribute the rows of single outcomes and of their complements only: fewer rows,
-a larger and still sound region.
+with one signature share one distribution, so their visits are pooled; δ is split over signatures with at
+least one non-constant outcome, visited or not. Numbers of visits must be fixed in advance. Signatures of more
+than `MOST_OUTCOMES` outcomes contribute only the rows of single outcomes and of their complements: a larger
+and still sound region.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
-"""Where the parameters of rates can lie: intervals as rows, and safe bounds of polynomials over them.
+"""Regions of the parameters of rates: intervals as rows, and safe bounds of polynomials over them.
 
 Every class of rates gives low ≤ g(θ) ≤ high. Where g is affine, that is two half-spaces; the region is their
-intersection with the domain, a polytope in the parameters. What is asked of it are bounds of polynomials:
-affine ones by linear programs with safe values (`numerics.linear_program`), others by their range over the
-box around the polytope. A class that is not affine bounds itself and its multiples only.
+intersection with the domain. Affine polynomials are bounded by linear programs with safe values
+(`tightrope.numerics.linear_program`), others by their range over the box around the polytope. A class that is
+not affine bounds itself and its multiples only.
 
-*The likelihood region of rates* is enclosed by half-spaces.
-{ θ : Σ_c K_c·log g_c(θ) − g_c(θ)·T_c ≥ τ } is convex where all g_c are affine. For any positive numbers G_c,
-log g ≤ log G + g/G − 1, so every point of it satisfies
+*The likelihood region of rates* { θ : Σ_c K_c·log g_c(θ) − g_c(θ)·T_c ≥ τ } is convex where all g_c are
+affine. For any positive numbers G_c, log g ≤ log G + g/G − 1, so every point of it satisfies
 
     Σ_c (K_c/G_c − T_c)·g_c(θ) ≥ τ − Σ_c K_c·(log G_c − 1),
 
-a half-space, whatever rounding did to G; where G = g(v) at a point v of the boundary, it touches there.
-Cuts are made where linear programs over the rows so far come out, in the directions of all parameters and
-rates, until none of these is wider than the region by more than `EXCESS`. What is then asked of the polytope
-has safe values.
+a half-space, whatever rounding did to G; where G = g(v) at a point v of the boundary, it touches there. Cuts
+are made at optima of linear programs over the rows so far, in the directions of all parameters and rates,
+until none of these is wider than the region by more than `EXCESS`.
 """
 
 from __future__ import annotations

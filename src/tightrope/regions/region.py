@@ -1,12 +1,10 @@
-"""What every confidence region offers, whatever its shape.
+"""The interface of confidence regions.
 
 A region is a convex set of coordinates x (`tightrope.statistics.coordinates`: free parameters and, for
-polynomial models, products of them) that contains the coordinates of the true parameters with the
-confidence of its `ledger`. Everything downstream is built on one operation, the support function: the
-least and the largest value of linear functions over the set, each rounded to the safe side.
-
-What a kind of region needs and can do stands in its class, a `RegionKind`; the kinds are found in
-`tightrope.regions.registry`.
+polynomial models, products of them) that contains the coordinates of the true parameters with the confidence
+of its `ledger`. Everything else uses its support function: the least and the largest value of linear
+functions over the set, rounded to the safe side. A `RegionKind` is the class of a kind of region;
+`tightrope.regions.registry` finds the kinds.
 """
 
 from __future__ import annotations

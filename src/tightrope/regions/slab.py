@@ -1,18 +1,16 @@
-"""The slab region: what bettors leave of a guard region, narrow along one policy's value.
+"""The slab region: what bets leave of a base likelihood region, narrow along one policy's value.
 
-    C = { θ ∈ guard : Λ⁺(θ) < log(1/α⁺), Λ⁻(θ) < log(1/α⁻) }
+    C = { θ ∈ base region : Λ⁺(θ) < log(1/α⁺), Λ⁻(θ) < log(1/α⁻) }
 
-The guard is a likelihood region; the bettors (`tightrope.statistics.bets`) look for the lower and for the
-upper end of the value of one policy, or for one of the two. Their levels and the guard's sum to at most δ
-(`tightrope.statistics.bets`), so C misses the true parameters with probability at most δ. It is a set of
-parameters, so it holds for all policies at once; what is bet on only decides along which direction it is
-narrow, and that costs nothing per dimension.
+The betting strategies look for the lower and for the upper end of the value of one policy, or for one of the
+two. Their levels and the base region's sum to at most δ (`tightrope.statistics.bets`), so C misses the true
+parameters with probability at most δ. It is a set of parameters, so it holds for all policies; the bets only
+decide along which direction it is narrow, and that costs nothing per dimension.
 
-*Enclosure.* Starting from the guard's polytope, each round bounds all expressions over the polytope, adds
-rows of each side that is bet on (`tightrope.regions.slab_rows`), and tightens: one of the log-wealth alone,
-at a vertex where the value's direction is largest, and those that bound the direction best when the guard's
-evidence is taken off, with the guard's own tangent there. Rounds end when the width along the value falls by
-less than 1 %.
+*Enclosure.* From the base region's polytope, each round bounds all expressions over the polytope, adds rows
+of each side (`tightrope.regions.slab_rows`), and tightens: one of the log-wealth alone, at a vertex where the
+value's direction is largest, and those that bound the direction best when the base region's evidence is taken
+off, with its own tangent there. Rounds end when the width along the value falls by less than 1 %.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 """Bound tightening: the smallest provable box around a system, and with it tighter envelopes.
 
 For each coordinate two linear programs over the current relaxation give its least and largest value
-(optimisation-based bound tightening; paper, Section 3.2). The bounds are rigorous (dual multipliers), so
-every point of the true set stays inside. In a lifted system the new box gives new McCormick rows and the
-process repeats, to a tolerance or a limit of rounds; without products one round is exact and a second one
-only re-scales the numbers. A system that falls into blocks of coordinates is tightened block by block.
+(optimisation-based bound tightening; paper, Section 3.2), rigorous by dual multipliers. In a lifted system
+the new box gives new McCormick rows and the process repeats, to a tolerance or a limit of rounds; without
+products one round is exact and a second one only re-scales the numbers. Blocks of coordinates are tightened
+one by one.
 
-*McCormick envelopes* are rows that every true point (x, y, z = x·y) satisfies while x and y are in their
-bounds. From (x − x̲)(y − y̲) ≥ 0, (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0 and (x − x̲)(ȳ − y) ≥ 0 (paper,
-Section 3.2). For a square z = x² the first two are tangents, the last two the chord, and the tangent in the
-middle is added: (x − m)² ≥ 0. The bounds are float64 numbers and enter the rows exactly; only the constants
-x̲·y̲ are rounded, upward in the row. Chains of products handle every degree: each link is one product of two
-coordinates.
+*McCormick envelopes* are rows that every true point (x, y, z = x·y) within the bounds satisfies: (x − x̲)(y −
+y̲) ≥ 0, (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0 and (x − x̲)(ȳ − y) ≥ 0 (paper, Section 3.2). For a square
+z = x² the tangent in the middle is added: (x − m)² ≥ 0. The bounds are float64 numbers and enter the rows
+exactly; only the constants x̲·y̲ are rounded, upward in the row. Each product of a higher degree is a chain
+of products of two coordinates.
 """
 
 from __future__ import annotations

@@ -1,21 +1,16 @@
 """Maxima of linear functions over a polytope: walks from vertex to vertex, and programs that load few rows.
 
-*Walks* are for many functions over one polytope in few dimensions.
+*Walks* are for many functions over one polytope { y : matrix·y ≤ bound } in few dimensions d. A basis is d
+independent rows; its vertex solves them, and the multipliers λ = g·A_B⁻¹ of a direction g are non-negative
+exactly when the vertex is the maximum. A dual simplex from the corner of the box finds the first maximum;
+each next direction takes a few primal steps along edges, O(rows·d) each. Ties are broken by raising the
+bounds a little, differently in every row, during the walk.
 
-For { y : matrix·y ≤ bound } in d dimensions a basis is d independent rows; its vertex solves them, and the
-multipliers λ = g·A_B⁻¹ of a direction g are non-negative exactly when the vertex is the maximum. A dual
-simplex from the corner of the box finds the first maximum, and from there each next direction takes a few
-primal steps along edges (METHODS §5). A step costs O(rows·d), with no overhead a direction: thousands of
-times less than a general solver on the same problem.
+*Linear programs* over many half-spaces of which few are ever active: solve over the rows loaded so far, load
+the rows that the optimum violates most, repeat.
 
-Only multipliers leave this module, and they are safe whatever happened here: g·y ≤ λ·bound + (rest
-over the box) for every λ ≥ 0 (`tightrope.numerics.linear_program`). Ties are broken by raising the bounds
-a little, differently in every row, during the walk.
-
-*Linear programs* over many half-spaces of which few are ever active: rows enter when they are violated. Solve
-over the rows loaded so far, look for rows that the optimum violates, load the worst of them, repeat. About 4
-% of the rows of a typical region are ever loaded (METHODS §3). What is returned are multipliers, which are
-turned into safe bounds by weak duality over the loaded rows alone; stopping early costs width, never truth.
+Only multipliers leave this module, and they are safe whatever happened here: g·y ≤ λ·bound + (rest over the
+box) for every λ ≥ 0 (`tightrope.numerics.linear_program`). Stopping early costs width, never validity.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Bets against a parameter, and the wealth they make: the price of a bound that does not grow with dimension.
+"""Bets against a parameter, and their wealth: a bound whose price does not grow with the dimension.
 
 A bet is a number a(o) for every outcome of a signature, known before the visit, with Σ m_o·a(o) ≤ 0. The
-wealth of bets that were placed from earlier batches is a nonnegative supermartingale at the true parameters,
-under any adaptive policy and stopping rule. Bets of several sizes and on several policies share the initial
-wealth with weights fixed in advance; shares chosen afterwards cost KL(π‖w). How δ is split between the base
-likelihood region and the bets (`Levels`) follows from what is asked, before the data. Proofs and rules:
-docs/proofs/statistics.md.
+wealth of bets from earlier batches is a nonnegative supermartingale at the true parameters, under any
+adaptive policy and stopping rule. Bets of several sizes and on several policies share the initial wealth with
+weights fixed in advance; shares chosen afterwards cost KL(π‖w). `Levels` splits δ between the base likelihood
+region and the bets, before the data. Proofs and rules: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

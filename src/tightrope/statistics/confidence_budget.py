@@ -63,12 +63,11 @@ COMPLETE = "complete data"
 
 @dataclass(frozen=True)
 class ConfidenceBudget:
-    """With probability at least 1 − delta the truth is covered, if all `assumptions` hold of the data.
+    """With probability at least 1 − delta the true parameters are covered, if all `assumptions` hold.
 
-    One of them is `assumption`, what the method needs; the others are about the data at hand, such as that no
-    outcome is missing from them. What the user states of the data stands first. `of_costs` is the part of δ
-    that intervals of observed costs have, `of_outcomes` that of observed outcomes of episodes; the rest is
-    for probabilities.
+    `assumption` is what the method needs; the others are about the data, such as that no outcome is missing.
+    What the user states of the data stands first. `of_costs` and `of_outcomes` are the parts of δ for
+    observed costs and observed returns of episodes; the rest is for probabilities.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
@@ -151,14 +150,12 @@ class ConfidenceBudget:
 def assumed_of(
     assumption: Assumption, design: SamplingDesign, tied: bool, ordered: bool = False
 ) -> tuple[Assumed, ...]:
-    """What a method's statement rests on, of data of this design; `tied` events pool several choices, and
-    `ordered` methods predict later data from earlier ones. The others follow from counts alone, which are the
-    same in every order, so they do not speak of it.
+    """The assumptions of a method's statement about data of this design. `tied` events pool several choices;
+    `ordered` methods predict later data from earlier ones, the others use counts alone.
 
     Fixed-design intervals also hold for trajectories that meet an event at most once each: whether a
-    trajectory meets it is decided before its outcome is drawn, so given the number of visits the outcomes
-    are independent draws. Where outcomes are missing from the data, nothing holds: what is missing may have
-    been chosen by its outcome.
+    trajectory meets it is decided before its outcome is drawn, so given the number of visits the outcomes are
+    independent draws. Where outcomes are missing, nothing holds: they may be missing because of their values.
     """
     words = _WORDS[assumption]
     if assumption is Assumption.ADAPTIVE_ANYTIME:

@@ -2,25 +2,18 @@
 
 Exact steps lead from parameters θ to coordinates x:
 
-* Equalities of the domain (Σθ = 1, fixed parameters) are solved by Gaussian elimination over the rationals;
-  the remaining free parameters span the affine hull of the domain.
-* Every monomial of degree ≥ 2 becomes a coordinate, built by a chain of products of two earlier
-  coordinates (paper, Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …; squares are products of a
-  coordinate with itself). The products are kept so that McCormick envelopes can be written down.
+* Equalities of the domain (Σθ = 1, parameters fixed by their box) are solved by Gaussian elimination over the
+  rationals, each for one parameter; the others stay free. At least one parameter stays free; the caller keeps
+  an equality that would eliminate the last one as a pair of inequalities.
+* Every monomial of degree ≥ 2 becomes a coordinate, by a chain of products of two earlier coordinates (paper,
+  Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …). The products are kept for McCormick envelopes.
+* The reciprocal r = 1/g of every denominator is a coordinate behind the free parameters, and products go on
+  from there: f/g is affine in the monomials of f times r. Those of g times r add up to 1, so one of them, the
+  `hinge` times r, is an affine function of the others. The monomials of f and g are coordinates as well,
+  since l ≤ f/g ≤ u is linear in them.
 
-* The reciprocal r = 1/g of every denominator is a coordinate, too, behind the free parameters, and
-  products go on from there: f/g is affine in the monomials of f times r. Those of g times r add up to 1;
-  one of them, the `hinge` times r, is therefore no coordinate but an affine function of the others. The
-  monomials of f and g are coordinates as well, since l ≤ f/g ≤ u is linear in them.
-
-An expression is then f(θ) = constant + linear·x. Its float64 image carries `slack`: on the whole domain
-the float affine function differs from f by at most that much (coefficients are rounded once; |x| is
-bounded by the box).
-
-*Equalities* of a domain are solved exactly. Equality constraints (Σθ = 1) and parameters fixed by their box
-are solved for one parameter each; the others stay free. At least one parameter is always left free, so that a
-region has a coordinate to live in; an equality that would have eliminated the last one is kept by the caller
-as a pair of inequalities.
+An expression is then f(θ) = constant + linear·x. `slack` bounds the difference of its float64 image from f on
+the whole domain (coefficients are rounded once; |x| is bounded by the box).
 """
 
 from __future__ import annotations

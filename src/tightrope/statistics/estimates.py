@@ -1,26 +1,22 @@
 """Events and their intervals, from counts: every event, or every transition alone, at a shared level.
 
-`event_intervals` spends δ on the events of the model, γ = δ/#events each,
-so that by the union bound all intervals hold together with probability at least 1 − δ (paper, Theorem 1).
-`transition_intervals` is the baseline before tying: one event a non-constant transition, its own visits only.
+`event_intervals` spends γ = δ/#events on each event of the model, so by the union bound all intervals hold
+simultaneously with probability at least 1 − δ (paper, Theorem 1). `transition_intervals` is the baseline
+without tying: one event a non-constant transition, its own visits only.
 
 *Events* are classes of outcomes with one probability expression, pooled over all choices (parameter tying).
-The outcome g of a visit, given the history, is Bernoulli(g(θ*)), so occurrences of the same polynomial g
-in different choices are one experiment: K successes in N visits (paper, Section 2.4). Two budgets:
+The outcome g of a visit, given the history, is Bernoulli(g(θ*)), so occurrences of the same polynomial g are
+one experiment: K successes in N visits (paper, Section 2.4). All non-constant events of the model count in
+the union bound, visited or not. Two budgets:
 
-* `TIED` (ours): g and 1 − g are one event. A visit to an outcome with expression 1 − g is a trial of g
-  whose success is that the outcome does not show. Where both partition a choice the visit is one trial,
-  not two. Half the union bound.
+* `TIED`: g and 1 − g are one event. A visit to an outcome with expression 1 − g is a trial of g that succeeds
+  if the outcome does not occur. Where both partition a choice the visit is one trial, not two.
 * `PAPER`: every distinct non-constant expression is an event, γ = δ/|Λ_unk|, as in the paper's tables.
 
-Constants need no event. All events of the model count in the union bound, visited or not: dropping those
-that were not visited, after looking, would not be allowed.
-
-*Open rows* have outcomes that lead elsewhere (`Structure.elsewhere`): all that was never seen there. Their
-named outcomes may have been found in the same data, and so may the rows themselves. The row that is visited
-as the r-th for the first time is known before its first outcome, and has δ/(r(r + 1)) for the statements of
-`open_intervals`; all R rows that were visited get the least of these, δ/(R(R + 1)). Rows that were not
-visited claim nothing.
+*Open rows* have outcomes that lead elsewhere (`Structure.elsewhere`): all that was never seen there. Named
+outcomes, and the rows themselves, may have been found in the same data. The row that is visited as the r-th
+for the first time is known before its first outcome, and has δ/(r(r + 1)) for the statements of
+`open_intervals`; all R visited rows get the least of these, δ/(R(R + 1)). Other rows claim nothing.
 """
 
 from __future__ import annotations

@@ -1,26 +1,21 @@
-"""Self-normalised least squares: a confidence ellipsoid in coordinate space, valid at all times.
+"""Self-normalised least squares: a time-uniform confidence ellipsoid in coordinate space.
 
-A visit to a choice with k outcomes is ONE observation: the indicator vector Y of its outcome, with mean
-P(θ*) = c + B·y* in coordinates y. With V = λ·1 + Σ BᵀB and r = Σ Bᵀ(Y − c) over all visits, ŷ = V⁻¹r,
+A visit to a choice with k outcomes is ONE observation: the indicator vector Y of its outcome, with mean P(θ*)
+= c + B·y* in coordinates y. With V = λ·1 + Σ BᵀB and r = Σ Bᵀ(Y − c) over all visits, ŷ = V⁻¹r,
 
-    ‖y* − ŷ‖_V ≤ β = R·√(log det(V)/λᵈ + 2·log(1/δ)) + √λ·S        for all times, with probability ≥ 1 − δ
+    ‖y* − ŷ‖_V ≤ β = R·√(log(det(V)/λᵈ) + 2·log(1/δ)) + √λ·S        for all times, with probability ≥ 1 − δ
 
-whenever the noise satisfies E exp(z·Bᵀ(Y − P)) ≤ exp(R²‖Bz‖²/2) for all z (Abbasi-Yadkori, Pál and
-Szepesvári 2011) and ‖y*‖ ≤ S. For a = Bz the variable a·Y takes values among the entries of a, whose range
-is at most |a_i| + |a_j| ≤ √2·‖a‖₂; Hoeffding's lemma gives exp(range²/8) ≤ exp(‖a‖²/4): R = 1/√2.
+if ‖y*‖ ≤ S and E exp(z·Bᵀ(Y − P)) ≤ exp(R²‖Bz‖²/2) for all z (Abbasi-Yadkori, Pál and Szepesvári 2011). For a
+= Bz the range of a·Y is at most |a_i| + |a_j| ≤ √2·‖a‖₂; Hoeffding's lemma gives exp(range²/8) ≤ exp(‖a‖²/4):
+R = 1/√2. Coordinates y = (x − centre)/half of the domain's box have |y| ≤ 1, S = √d.
 
-The paper (Appendix "Ellipsoidal confidence sets") instead treats the k indicators of a visit as k separate
-observations with R = ½ each. They are dependent, and its proof fails; with two outcomes per visit the true
-constant is exactly √2 larger. `PAPER` reproduces that version for comparison; its ledger says that nothing
-is guaranteed.
+`PAPER` reproduces the paper's version (Appendix "Ellipsoidal confidence sets") for comparison, without a
+guarantee: raw parameters, λ = 0.01, S = √ℓ, and the k indicators of a visit as separate observations with R =
+½ each. They are dependent; with two outcomes per visit the true constant is √2 larger.
 
-The sound version works in y = (x − centre)/half of the domain's box, so that |y| ≤ 1, S = √d and λ is
-dimensionless; the paper's uses the raw parameters, λ = 0.01 and S = √ℓ. All constants are fixed before
-looking at data.
-
-Rounding. `matrix` and `vector` are float sums with error bounds; V* = exact V obeys V ≤ (1 +
-spectral/λ)·V*, and the centre's error is measured in the same norm through V* ≥ λ·1. Both enter `radius`,
-which is rounded up.
+Rounding. `matrix` and `vector` are float sums with error bounds; V* = exact V obeys V ≤ (1 + spectral/λ)·V*,
+and the centre's error is measured in the same norm through V* ≥ λ·1. Both enter `radius`, which is rounded
+up.
 """
 
 from __future__ import annotations

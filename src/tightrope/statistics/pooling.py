@@ -2,23 +2,19 @@
 
 **Theorem.** Rows come in an order; given all before it, a row of group g is a trial of event e with success
 probability p(e, g), whatever policy and stopping rule decide which row comes next. Let q be any prediction of
-each trial that is made from the rows before it, those of other groups included. For each pair
+each trial from the rows before it, those of other groups included. For each pair
 
     M(p) = Π over trials of (e, g) of (q or 1 − q for what came) / (p or 1 − p for it)
 
 is a non-negative martingale with mean 1 at p = p(e, g), so by Ville's inequality { p : M(p) < 1/γ } contains
-p(e, g) at all times together with probability at least 1 − γ. Nothing is assumed of how groups are alike:
-where they are, predictions are good from the first row on and the set is small; where they are not, it is
-never larger than alone by more than log 2 in log M, the price of the mixture below.
+p(e, g) time-uniformly with probability at least 1 − γ. Nothing is assumed about similarity of groups. Similar
+groups are predicted well from the first row on; others lose at most log 2 in log M against no pooling.
 
 *The predictor.* Half of it is the group alone, the beta-binomial of `tightrope.statistics.intervals`. The
 other half predicts (k + κ·m)/(n + κ), where k of n own trials and a share m of those of all *other* groups
 succeeded, with ½ added to successes and failures of either; κ is one of `STRENGTHS`, mixed by how well each
-has predicted all groups so far. κ = ∞ pools all, κ = 0 nothing.
-
-*What it is about*: each group that the log shows, on its own. No interval of a group can shrink far below
-what its own rows allow, since nothing is assumed; what pooling saves is the price of not knowing it at all
-(about ½·log n in log M). Order matters, as for every method that predicts later rows from earlier ones.
+has predicted all groups so far. κ = ∞ pools all, κ = 0 nothing. Pooling saves at most the cost of an unknown
+p, about ½·log n in log M. The order of rows matters.
 """
 
 from __future__ import annotations

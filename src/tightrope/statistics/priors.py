@@ -1,18 +1,13 @@
-"""What is believed of parameters before the data: pseudo-counts for the predictor of a likelihood region.
+"""Priors of parameters: pseudo-counts for the predictor of a likelihood region.
 
-`p ~ beta(8, 2)` says that p has been seen to happen 8 times and not to happen 2 times. It enters in one
-place, the estimates that predict each batch from those before it: Σ K_f·log f(θ) gets the terms
-a·log p + b·log(1 − p).
+`p ~ beta(8, 2)` counts as 8 successes and 2 failures of p in the estimates that predict each batch from those
+before it: Σ K_f·log f(θ) gets the terms a·log p + b·log(1 − p).
 
-*Why it cannot hurt.* The likelihood region rests on Ville's inequality for the ratio of the predictions to
-the truth (`tightrope.statistics.prequential`), which holds for every rule that makes predictions from what
-came before. A prior that was stated before the data is a part of such a rule, whatever it says. Where it is
-right the first batches are well predicted, the threshold rises and the region shrinks; where it is wrong
-predictions lose nats until the data outweigh it, and the region grows. With a prior, pilots of
-0, 10, 20, … batches are mixed whatever was planned, so that the first batches count where it is right and are
-left out, at the price of the mixture, where it is not.
-
-A prior that is chosen after a look at the same data is no prior; certificates name this as an assumption.
+*Soundness.* The likelihood region (`tightrope.statistics.prequential`) holds for every rule that makes
+predictions from earlier data, so for every prior that was stated before the data. A good prior raises the
+threshold and shrinks the region; a bad one enlarges it until the data outweigh it. With a prior, pilots of 0,
+10, 20, … batches are mixed whatever was planned, so that the first batches count only where it is good. A
+prior that is chosen from the same data is none; certificates name this as an assumption.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class LogFormat:
 
     def batches(self, path: str) -> Iterable[Any]:
         """What is in a file, as pyarrow's record batches."""
-        raise NotImplementedError
+        raise InputError(f"the format '{self.name}' has neither `open` nor `batches`", Location(path))
 
     def has_rows(self, file: LogFile) -> bool:
         """Whether there is more in a file than a header."""

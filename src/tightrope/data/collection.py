@@ -1,44 +1,28 @@
-"""Data that are collected episode by episode, under policies that may change, and when to look at them again.
+"""Data that are collected episode by episode, under policies that may change.
 
-Batches end at episodes fixed in advance (`tightrope.data.counts`), whatever is seen in them. The design
-of data that grow (`GrowingCounts`) is adaptive: who collects them may have looked at all of the earlier ones.
-Two rules say when to look again:
+`GrowingCounts` has an adaptive design: the collector may have seen all earlier data. Batches end at episodes
+fixed in advance (`tightrope.data.counts`). An update is due by one of two rules, or by both:
 
-*Doubling* (Auer, Jaksch and Ortner 2008; paper, Section 5): an update is due at the end of the episode in
-which some choice has been taken as often since the last look as before it, and at least once. The rule needs
-the visits alone and looks at whole episodes, so it does not matter in which portions episodes arrive. A
-choice can double log₂ of its visits times, which bounds the number of updates.
-*Batches*: an update is due where a batch ends. That is how often those look who wait for a gap, and those
-whose policy does not follow the visits of single choices. Either rule may be asked for, or both; neither
-looks at more than visits and numbers of episodes, and the methods that learn from these data hold at all
-times at once, so that any rule would do.
+* *doubling* (Auer, Jaksch and Ortner 2008): at the end of the episode in which the visits of some choice have
+  doubled since the last update. This bounds the number of updates by the sum of log₂ of the visits;
+* *batches*: where a batch ends.
 
-Episode n of a simulation draws from the generator of its own number (`tightrope.data.simulator`), so a run
-that goes on later, or somewhere else, sees what it would have seen without the break. Under a finite-memory
-policy (`SteeredSimulator`) the model is walked in the product with the policy's memory
-(`tightrope.model.product`); copies that differ in what was remembered count together.
+Both rules use visits and numbers of episodes only, and learning from these data is time-uniform.
 
-A mixture of policies (`MixedEpisodes`) is not one randomised policy: what it does in a state depends on what
-was drawn when the episode began. Where policies depend on the step this is the only way to execute it
-exactly. Within a batch the order of episodes does not matter, so their numbers per policy are drawn
-(multinomial) and each policy's episodes simulated together; that is the distribution of drawing one policy
-per episode.
+Episode n of a simulation has a generator of its own (`tightrope.data.simulator`), so a resumed run sees the
+same episodes. Under a finite-memory policy (`SteeredSimulator`) the product of model and memory is simulated.
+A mixture of policies (`MixedEpisodes`) draws one policy per episode: numbers of episodes per policy are
+multinomial, which is the same distribution because order within a batch does not matter. `append_episodes`
+first completes a batch that the end of the earlier data cut short.
 
-`append_episodes` puts episodes after those that there are. Batches end after the same numbers of episodes as
-those of any other data, so a batch that the end of the earlier data cut short is filled up first. Who
-collects the later episodes may have looked at the earlier ones, so the design is adaptive and has no plan.
-
-`PlannedDraws` is the file of `sample --draws FILE`, how many draws of which choice were planned:
+`PlannedDraws` is the file of `sample --draws FILE`, with the number of planned draws by signature:
 
     {"format": "tightrope draws", "version": 1, "model": "9f2c…", "planned_from": "41ab…", "draws": [
       {"signature": ["p", "1 - p"], "draws": 18000, "choices": 3945, "example": "choice 'bet' of state (…)"},
       …]}
 
-Choices with the same signature draw from the same distribution, so the table is by signature. The draws of a
-signature are spread evenly over its choices: that costs nothing, and shows where a tie does not hold.
-Signatures that are not listed are not drawn. `planned_from` is the digest of the data that the plan was made
-from. The draws themselves are fixed before they are made; put together with those data they are adaptive,
-which is what the design of the sampled file says (`tightrope.data.design`).
+Draws of a signature are spread evenly over its choices. `planned_from` is the digest of the data behind the
+plan; together with these data the draws are adaptive.
 """
 
 from __future__ import annotations

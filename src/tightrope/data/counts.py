@@ -4,7 +4,7 @@
 was taken, the design it was sampled under (`tightrope.data.design`), and the hash of the model whose
 transitions it counts. Visits of a choice are the sum over its transitions.
 
-The likelihood region (METHODS §3) predicts each batch from all earlier ones, so counts come in
+The likelihood region predicts each batch from all earlier ones, so counts come in
 batches whose boundaries are fixed in advance and never depend on outcomes. `batch_ends` grows them
 geometrically: the first batches hold a single episode, later ones a fifth of all data so far, and the
 sequence of boundaries does not depend on where the data end.

@@ -13,7 +13,7 @@ Time-uniform methods (the beta-binomial sequence, the likelihood region) are val
 that does not say how it came about is `ADAPTIVE`: the weakest assumption is the safe one.
 
 All of this is about data that are whole and stand in a legal order. Two assumptions travel with every design
-(`tightrope.verdict`; METHODS, "From log to filtration"):
+(`tightrope.verdict`):
 
 * *ends of episodes*: where an episode stops in the data it was over, or was cut by a rule that does not look
   at what came next. Where the row that failed is lost, or the last sojourn, no method holds.

@@ -1,28 +1,20 @@
-"""A log as the sequence of its events, chunk by chunk, for whoever watches rather than counts.
+"""A log as a sequence of events, chunk by chunk, for tests in the order of events.
 
-Rows are read and checked exactly as for counting, with one difference: an outcome that the model excludes, a
-successor without a transition or outside of the reachable states, is an event, too. It is evidence about the
-model and not a fault of the log.
+Rows are read and checked as for counting (`tightrope.data.fold`), except that an outcome which the model
+excludes is an event: it is evidence about the model, not a fault of the log. An event has the place of the
+row in which its action was taken. If rows have times, these give the order over all files.
 
-Episodes are followed by their names, whatever stands between their rows (`tightrope.data.fold`), and an
-event has the place of the row in which its action was taken: what is decided later may depend on its outcome,
-and its outcome on nothing that was decided later. Where rows have times, these are the order, over all files.
+Events are numbered from 1, as in `watch`. If earlier events are left out (`Recent`), confidence holds only
+if that was decided without the events that are used:
 
-Events are numbered from 1 in the order of the log, as `watch` counts them. Where those before a change are
-left out (`Recent`), the confidence holds only if that was decided without looking at what is kept:
+* the first event was fixed in advance, or follows from earlier events, such as the one after an alarm. All
+  time-uniform statements hold from there on;
+* a change point estimated from later events does not qualify: these events chose themselves;
+* nor does a window of the last events: its start depends on where the log ends.
 
-* the first event that is kept was fixed in advance, or follows from the events before it, such as the event
-  after an alarm: what comes then is fresh, under any policy, and every time-uniform statement holds from
-  there on;
-* a change that was estimated from what came after it: the events between the estimate and the alarm are part
-  of what was looked at. Intervals from them are those of data that were chosen for being different;
-* a window of the last events: it begins where it does because the log ends where it does.
-
-So whoever leaves out events says how many had been seen when that was decided (`chosen_at`; 0 for a plan).
-The confidence is nominal unless those are all before the first event that is kept. Such a log is read twice:
-as a whole, which finds what is wrong with it or missing from it, and then event by event. Batches begin anew
-with the first event that is kept, so the likelihood region and the test of the model know nothing of what
-came before.
+The user states how many events had been seen at the decision (`chosen_at`; 0 for a plan). The result is
+nominal unless all of these precede the first event that is used. Such a log is read twice, as a whole and
+event by event; batches start anew at the first event.
 """
 
 from __future__ import annotations

@@ -1,34 +1,23 @@
-"""Logs in continuous time, read and simulated: how long a chain waited in every state, and where it went.
+"""Logs in continuous time, read and simulated: time spent in each state, and transitions.
 
-Rows say in which state the chain is, by the model's variables or by `state`: what its author calls it, or its
-index. Two forms:
+Rows hold the state, by the model's variables or by `state` (a name or an index), and one of two columns:
 
-* a column `time`: the chain is in this state from this moment on. The next row of the episode says what came
-  next; the same state again means that nothing happened until then, which is how a log ends in the middle of
-  a sojourn.
-* a column `duration`: the chain stayed in this state for so long, and then went to the state of the episode's
-  next row. The last row of an episode is cut off: its time counts, and no transition.
+* `time`: the state holds from this moment on. The next row says what came next; the same state again
+  means that nothing happened, which is how a log ends in the middle of a sojourn;
+* `duration`: the length of the sojourn. The last sojourn of an episode is censored: it counts as time only.
 
-A third form has one row per subject, with a time and a status for each state (`tightrope.data.survival`).
+A third form has one row per subject (`tightrope.data.survival`). Other columns, maps and saved settings are
+those of discrete time (`tightrope.data.read_options`). Times are numbers in the unit of the model's rates, or
+dates, in seconds unless a map says otherwise (`time: /3600` for hours).
 
-`episode` tells episodes apart; without it, everything is one. Columns, maps, formats of dates and saved
-readings are those of logs in discrete time (`tightrope.data.read_options`). Times are numbers in the unit of
-the model's rates, or dates, which count in seconds until a map says the unit (`time: /3600` for hours). A log
-with both columns is refused, and so is a step that the model does not have.
+*Ends of episodes.* Without the last sojourn of each episode every rate is overestimated. The end is known if
+the last state is repeated, if it is absorbing, if `terminated`, `truncated` or `done` marks the last row, or
+if a column says until when the episode was observed (`watched_until`). Users can state a common end
+(`watched_until`, `until_now`) or a stopping rule (`ends="complete"`). A single episode needs none of these:
+its data are all that happened before some moment.
 
-*How episodes end* decides whether rates can be learned at all. A log with one row per change says nothing of
-each episode's last sojourn; leaving it out makes every rate too large, the more so the more episodes there
-are. The end of an episode is known where its last state is written once more (in a log that does so at ends
-alone), where nothing leaves that state, where a column `terminated`, `truncated` or `done` marks its last
-row, or where a column says until when it was watched (`watched_until`). That all were watched until one time,
-or until the log's last instant (`until_now`), or that each ended with its last row by a rule
-(`ends="complete"`), can be stated. The sojourn up to the end then counts. Of a single episode nothing needs
-to be known: what there is, is all that came before some moment.
-
-In simulations (`simulate_times`) all episodes move together, a jump at a time: exponential sojourns, then a
-transition with probability rate/exit. An episode is watched for a fixed time, after which its last state is
-written once more; a number of jumps may end it before. A jump of a state to itself shows as the same state
-again, which says that nothing was seen.
+`simulate_times` observes each episode for a fixed time and then repeats its last state; a limit on jumps may
+end it earlier. A self-loop shows as the same state again.
 """
 
 from __future__ import annotations

@@ -1,29 +1,21 @@
-"""The counts of one log, and what is known of it: what is missing, how episodes ended, and its order.
+"""Counts of a log, with what is missing from it, how its episodes ended, and its order in time.
 
-Parts of a log are counted at the same time and summed in their order. Those whose first row number is known
-beforehand (Parquet) are spread over threads; kernels and Arrow release the interpreter. Text files follow
-each other, for their rows can only be numbered after those before.
+*Missing data* (`describe_missing`). If the presence of an outcome depends on the outcome, the observed ones
+are no draws from the model, and no confidence statement holds. The result is therefore nominal if
 
-What is missing from a log (`describe_missing`) may have been left out because of how it came out. An outcome
-that is not in the data is a visit with an unknown outcome. Where whether it is there depends on what it was,
-the outcomes that are there are no draws from the model any more, and no confidence statement holds for them;
-nobody but who collected the data can know that it does not. So the following make the confidence nominal:
+* rows were dropped because they could not be read or explained;
+* steps are missing within an episode or at its start, or a regular clock has a gap;
+* the log lacks the outcome of an action that has several in the model.
 
-* rows that were dropped because they could not be read or explained;
-* steps that are missing within an episode or at its beginning, and silences of a clock that ticks;
-* actions whose outcome the log does not have, where the model allows more than one.
+A truncated episode and the end of the log lose nothing, except the very last action where visits were fixed
+in advance or more data follow (`SamplingDesign.open_end`).
 
-No loss is: an episode that is marked as truncated, the end of a log (but for its very last action, where
-visits were fixed in advance, or where more data follow: `SamplingDesign.open_end`), and an action without
-alternatives in its outcome.
+*Ends* (`ends_of`) are known from a flag or an absorbing state. The end of the last episode does not matter,
+nor does one instant at which all running episodes are cut: both are stopping times. Otherwise the user must
+state that episodes are complete. *Order* (`order_of`) is known from times, or within a single episode;
+otherwise it is stated or unknown.
 
-How episodes ended (`ends_of`) is known where a flag says so or nothing leaves their last states; of the last
-episode it does not matter, since all that came before some moment is what time-uniform methods hold for,
-whoever chose the moment. A running fleet that is cut at one instant is such a moment, too. Else somebody has
-to state that episodes are whole. In which order rows happened (`order_of`) times say, or one episode's own
-order; else it is unknown, or stated.
-
-A table of counts (`count_table`) has one row per counted transition, with a batch number or without.
+A table of counts (`count_table`) has one row per transition, with or without a batch number.
 """
 
 from __future__ import annotations

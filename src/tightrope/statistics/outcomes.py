@@ -3,7 +3,7 @@
 Choices with the same signature draw from the same distribution, so their counts are pooled first; everything
 after that works on a few thousand signatures instead of millions of transitions. Within a signature,
 successors with the same expression f form one outcome: m successors are one outcome of probability m·f
-(METHODS §1; the paper removes this case by an intermediate state).
+(the paper removes this case by an intermediate state).
 """
 
 from __future__ import annotations

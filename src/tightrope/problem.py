@@ -1,14 +1,13 @@
-"""A problem: a model and what is asked of it. Everything that computes takes one first.
+"""A problem: a model and a property, the first argument of everything that computes.
 
     model = tr.load("model.prism")
     problem = tr.Problem(model, 'Pmax=? [ F "goal" ]')
     tr.solve(problem.at(p=0.55))
     tr.learn(problem, data, delta=0.001)
 
-The property's text is read once, on the model: labels, variables, constants and formulas of its file may be
-used by name. Every property of the language will do: what takes a problem says from one table which kinds it
-answers (`tightrope.prism.properties.capabilities`). Where the text can be read in two ways the reading taken
-is said in a `ReadingWarning`.
+The property may use labels, variables, constants and formulas of the model's file. A table states which
+functions answer which kinds (`tightrope.prism.properties.capabilities`). An ambiguous text raises a
+`ReadingWarning` that names the interpretation.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Results read back from the directories that `result.save`, `tightrope learn -o` and `online -o` write.
+"""Results read from the directories of `result.save`, `tightrope learn -o` and `online -o`.
 
-What is restored: the guarantee with its interval, verdict, ledger and notes; what is known of the parameters;
-the policies; everything that pictures and reports show. Not restored: the sets, the region and the solutions
-behind the numbers, so there are no values per state, and no certificate can be made; `verify` checks the one
-that was written with the result.
-
-Policies speak of the states of a model. It is loaded from where the result says it came from, and must be the
-very model; where that is not possible, it is to be given.
+Restored: the guarantee with interval, verdict, confidence budget and notes; parameters; policies; contents of
+plots and reports. Not restored: sets, region and solutions, so there are no values per state and no new
+certificates. Policies need the model: it is loaded from its recorded source, and must be identical, or given.
 """
 
 from __future__ import annotations

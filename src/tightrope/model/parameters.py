@@ -1,21 +1,18 @@
-"""Parameters θ and the domain they may lie in: a box, with optional linear constraints.
+"""Parameters θ and their domain: a box, with optional linear constraints. All numbers are exact rationals.
 
-All numbers are exact rationals: `0.1`, `1e-3` and `1/3` are what they look like. The texts a user writes are
-those of Storm's regions:
+Texts follow Storm's regions:
 
     p=0.1:0.9,q=0:1                 a box           (--param)
     0.1<=p<=0.9, p+q<=1, p+q+r=1    a domain        (--domain)
     p=0.55,q=0.0004                 a point         (--at)
 
-A comparison chain has one linear form in the middle, or one comparison between two linear forms; both sides
-may hold parameters. A comparison of a single parameter with numbers narrows the box, anything else becomes a
-linear constraint.
+A chain of comparisons has one linear form in the middle; a single comparison may have two. Comparing a single
+parameter with numbers narrows the box, anything else is a linear constraint.
 
-The vertices of a domain are found by the double description method on rationals (Motzkin et al. 1953): start
-from the corners of the box and cut by one half-space after the other; new vertices appear on edges between a
-vertex that stays and one that goes. Two vertices span an edge when no third one lies on all constraints that
-both lie on. Domains have a handful of parameters and constraints; beyond `MOST_CORNERS` corners the answer is
-None and callers use linear programs. Qhull would be faster but works in floats.
+Vertices come from the double description method on rationals (Motzkin et al. 1953): cut the box by one
+half-space after another; new vertices lie on edges between kept and removed vertices. Two vertices span an
+edge if no third one lies on all constraints that both lie on. Beyond `MOST_CORNERS` corners the result is
+None, and callers use linear programs.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""Policies of a model, one class for every kind: deterministic, randomised, time-varying, finite-memory.
+"""Policies of a model in one class: deterministic, randomised, time-varying and finite-memory.
 
-A policy is made of a mapping from states to what is done there, or of a function of the state that says it
-(an action's name, the number of a choice within its state, or a mapping from these to probabilities); of the
-path of a policy file (`tightrope.model.policy_file`); of whole numbers, one per state; of probabilities, one
-per choice; of another policy of the same states and choices; or of `TimeVaryingChoices` and
-`FiniteMemoryChoices` (`tightrope.model.policy_choices`). States with a single choice may be left out. States
-and actions are called what `tightrope.model.states` says; functions get the author's own states, else the
-variables' values by name, else the index.
+A policy is made from a mapping from states, or a function of the state, to an action's name, the number of a
+choice within its state, or probabilities of these; a policy file (`tightrope.model.policy_file`); an integer
+per state; a probability per choice; another policy; `TimeVaryingChoices` or `FiniteMemoryChoices`
+(`tightrope.model.policy_choices`). States with a single choice may be left out. `tightrope.model.states`
+defines names. Functions get the author's states, else the variables by name, else the index.
 
-As a table a policy has a row per state and choice that may be taken there, with the columns of the state,
-`from_step` (time-varying) or `memory` and `next_memory` (finite-memory), `action`, `choice` and
-`probability`.
+The table of a policy has a row per state and possible choice, with the columns of the state, `from_step`
+(time-varying) or `memory` and `next_memory` (finite-memory), `action`, `choice` and `probability`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""Choices that depend on the step or on a memory: what time-varying and finite-memory policies consist of.
+"""Choices of time-varying and finite-memory policies.
 
-The best policy under a step bound plays differently when time runs out. It consists of runs: at state s the
-choice `choice[j]` is taken from step `step[j]` on until the next run of s begins, the last one for ever, for
-j in start[s]..start[s+1]−1. The first run of every state begins at step 0. So a policy of a thousand steps
-that changes its mind twice is three runs per state.
+Time-varying: runs of steps. State s takes `choice[j]` from step `step[j]` until its next run begins, the last
+one for ever, for j in start[s]..start[s+1]−1. The first run of every state begins at step 0.
 
-The best policy for a temporal formula remembers what has been seen. It consists of rows: in state `state[i]`
-with memory `memory[i]` the choice `choice[i]` is taken, and the memory becomes `following[i]`. A play begins
-with memory 0. Rows are those that a play can reach.
+Finite memory: rows. In state `state[i]` with memory `memory[i]` the choice is `choice[i]`, and the memory
+becomes `following[i]`. A play begins with memory 0. Rows are those that a play can reach.
 """
 
 from __future__ import annotations

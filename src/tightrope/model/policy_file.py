@@ -1,4 +1,4 @@
-"""Policies as JSON files: what is done in every state in which there is something to choose.
+"""Policies as JSON files, with an entry for each state that has several choices.
 
     {"format": "tightrope policy", "version": 2, "model": "9f2c…", "variables": ["x", "y"],
      "certified": {"property": "Pmax=? [ F \\"goal\\" ]", "lower": 0.81, "upper": 0.93, …},
@@ -8,15 +8,13 @@
       {"state": {"x": 3, "y": 1}, "choices": [{"action": "up", "choice": 0, "probability": 0.5}, …]}
      ]}
 
-An entry is a state (the values of `variables`, else the author's own state or its index), an action, and the
-number of the choice within its state, counted from 0; or a list that says from which step on what is done; or
-an object with probabilities where the policy is random. States with a single choice are left out. Where own
-states cannot be written in JSON, the head says "states": "index". `certified` is the verified interval of
-this very policy. Files written by hand may leave out the number of a choice, and may write entries as
-objects: {"state": {"x": 1}, "action": "up"}, or with "steps": [{"from": 0, "action": "up"}, …].
+An entry has a state (values of `variables`, else the author's state or its index), an action, and the number
+of the choice within its state, from 0; or a list of first steps with actions; or probabilities. If states
+have no JSON form, the head has "states": "index". `certified` is the verified interval of this policy.
+Handwritten files may use the objects of `docs/data.md` ("Policies").
 
-A finite-memory policy ("tightrope controller", version 1) has a list "controller" with a row per state and
-memory: state, memory (a play begins with 0), action, choice, memory from then on.
+A finite-memory policy ("tightrope controller", version 1) has a list "controller" with rows of state, memory
+(first 0), action, choice, next memory.
 """
 
 from __future__ import annotations

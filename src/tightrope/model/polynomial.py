@@ -1,19 +1,16 @@
-"""Polynomials and quotients of polynomials with exact rational coefficients, single ones and many at once.
+"""Exact polynomials over the rationals and their quotients, single or in arrays.
 
-A computer-algebra system would be far slower, and a large dependency, for sums and products of short
-polynomials. A `PolynomialArray` has one rational vector for every monomial: `p/2 + q*money` for a thousand
-values of `money` is two vector operations. The table of a whole model is `Expressions`.
+A `PolynomialArray` has one rational vector per monomial: `p/2 + q*money` for a thousand values of `money` is
+two vector operations. `Expressions` is the table of a whole model.
 
-A quotient f/g is kept in lowest terms, so that equality is a comparison: numerator and denominator have no
-common divisor, and the denominator has coprime whole coefficients with a positive one at its lowest monomial
-(the constant where there is one). A quotient that comes out as a polynomial is a `Polynomial`, never a
-`RationalFunction`. Common divisors are those of FLINT (python-flint), which is imported with the first one.
+A quotient f/g is in lowest terms, so equality is a comparison: the denominator has coprime whole
+coefficients, positive at its lowest monomial. A quotient that reduces to a polynomial is a `Polynomial`,
+never a `RationalFunction`. Common divisors come from FLINT (python-flint), imported at first use.
 
-Of many quotients at once denominators are normalised on arrays, and of denominators of degree 1, which most
-are, it is proved modulo a prime that nothing is left to cancel. Such a g has no divisor but itself. If it
-divides f, then f·L = g·h with whole coefficients, L the common denominator of f (Gauss), hence modulo every
-prime that does not divide L. So where f is not 0 at a zero of g modulo the prime, they have nothing in
-common. Whatever is not decided so is left to FLINT, so that luck plays no part in what comes out.
+For arrays with denominators g of degree 1, a test modulo a prime proves that nothing cancels. Such a g has no
+divisor but itself. If it divides f, then f·L = g·h with whole coefficients, L the common denominator of f
+(Gauss), hence modulo every prime that does not divide L. So if f is not 0 at a zero of g modulo the prime,
+they have no common divisor. Undecided cases go to FLINT.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Partially observable models: what a controller sees of the state, and controllers that act on it.
+"""Partially observable models (POMDPs) and finite controllers.
 
-Every state has one observation, a number with a name. States that look alike offer the same actions; their
-choices are matched by the actions' names, those of one name in their order. A sensor that errs is part of the
-state: its reading is a variable that a transition draws (`tightrope.model.sensor`).
+Every state has one observation, a number with a name. States with the same observation offer the same
+actions; choices are matched by action names, those of one name in order. A noisy sensor is part of the state
+(`tightrope.model.sensor`).
 
-A controller is a finite machine. In node n, on seeing o, it goes to node `following[n, o]`, and takes the
-action that this node has for o. Node 0 is where a play begins, before the first observation. For the model it
-is a policy with a memory: the node it was in. Its file has a row per node and observation that a play can
-meet there: the node, what is seen, the action, and the node from then on.
+A controller in node n that sees o goes to node `following[n, o]` and takes that node's action for o. A play
+begins in node 0, before the first observation. Its file has a row per node and reachable observation: node,
+observation, action, next node.
 
     {"format": "tightrope observer", "version": 1, "model": "9f2c…",
      "controller": [[0, "(o=1)", "left", 1], …]}
 
-On an observation that no row of its node is about, it does what it does most often on seeing that, anywhere,
-and stays in its node; on one that no row is about at all, it takes the first action offered.
+For an observation without a row in its node it stays there and takes its most frequent action for that
+observation; if no node has one, the first action offered.
 """
 
 from __future__ import annotations

@@ -1,22 +1,16 @@
 """Deterministic automata over the letters of a model's states, and products of models with them.
 
-`successor[q, l]` is the state after state q has read letter l. A `RabinPair` accepts a run that marks
-`avoided` finitely often and each of `repeated` infinitely often; marks belong to a state and the letter it
-reads. An automaton accepts if one of its pairs does (a generalised Rabin condition).
+`successor[q, l]` follows state q and letter l. A `RabinPair` accepts a run that marks `avoided` finitely
+often and each of `repeated` infinitely often; marks belong to a state and the letter it reads. One accepting
+pair suffices (generalised Rabin condition).
 
 A product state (s, q) is the model in s with the automaton in q before it reads the letter of s. All choices
-of s lead on with the same memory, so what an automaton marks when it reads is a mark of product states. Only
-what can be reached from the given states is built, through transitions that are possible.
+of s lead to the same memory, so marks belong to product states. Only reachable states are built, through
+possible transitions. For factored rows (`tightrope.model.mdp`) all states in the middle and at the end of a
+step have this memory.
 
-Choices of the product carry the very expressions (probabilities, intervals) of the model's choices behind
-them. So what is tied in the model is tied in the product, and a fact about the model's transitions is one
-about all their copies. Data speak of the model: `first_copy` says which copy of a transition takes its
-counts, one each, so that pooling counts every observation once.
-
-Rows of interval models can be trees of independent factors (`tightrope.model.mdp`). The automaton reads
-the letter of the state that a step begins in, so all that a step leads to has one memory: the tree of a
-product's choice is that of the model's, with that memory behind every state in the middle of the step and
-behind the states it ends in. Nothing is read on the way.
+Choices of the product keep the model's expressions, so ties and facts about transitions hold for all copies.
+`first_copy` names the copy that takes a transition's counts, so pooling counts every observation once.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""Sensors: models in which what a controller reads is drawn anew in every state it comes to.
+"""Sensors: models in which the controller's reading is drawn anew at every state.
 
 A sensor gives every state the probabilities of its readings: numbers, intervals (low, high), functions of the
-parameters, or `free`.
-It becomes a part of the model: where a play comes to state s, a step without a choice draws the reading, and
-behind it stand copies of s, one for each, with the actions of s. So a step of the model becomes two, and
-bounds on steps count pairs (`POMDP.pace`); rewards are earned where actions are origin, once.
+parameters, or `free`. At state s a step without a choice draws the reading and leads to the copy of s for it,
+which has the actions of s. So a step of the model becomes two, and step bounds count pairs (`POMDP.pace`);
+rewards are earned once, at the actions. There is no reading before a drawn first state
+(`Structure.draws_start`).
 
-Readings are independent given the states, as the draw depends on the state alone. That is an assumption about
-the sensor, which results name.
-
-Where a first state is drawn (`Structure.draws_start`) nothing is read before it.
+Readings are independent given the states. That is an assumption about the sensor, which results name.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""States and choices by what users call them, one at a time and in tables.
+"""Names of states and choices, one at a time and in tables.
 
-A state is one of the model's own states (`tightrope.model.structure`), or the values of its variables: a
-mapping by name, a sequence in the order of their declaration, or a text ("x=3,y=4"). A label of a single
-state names that state. A bare number is a state only where the model's author calls states by numbers, or
-where numbers are all that a model has: environments number their states in their own ways, and nothing would
-show a wrong reading. A choice is its action's name, or its number within its state, counted from 0; where all
-actions of a state are named by whole numbers, a number is such a name.
+A state is the author's state (`tightrope.model.structure`), or the values of its variables: a mapping, a
+sequence in the order of declaration, or a text ("x=3,y=4"). A label of a single state names it. A number is a
+state only if the author uses numbers or the model has nothing else: environments number states differently,
+and an error would go unnoticed. A choice is its action's name, or its number within the state, from 0; if all
+actions of a state are named by whole numbers, a number is a name.
 
-In tables states have a column per variable, or a column `state` of own states or indices. A column of ours
-that has the name of a variable gets an underscore at its end.
+Tables have a column per variable, or a column `state` of the author's states or indices. A column that
+collides with a variable gets a trailing underscore.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""The structure that every kind of model shares: states, choices, transitions, their names and rewards.
+"""Structure of every kind of model: states, choices, transitions, names and rewards.
 
 Three CSR levels: the choices of state s are choice_start[s]..choice_start[s+1], the transitions of choice c
-are transition_start[c]..transition_start[c+1], and each transition leads to successor[t]. What a transition
-carries belongs to the model that holds the structure.
+are transition_start[c]..transition_start[c+1], and transition t leads to successor[t].
 
-A model numbers its states from 0 in the order in which they were met. Builders keep the author's own states
-with it, by which data, environments and policies find states: where these are numbers, too, nothing would
-show a mistake. They take no part in the identity of a model.
+States are numbered from 0 in the order of discovery. Builders also keep the author's states, by which data,
+environments and policies find them; they are not part of the model's identity.
 
-Rewards of states and choices are numbers, or polynomials in the parameters, which have no numbers until a
-point or a range of the parameters is given: whoever asks for numbers all the same is refused.
+Rewards of states and choices are numbers, or polynomials in the parameters. Asking for the numbers of
+polynomials without a point or range is an error.
 """
 
 from __future__ import annotations

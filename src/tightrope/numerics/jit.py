@@ -1,14 +1,12 @@
 """One way to compile a kernel: numba without Python objects, cached on disk, GIL released.
 
-A thin face, so that kernels keep their types for the checker and every kernel of the house is
-compiled with the same options. Floating-point reassociation ("fastmath") is never switched on:
-it would void every rounding argument. Where the machine code is kept: `tightrope.numerics.kernel_cache`.
+All kernels have the same options and keep their types for the checker. Floating-point reassociation
+("fastmath") is never enabled: it would void every rounding argument. `tightrope.numerics.kernel_cache` stores
+the machine code.
 
-Importing numba and loading machine code takes a second, which is far more than a small model needs. So numba
-is imported when a kernel is called for the first time, and within `interpreting` small calls run the kernel's
-own text in Python instead: the same operations on the same float64 and integers, in the same order.
-
-`when_compiling` gives notice of the first kernel that has to be compiled, not of what is loaded.
+numba is imported at the first call of a kernel, as that takes a second. Within `interpreting` small calls run
+in Python instead: the same operations on the same float64 and integers, in the same order. `when_compiling`
+reports the first kernel that has to be compiled, not loaded.
 """
 
 from __future__ import annotations

@@ -1,21 +1,18 @@
-"""Where compiled kernels are kept: in the wheel, a directory of the user's, beside the source, or nowhere.
+"""Cache of compiled kernels: in the wheel, a directory of the user, beside the source, or none.
 
-A cache of machine code is code: whoever can write to it decides what this process runs. So beside the
-installation there is only a directory of the user's own (`$XDG_CACHE_HOME/tightrope` or
-`~/.cache/tightrope`), which must belong to them and be closed to everybody else. Where that cannot be had
-kernels lie beside the source, and where nothing can be written they are compiled anew by every process, and
-one line says so. `NUMBA_CACHE_DIR`, where it is set, goes before these.
+*Security.* Cached machine code is executed, so the user's directory (`$XDG_CACHE_HOME/tightrope` or
+`~/.cache/tightrope`) must belong to the user and be closed to others. Otherwise kernels lie beside the
+source; if nothing can be written, every process compiles and prints one line. `NUMBA_CACHE_DIR` goes first.
 
-numba looks at the file of the caller alone: after an upgrade it would go on running kernels of other files as
-they were. So a kernel is kept under a digest of all that it is compiled from (`kernel_digest`): its code, the
-kernels that it calls, the values that it names, and the fields of its records. A file is named after this,
-the types, versions and processor, and holds them, too (numba's own numbers let two processes that compile at
-the same time take each other's code). While a process compiles a kernel, others that need the very same wait
-for it, at most two minutes. What Python calls and what kernels call are compiled apart: the second has no
-face for Python, half of the work. What no process has loaded for long is dropped, at most once a day.
+*Validity.* numba checks the caller's file only. So a kernel is stored under a digest of all its inputs
+(`kernel_digest`): code, called kernels, named values, fields of records. The file name adds types, versions
+and processor, and the file repeats them: with numba's numbering two concurrent processes could swap code.
+Processes that need the same kernel wait for the one that compiles, at most two minutes. Versions for calls
+from Python and from kernels are compiled separately; the latter need no wrapper, half of the work. Unused
+kernels are dropped, at most once a day.
 
-A wheel holds the kernels under `tightrope/kernels`, compiled for a baseline (`BASELINES`): they run on every
-processor that has its features, with the version of Python and numba that they were compiled with.
+A wheel has kernels under `tightrope/kernels`, compiled for a baseline (`BASELINES`): they run on every
+processor with its features, with the same versions of Python and numba.
 """
 
 from __future__ import annotations

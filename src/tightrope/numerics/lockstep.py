@@ -1,15 +1,12 @@
 """Threads that go through the same stages in step, inside compiled loops.
 
-Every worker writes how many stages it has finished into a place of its own, and begins a stage when all have
-finished those before it. The number is stored with release and read with acquire semantics, on every
-processor: whoever reads it sees all that the writer wrote before. Nobody else writes there, so nothing is
-ever lost and no other atomic operation is needed. Meeting costs less than a microsecond while every worker
-has a core.
+Every worker stores its number of finished stages in its own place (release semantics), and begins a stage
+when all have finished those before it (acquire). So a reader sees all that the writer wrote before, and with
+one writer per place no other atomic operation is needed. A meeting costs less than a microsecond if every
+worker has a core. Otherwise waiting times out: the loop returns, and `go_through` yields and calls it again.
+The division of work does not depend on it.
 
-Where one has none, as on a busy machine, waiting gives up after a while: the compiled loop returns,
-`go_through` lets others run, and calls again. What is done, and by whom, does not depend on it.
-
-numba is imported with this file: import it where several threads are at work.
+This module imports numba: import it only where several threads run.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Records: frozen dataclasses that are equal where their fields are, small to send, and short to print.
+"""Records: frozen dataclasses with equality by fields, small pickles and short representations.
 
-Two records are equal where all their fields are, arrays entry by entry (NaN equals NaN: records are compared
-for saying the same). Fields declared `compare=False`, such as times that were measured, do not count. Pickles
-and deep copies hold the fields alone: what was computed from them (`cached_property`, `remember`) is left
-out, and arrays are read-only again afterwards. A record prints as its `_title_` and its `_facts_`, at most
-`MOST_LINES` lines of text, or as a card in a notebook.
+Arrays are compared entry by entry, NaN equal to NaN; fields with `compare=False` do not count. Pickles and
+deep copies hold only the fields, without cached results (`cached_property`, `remember`); arrays stay
+read-only. A record prints as its `_title_` and `_facts_`, at most `MOST_LINES` lines, or as a notebook card.
 
-`remember` is `cached_property` for functions: the result lies in the `__dict__` of the first argument and
-goes when that goes, so it may refer back to it. Only for pure functions of frozen objects; whoever gets a
-result shares it and must not write to it.
+`remember` is `cached_property` for functions: the result lies in the `__dict__` of the first argument. Use it
+only for pure functions of frozen objects; results are shared and must not be modified.
 """
 
 from __future__ import annotations

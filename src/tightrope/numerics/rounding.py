@@ -1,21 +1,16 @@
-"""Outward rounding: how a float64 computation becomes a bound on the real number it approximates.
+"""Outward rounding of float64 computations, and exact comparison of sums with 1.
 
-One operation in round-to-nearest is off by at most half a unit in the last place, so `down` and `up`
-enclose its exact result. A sum of n products, in any order and with or without fused operations,
-is off by at most γ(n)·Σ|aᵢ||bᵢ| with γ(n) = n·u/(1 − n·u), u = 2⁻⁵³ (Higham, *Accuracy and Stability of
-Numerical Algorithms*, §3.1). `product_error` is that bound for a matrix product; the bound itself
-is computed in floating point and therefore taken a little too large (`_SPARE` covers its own rounding
-for up to 10⁹ terms, `_TINY` the absolute error of underflow).
+One operation in round-to-nearest is off by at most half a unit in the last place, so `down` and `up` enclose
+its exact result. A sum of n products, in any order and with or without fused operations, is off by at most
+γ(n)·Σ|aᵢ||bᵢ| with γ(n) = n·u/(1 − n·u), u = 2⁻⁵³ (Higham, *Accuracy and Stability of Numerical Algorithms*,
+§3.1). `product_error` bounds this for a matrix product; `_SPARE` covers the rounding of the bound itself for
+up to 10⁹ terms, `_TINY` the absolute error of underflow.
 
-Whether numbers sum to less than 1, to 1, or to more: decided exactly.
-
-Sums of float64 near 1 round, and what nature may do hangs on their side of 1. Adding with the error kept
-(Knuth's two-sum: total + term = new + error, exactly) tells at the cost of five more additions whether a
-sum was exact; most that come near 1 are (0.5 + 0.5, 1 − p + p). The rest is *distilled*: two-sums run along
-the terms until nothing changes. Then each term is at most half a unit in the last place of the next, so
-the last one has the sign of the whole sum, and is its nearest float64 up to one unit.
-
-Additions of float64 neither underflow nor, with terms within [−1, 1], overflow.
+*Sums near 1* decide what nature may do. Knuth's two-sum (total + term = new + error, exactly) shows whether a
+sum was exact. Other sums are *distilled*: two-sums run along the terms until nothing changes. Then each term
+is at most half a unit in the last place of the next, so the last one has the sign of the whole sum, and is
+its nearest float64 up to one unit. Additions of float64 neither underflow nor, with terms within [−1, 1],
+overflow.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""How the value of a policy depends on probabilities, and which policy is best at given ones: plain float64.
+"""Derivatives of a policy's value by probabilities, and the best policy at a point, in plain float64.
 
-The values of a chain solve V = r + P·V, and with η the expected number of visits of each state from the
-initial one, ηᵀ = e₀ᵀ(I − P)⁻¹, a transition has ∂V(initial)/∂p = η(state)·weight·V(successor).
-Step-bounded objectives are unrolled and differentiated backwards. The best policy is found in one pass from
-the last layer of an acyclic model to the first, and by policy iteration otherwise, from a policy that ends
-wherever one can, with changes that gain: these never make a play longer than forever.
+V = r + P·V. With expected visits ηᵀ = e₀ᵀ(I − P)⁻¹ a transition has ∂V(initial)/∂p =
+η(state)·weight·V(successor). Step-bounded objectives are unrolled and differentiated backwards. The best
+policy comes from one backward pass on acyclic models, otherwise from policy iteration that starts at a policy
+that terminates wherever one can, and makes only changes that gain, which preserve this.
 
-Nothing here is rounded to a safe side and nothing has to be: a slope only says where to look (which cuts to
-make, which bets to place). What is relied on is that results are functions of the arguments alone.
+Nothing is rounded safely: slopes only guide cuts and bets. Results depend on the arguments alone.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Commands on all states of a frame at once: one command, those that move together, and what can happen.
+"""Commands on all states of a frame at once: single ones, synchronised ones, and enabled choices.
 
-The guard is evaluated on every row; probabilities and updates on those where it holds, in a graph
-whose ranges are those that the guard leaves.
-
-The probabilities of a command, remembered for every combination of variables they depend on.
-
-A command's probabilities depend on few variables, so they are computed once for each distinct
-combination of their values and looked up after that: exact arithmetic costs nothing a state.
+The guard is evaluated on every row, probabilities and updates where it holds, with the ranges that the guard
+leaves. Probabilities are computed exactly once per distinct combination of the variables they depend on.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
-"""The rows an expression is evaluated on: one array per variable, gathered only when asked for.
+"""Frames, the rows on which expressions are evaluated, and integer and boolean computations on them.
 
-A frame stands for some states of the frontier. `select` gives the frame of a subset of its rows,
-which is how the branch of a conditional is evaluated only where its condition holds. Values that
-several expressions share are kept in `cache` for as long as the frame lives.
+A frame stands for some states of the frontier, with one lazy array per variable. `select` gives a subset of
+rows: a branch of a conditional is evaluated only where its condition holds. `cache` keeps shared values.
 
-Integer and truth-valued computations on frames, with the range of every result known beforehand.
-
-An expression is compiled once into a graph of nodes and then run on frame after frame; a node costs
-one NumPy operation a frame. Every integer node carries bounds of its values, by interval arithmetic
-from the ranges of the variables. They serve three ends: a computation whose bounds fit int64 cannot
-overflow and one that does not fit runs on Python's integers (exact in both cases), comparisons that
-the bounds decide become constants, and updates that provably stay in range are not checked.
-
-Nodes are interned: equal computations are one node, run once a frame. `fails` says that running a
-node may raise (a division by zero, say), so it must not run on rows where a condition shields it.
+An expression is compiled once into a graph of interned nodes, each one NumPy operation per frame. Integer
+nodes carry bounds by interval arithmetic from the variables' ranges. Computations that fit int64 cannot
+overflow, others use Python's integers; comparisons that bounds decide become constants; updates that provably
+stay in range are not checked. A node with `fails` may raise (a division by zero), so it must not run on rows
+where a condition shields it.
 """
 
 from __future__ import annotations

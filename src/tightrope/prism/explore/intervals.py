@@ -1,21 +1,17 @@
-"""Interval probabilities `[0.1,0.3] : …`: exact bounds, and trees of factors where commands move together.
+"""Interval probabilities `[0.1,0.3] : …`: exact bounds, and trees of factors for synchronised commands.
 
-The sum of two intervals is the interval of the sums (capped at 1 above), a point times an interval
-scales its bounds. The product of two proper intervals, where two commands of a synchronisation have
-them, is the interval of the products. The products of all distributions of
-two commands are no interval set, so this encloses them: bounds stay bounds, but nature may do a
-little more than the two commands allow. `is_outer` says that it happened, and the user is warned.
+Intervals add (capped at 1 above), and points scale them. The product of two proper intervals of synchronised
+commands is the interval of products. It encloses the products of their distributions, which are no interval
+set; `is_outer` records this, and the user is warned.
 
-Before they are multiplied, bounds are narrowed to what the distributions of their own command attain: l ≤ p_i
-may be raised to 1 − Σ of the other upper bounds, and u lowered to 1 − Σ of the other lower bounds. That
-leaves the set of the command as it is, so products of narrowed bounds enclose all products of distributions,
-too, and are never wider than those of the bounds as written (which PRISM and Storm take). Every number of the
-table therefore has two pairs of bounds, as written and narrowed; what does not synchronise keeps the first.
+Before multiplication bounds are narrowed to attained values: l is raised to 1 − Σ of the other upper bounds,
+u lowered to 1 − Σ of the other lower bounds. The command's set stays the same, so the products still enclose
+all products of distributions and are never wider than those of the written bounds (PRISM, Storm). Every
+number has both pairs of bounds; commands that do not synchronise keep the written ones.
 
-What nature can do may hang on whether bounds sum to exactly 1. Upper bounds that do so, or exceed it, still
-do once rounded up. Lower bounds that do leave one distribution, which the command is then read as, likewise
-all upper bounds. Upper bounds that stay below 1 by so little that rounding hides it are refused, and so are
-bounds that no double may stand for (`tightrope.model.numbers`).
+Sums of exactly 1 matter. Upper bounds that reach 1 still do once rounded up. Lower bounds that sum to 1 leave
+one distribution, which the command is then read as; likewise all upper bounds. Upper bounds below 1 by less
+than rounding shows are refused, as are numbers that `tightrope.model.numbers` refuses.
 """
 
 from __future__ import annotations

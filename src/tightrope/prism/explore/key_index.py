@@ -1,11 +1,8 @@
-"""Keys and polynomials to dense numbers, in order of first appearance: the hash tables of the explorer.
+"""Hash tables that number keys and polynomials densely, in order of first appearance.
 
-A state is a row of int64 words, and the explorer asks for millions of them at once which ones it
-has met before. `KeyIndex` answers for a whole array in one compiled pass: open addressing with
-linear probing over a table of int32 numbers, the keys themselves stored once and contiguously, so
-that the list of all states is the table's own memory. The table is kept at most half full and
-doubles; the order of first appearance is all that decides a number, so the same input gives the
-same numbering on every machine.
+A state is a row of int64 words. `KeyIndex` looks up a whole array in one compiled pass: open addressing with
+linear probing over int32 numbers, keys stored once and contiguously, as the list of all states. The table is
+at most half full and doubles. Numbers depend only on the order of appearance, on every machine.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Deep and narrow state spaces: state after state in one compiled loop, instead of frame after frame.
+"""Deep and narrow state spaces, explored state by state in one compiled loop.
 
-Counters and clocks make state spaces of ten thousand levels with a few states each, where running every
-command by NumPy costs far more than the states themselves. Here guards and updates are `instructions`, and
-one kernel decodes a state, finds its choices, numbers their
-successors and writes the rows, in the very order in which whole frames do it. It learns nothing: a
-probability, product or sum that has not been met before, a value out of range and whatever else is not
-routine ends it at that state, and the next frame is explored as usual, which computes what was missing or
-says what is wrong.
+Counters and clocks give ten thousand levels with a few states each, too few for NumPy. Guards and updates are
+`instructions`; one kernel decodes a state, finds its choices, numbers their successors and writes the rows,
+in the same order as whole frames. At a new probability, product or sum, a value out of range, or anything
+else unusual it stops; the next frame is explored as usual and computes what was missing or reports the error.
 """
 
 from __future__ import annotations

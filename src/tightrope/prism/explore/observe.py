@@ -1,14 +1,9 @@
-"""Labels, rewards and valuations of the states that were reached.
+"""Labels, rewards and valuations of the reached states.
 
-The rewards of a state are those of all items whose guard holds there; the reward of a choice sums
-the items of its action. A sum is one exact number of the state, and only the result becomes a
-float64, the nearest one. The self-loop that a deadlock was given earns nothing by itself, and the
-mixed choice of a Markov chain earns the average of the commands it was mixed from.
-
-Rewards that are polynomials in the parameters: one per choice, that of its state included.
-
-What a choice earns is one expression of the state for every action: the items of the state and those of the
-action, each where its guard holds. It is evaluated as probabilities are, exactly and on whole frames.
+A state earns all items whose guard holds; a choice sums the items of its action. Sums are exact, and only the
+result is rounded to the nearest float64. A deadlock's self-loop earns nothing by itself; the mixed choice of
+a Markov chain earns the average of its commands. Rewards with parameters are one polynomial per choice, that
+of its state included, evaluated exactly on whole frames like probabilities.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""All reachable states of a program, in discrete or continuous time, a whole frontier at a time.
+"""Reachable states of a program, in discrete or continuous time, a whole frontier at a time.
 
-States are keys in a hash index; the states not yet looked at are its newest rows. They are decoded
-into one array per variable, every command is run on all of them at once, and the successors that
-appear are numbered in order. Nothing is computed state by state, and exact arithmetic is done once
-for each distinct combination of the variables that a probability depends on.
+States are keys in a hash index; its newest rows are the frontier. They are decoded into one array per
+variable, every command runs on all of them, and successors are numbered in order. Exact arithmetic is done
+once per distinct combination of the variables that a probability depends on. `_OUTCOMES` bounds the work, and
+so the memory, of one frame.
 
-The work on one frame is bounded (`_OUTCOMES`), so memory beyond the finished model stays small.
+A `Judge` sees the partial model, with unexplored states absorbing, at every `PART_GROWTH`-fold number of
+states, and may end the search. States come in order of distance from the initial ones.
 
-Most questions touch little of a very large model. A `Judge` is shown what has been found at every
-`PART_GROWTH`-fold number of states, those that wait absorbing, and says whether that is enough. States are
-met in the order of their distance from the initial ones, so what lies near decides before the rest is built.
-
-`Relevance` says which commands can be enabled somewhere in a frame, without evaluating their guards.
-Generated models have thousands of commands, `[] s=17 & … -> …`, of which a frontier needs a few. A guard's
-single-variable conjuncts give each command a box of values (see `guard_ranges`); a command whose box misses
-the values of the frame is left out. The variable that most commands fix to one value is looked up directly.
+`Relevance` selects commands that can be enabled in a frame without evaluating guards, for models with
+thousands of commands. Single-variable conjuncts give each command a box of values (`guard_ranges`); commands
+whose box misses the frame are skipped. The variable that most commands fix is looked up directly.
 """
 
 from __future__ import annotations

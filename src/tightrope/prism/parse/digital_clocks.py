@@ -1,11 +1,10 @@
 """Timed automata (`pta`, `popta`) as MDPs by digital clocks: time passes in whole units.
 
-Where guards and invariants are closed (no `<` and no `>` on clocks) and compare clocks with whole constants
-alone, minimal and maximal probabilities of reaching states, and expected rewards until then, are those of the
-MDP in which clocks are whole numbers (Kwiatkowska, Norman, Parker, Sproston, 2006). A clock counts up to one
-more than the largest constant that its module compares it with, and stays there. Modules with clocks let time
-pass together, by the action `time`, where their invariants hold after it. Rewards of states are earned per
-unit of time, so they become rewards of that action; the reward structure "time" earns one for each unit.
+If guards and invariants are closed (no `<`, no `>`) and compare clocks only with whole constants, optimal
+reachability probabilities and expected rewards equal those of the MDP with integer clocks (Kwiatkowska,
+Norman, Parker, Sproston, 2006). A clock stops at one more than its module's largest constant. Modules with
+clocks let time pass together, by the action `time`, if their invariants hold afterwards. State rewards, per
+unit of time, become rewards of that action; the structure "time" earns one per unit.
 """
 
 from __future__ import annotations

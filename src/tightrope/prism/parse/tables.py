@@ -1,13 +1,11 @@
-"""Parsing by tables that were computed ahead.
+"""Parsing with precomputed tables.
 
-`tables-model.json`, `tables-properties.json` and `tables-lone_expression.json` hold what lark makes of
-`grammar.lark` and `properties.lark`: states, rules, tokens (`grammar.py` writes them, a test compares). A
-correct text is parsed with these alone; lark, which computes for 0.2 s and takes 50 ms to import, is loaded
-for a text that is not correct (`NotParsedError`): it knows what was expected where.
+`tables-model.json`, `tables-properties.json` and `tables-lone_expression.json` hold lark's tables for
+`grammar.lark` and `properties.lark` (`grammar.py` writes them, a test compares). Only an incorrect text
+(`NotParsedError`) loads lark, which takes 0.25 s and knows the expected tokens.
 
-An expression has a rule for every level of precedence, so a number passes a dozen rules that hand it on
-unchanged. A run of such reductions ends, for the state below, the state on top and the next token, always
-in the same state: it is looked up in one step. Tokens that no rule keeps are never made.
+A number passes a dozen precedence rules unchanged. Such a run of reductions depends only on the state below,
+the state on top and the next token, so one lookup replaces it. Tokens that no rule keeps are not created.
 """
 
 from __future__ import annotations

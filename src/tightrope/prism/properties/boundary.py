@@ -1,15 +1,14 @@
-"""States beyond which a question does not look: they need not be explored.
+"""Boundary states of a question: those behind which nothing needs to be explored.
 
-What follows a target state, or a state that an until formula forbids, plays no part in the value of
+The value is fixed (1, 0 or the terminal reward) at target states and at states that an until forbids:
 
     F b, a U b        b or !a          (an upper bound on the steps changes nothing)
     G b, a W b, a R b  !b;  !a or b;  !b or a     (the complement's target and forbidden states)
     R [ F b ]         b
 
-because the value there is fixed: 1, 0, or the terminal reward. With a lower bound on the steps a target may
-be left again, and next-step and total rewards look at everything; such a question has no boundary. Nor has
-one that speaks of "init" or "deadlock", which no state knows of by itself, or whose formula may fail in a
-state (a division by zero): the whole model is built then, and errors are reported as ever.
+There is no boundary with lower step bounds, as a target may be left again, nor for next-step and total
+rewards, formulas with "init" or "deadlock", which are no property of a single state, or formulas that may
+fail in a state (a division by zero). The whole model is then built.
 """
 
 from __future__ import annotations

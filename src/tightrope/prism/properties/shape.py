@@ -1,15 +1,12 @@
-"""What kind of formula an expression is: about states, about paths, or one operator over simple ones.
+"""Kinds of formulas: state formulas, simple paths, general LTL, plain properties, and untimed ones.
 
-A *simple path* is one of X F G U W R over state formulas, or the negation of one: it is an until problem
-(`paths`). Any other formula with temporal operators is general LTL. A property is *plain* if it is one P or R
-over a simple path or a reward, with state formulas that contain no further operators: it is an `Objective`.
+A *simple path* is one of X F G U W R over state formulas, or its negation: an until problem (`paths`). Other
+temporal formulas are general LTL. A *plain* property is one P or R over a simple path or a reward, with state
+formulas without further operators: an `Objective`.
 
-Which questions do not speak of time: those that the MDP of jumps answers, of a Markov automaton or, with a
-certificate, of a chain in continuous time.
-
-Where some states wait and others do not, steps mean nothing, and neither do averages over them. So bounds on
-steps or time, `X`, `C<=t`, `I=t`, long-run averages and quantiles are refused, wherever they stand in a
-formula, and so is what depends on more than the mean of a visit's reward (bounds on rewards, CVaR).
+*Untimed* properties are those that the MDP of jumps answers, for Markov automata and certificates of CTMCs.
+Steps mean nothing there, so step or time bounds, `X`, `C<=t`, `I=t`, long-run averages and quantiles are
+refused anywhere in a formula. So are reward bounds and CVaR, which need more than a visit's mean reward.
 """
 
 from __future__ import annotations

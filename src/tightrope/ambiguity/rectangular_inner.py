@@ -1,15 +1,13 @@
 """Nature's problem at one choice of rectangular sets: a linear function over the region, no linear program.
 
-Values minus the first one make it the support function of the region, which walks between vertices evaluate
-(an ellipsoid has a closed form). Whatever the walk did, weak duality with multipliers clipped at 0 and all
-rounding added gives a safe value (`outer_value`). The tighter of region and intervals is taken. Derivation:
-docs/proofs/values.md.
+Values minus the first one make it the region's support function: walks between vertices, or a closed form for
+an ellipsoid. Weak duality with multipliers clipped at 0 and all rounding added makes any walk safe
+(`outer_value`); the tighter of region and intervals is taken (docs/proofs/values.md).
 
-Layout, packed because compiled code pays for every array it is handed: `rows[r]` = (a_r, b_r); `vertex[v]` =
-(point, columns of A_I⁻¹ one after the other, how far the point may be off); `link[v]` = (I sorted,
-neighbours); `table` a hash table of bases; `used` = (vertices stored, vertices that found no room, the vertex
-of the last query); `affine[e]` = (middle, fuzz, slope …); `ball` holds G and in two more rows β, too large
-and too small, and is empty for a polytope.
+Layout, packed for compiled code: `rows[r]` = (a_r, b_r); `vertex[v]` = (point, columns of A_I⁻¹, error of the
+point); `link[v]` = (I sorted, neighbours); `table` a hash table of bases; `used` = (vertices stored, vertices
+without room, vertex of the last query); `affine[e]` = (middle, fuzz, slope …); `ball` holds G and two rows of
+β, too large and too small, and is empty for a polytope.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""A region and a model's expressions fit for the loop: x = origin + scale·z and f_e ≈ middle_e + slope_e·z.
+"""A region and a model's expressions prepared for the loop: x = origin + scale·z, f_e ≈ middle_e + slope_e·z.
 
-Everything that does not depend on values is done here, once: scaling, error bounds, the rows of a polytope
-and its first vertex, the factor of an ellipsoid.
-
-* `fuzz` of e bounds |f_e − (middle_e + slope_e·z)| for the true coordinates z, together with the rounding of
-  what the loop does with it: a combination Σ δ_j f_j is off by at most Σ |δ_j|·fuzz_j.
-* A polytope gets its box as rows, and where coordinates are lifted also the bounds of the sets on expressions
-  that it exceeds (a relaxation may leave [0, 1], or the range over the parameters' box): these hold of the
-  truth too. Bounds are raised by a few 10⁻¹¹, each differently, against degenerate vertices; that is outward.
+* `fuzz` of e bounds |f_e − (middle_e + slope_e·z)| for the true z and the rounding in the loop: Σ δ_j f_j is
+  off by at most Σ |δ_j|·fuzz_j.
+* A polytope gets its box as rows. Lifted coordinates also get the sets' bounds on expressions that the
+  relaxation exceeds; these hold of the truth too. Bounds are raised by a few 10⁻¹¹, each differently, against
+  degenerate vertices: outward.
 * For an ellipsoid ‖z‖_V ≤ β let V ≈ LLᵀ and G ≈ L⁻¹. With ε ≥ ‖GVGᵀ − 1‖, (1−ε)·G⁻¹G⁻ᵀ ≤ V ≤ (1+ε)·G⁻¹G⁻ᵀ, so
-  β‖Gq‖/√(1+ε) ≤ max q·z ≤ β‖Gq‖/√(1−ε). The domain, which may cut the ellipsoid, is left to the intervals.
+  β‖Gq‖/√(1+ε) ≤ max q·z ≤ β‖Gq‖/√(1−ε). Cuts by the domain are left to the intervals.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Beliefs as reduced integers, and the finite model over some of them whose value bounds every controller.
+"""Beliefs as reduced integers, and a finite outer model over some of them that bounds every controller.
 
 A belief is an observation and integers without a common factor, in proportion to the probabilities of the
 states. In the outer model a belief is expanded, cut (the state is revealed after it has acted) or split into
-a mixture. The optimum of the outer model is at least that of every controller that maximises, and at most
-that of every one that minimises: it bounds the optimum from one side only. Proof: docs/proofs/values.md.
+a mixture. Its optimum is at least that of every maximising controller, at most that of every minimising one.
+Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""The chains in discrete time behind a chain in continuous time.
+"""The discrete-time chains behind a chain in continuous time.
 
 * The *embedded* chain jumps with probability rate/exit and earns ρ/exit a visit, ρ the reward per unit of
-  time: everything that does not speak of time has the same value there.
-* The *uniformised* chain moves with probability rate/Λ and stays otherwise: it has the same share of steps
-  in every state, in the long run, as the chain has of time.
+  time: untimed properties have the same value there.
+* The *uniformised* chain moves with probability rate/Λ and stays otherwise: its long-run shares of steps are
+  the chain's shares of time.
 
-With intervals of rates both become interval chains. The embedded one divides by the highest exit rate U(s)
-of each state, and a self-loop takes what is left: rates r jump with r/U, stay with 1 − Σr/U and earn ρ/U a
-step, so jumps have the proportions of r and ρ/Σr is earned before one. Every choice of rates in their
-intervals is a pick of nature. Numbers are rounded outward.
+With intervals of rates both become interval chains, rounded outward. The embedded one divides by the highest
+exit rate U(s): rates r jump with r/U, stay with 1 − Σr/U and earn ρ/U a step, so jumps have the proportions
+of r and ρ/Σr is earned before one. Every choice of rates is a pick of nature.
 """
 
 from __future__ import annotations

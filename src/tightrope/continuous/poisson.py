@@ -1,14 +1,14 @@
-"""Poisson probabilities with rigorous bounds on both sides, without an exponential (after Fox and Glynn).
+"""Poisson probabilities w_k = e^{-λ} λ^k / k! with rigorous bounds, without an exponential (after Fox and
+Glynn).
 
-Let w_k = e^{-λ} λ^k / k!. Weights c_k proportional to them come from c_m = 1 at the mode m by
-c_{k+1} = c_k·λ/(k+1) and c_{k-1} = c_k·k/λ: two roundings per step and one of λ, so the computed c_k has a
-relative error of at most γ(3·|k − m|). Outside a window first..last the ratios of neighbours fall, so what is
-missing is below a geometric series on each side:
+Weights c_k start from c_m = 1 at the mode m by c_{k+1} = c_k·λ/(k+1) and c_{k-1} = c_k·k/λ: two roundings per
+step and one of λ, so c_k has a relative error of at most γ(3·|k − m|). Outside a window first..last ratios of
+neighbours fall, so a geometric series bounds each tail:
 
     Σ_{k>R} c_k ≤ c_{R+1} / (1 − λ/(R+2)),     Σ_{k<L} c_k ≤ c_{L-1} / (1 − (L−1)/λ).
 
-Since Σ w_k = 1, w_k = c_k / Σ c_j, and Σ c_j lies between the sum over the window and that sum plus the two
-tails. Nothing else is needed: no normalisation constant, no underflow.
+Since Σ w_k = 1, w_k = c_k / Σ c_j, and Σ c_j lies between the sum over the window and that sum plus both
+tails.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Compiled sweeps of uniformised chains: many steps in one call, with the weighted sum of all of them.
+"""Compiled sweeps of uniformised chains: many steps in one call, with their weighted sum.
 
-A step is x ← b + stay·x + Σ q·x(successor), nonnegative throughout, so a relative error of every number in it
-stays a relative error: after n steps at most γ(n·(d + 4)), d transitions per state. With intervals of rates
-nature picks one end for every group of transitions that have one rate: written as
-low·Σ x(successor) + (high − low)·count·x or high·Σ x(successor), whichever is larger (or smaller), plus what
-is left of the state itself, again a sum of nonnegative numbers.
-
-Indices are unsigned: the compiler then needs no check for negative ones, which takes 40 % off a sweep.
+A step is x ← b + stay·x + Σ q·x(successor), all nonnegative, so relative errors stay relative: after n steps
+at most γ(n·(d + 4)), d transitions per state. With intervals of rates nature picks one end for every group of
+transitions with one rate: low·Σ x(successor) + (high − low)·count·x or high·Σ x(successor), whichever is
+larger (or smaller), plus the state's own rest, again nonnegative. Unsigned indices take 40 % off a sweep.
 """
 
 from __future__ import annotations

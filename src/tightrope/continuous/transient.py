@@ -2,14 +2,13 @@
 
 Let Λ be at least every exit rate and P = I + Q/Λ for the generator Q. Then E[f(X_t)] = Σ_k w_k·(P^k f) with
 w_k = P(N = k), N Poisson with mean Λt, and the reward until t at rate ρ is Σ_k P(N > k)·(P^k ρ)/Λ. The bounds
-include the truncated tail (`poisson`) and rounding, a known relative error as every float64 is nonnegative
+include the truncated tail (`poisson`) and rounding, a known relative error as all numbers are nonnegative
 (`sweeps`).
 
 With intervals of rates nature picks rates at every step and knows k: (max P)^k f is at least every P₁⋯P_k f.
 So the bounds hold for every fixed choice of rates, and for rates that change with time, state and history
 (thinning: given the number of events of a Poisson process with rate Λ, the i-th moves the chain by some P_i
-within the intervals). In
-the limit of large Λ they are tight for such rates.
+within the intervals). In the limit of large Λ they are tight for such rates.
 """
 
 from __future__ import annotations

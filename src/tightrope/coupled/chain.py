@@ -1,9 +1,8 @@
 """The chain of a policy: one linear equation per state, whose coefficients are the model's expressions.
 
 V(s) = reward(s) + Σ weight·f(x)·V(successor) on rows that are not fixed; targets, hopeless states and states
-without further reward are fixed. What is possible is read from the structure alone, which makes the fixed set
-smaller and never wrong. Also the Bellman operator on polynomials of degree ≤ 2, with a bound (`defect`) of
-the cubic rest and of all rounding. Derivation: docs/proofs/values.md.
+without further reward are fixed, by the structure alone. Also the Bellman operator on polynomials of degree ≤
+2, with a bound (`defect`) on the cubic rest and all rounding. Derivation: docs/proofs/values.md.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ class Phase:
 class Chain(Record):
     """Row i is state[i]; its entries row_start[i]..row_start[i+1] lead to rows `successor`.
 
-    * A `weight` is its true value up to a relative error of 8 units; it is exactly 1 for a deterministic
-      policy without discount. `reward` is off by at most `reward_error`.
+    * A `weight` has a relative error of 8 units; it is exactly 1 for a deterministic policy without discount.
+      `reward` is off by at most `reward_error`.
     * `acyclic`: entries of rows that are not fixed lead to smaller rows or to fixed ones.
-    * `second`: of a difference of two policies the first row of the second one's; its root is the last row.
-    * `start`: the values that the first phase of a step-bounded objective begins with; None where it begins
-      with the solution of the equations, or where there is no phase.
+    * `second`: in a difference of two policies the first row of the second one; the root is the last row.
+    * `start`: initial values of the first phase of a step-bounded objective; None if the phase starts with
+      the solution of the equations, or if there is none.
     """
 
     state: IndexArray

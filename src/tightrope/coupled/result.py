@@ -106,10 +106,10 @@ class Cell:
 class CoupledValue(Record):
     """The certified interval [lower, upper] of a policy's value at the initial state; see the module.
 
-    `gap` is the share of the width that no instantiation found accounts for. `rectangular_lost_nothing`: both
-    ends of the rectangular interval are attained, so that the coupled set is no smaller; `cells` is empty
-    then. With a `baseline` the value is the policy's less that policy's (`tightrope.coupled.difference`), and
-    the rectangular interval that of the two intervals apart.
+    `gap` is the share of the width that no instantiation accounts for. `rectangular_lost_nothing`: both ends
+    of the rectangular interval are attained; `cells` is then empty. With a `baseline` the value is the
+    policy's less that policy's (`tightrope.coupled.difference`), the rectangular interval that of the two
+    intervals apart.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))

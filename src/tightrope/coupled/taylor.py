@@ -1,9 +1,8 @@
-"""Taylor models: the value of a policy, enclosed over a whole set of parameters at once.
+"""Taylor models: the value of a policy, enclosed over a set of parameters.
 
-W(y) = V + b·y + yᵀHy solves the Bellman equation of every y up to a cubic term. An error bound c that
-satisfies c ≥ defect + P(y)c for all |y| ≤ R proves that the play stops and that the value lies within W ± c.
-Nothing about the solve is trusted: residuals are part of the defect, and c is verified. Gradients are plain
-float64 and only say where to look. Proof: docs/proofs/values.md.
+W(y) = V + b·y + yᵀHy solves the Bellman equation of every y up to a cubic term. An error bound c ≥ defect +
+P(y)c for all |y| ≤ R, verified, proves that the play stops and that the value lies within W ± c. Gradients
+are plain float64 and enter no bound. Proof: docs/proofs/values.md.
 """
 
 from __future__ import annotations

@@ -142,15 +142,12 @@ def _meeting(
     return inside, components, marks
 
 
-# What to do in order to satisfy a temporal formula, as a finite-memory policy.
-#
-# Outside of components in which the formula is won, a policy of the product is followed; its memory is the
-# automaton's state. Inside one, `ComponentPlan`: go to the component's first state, start the automaton of
-# the guess that is met there (`winning_states`), and walk towards an end component that avoids and repeats
-# what it says; once there, visit what is to be repeated, one set after the other, for ever. If chance leads
-# to where no such component can be reached any more, go back to the first state and start again. Every
-# attempt succeeds with a probability that is bounded away from 0, so one of them does, almost surely, as long
-# as nature can cut no transition.
+# The finite-memory policy of a temporal formula. Outside won components it is a policy of the product; its
+# memory is the automaton's state. Inside one (`ComponentPlan`) it goes to the first state, starts the
+# automaton of the guess met there (`winning_states`), walks to an end component that avoids and repeats what
+# the guess says, and visits the sets to repeat in turn. If no such component can be reached any more, it
+# starts again. Every attempt succeeds with a probability bounded away from 0, so one does almost surely if
+# nature can cut no transition.
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,16 +279,12 @@ def finite_memory_choices(
     return FiniteMemoryChoices(*joined)
 
 
-# Where plays of several objectives come to rest, and what they satisfy there.
-#
-# In an end component in which nothing is earned or paid a play can stay for ever. Of formulas that only
-# promise or only ban its memory says whether they are satisfied. Of the others (`G F a`, `F G b`, …) one
-# policy inside satisfies almost surely each of the sets whose conjunction is won there (`winning_states`);
-# whatever a play does there, it satisfies one of these sets, or less. So the largest of them are all that
-# matters: each is a choice to stop.
-#
-# From every state of such a component every other one is reached almost surely, at no reward and whatever
-# nature does, so one state stands for all of it: with their choices that lead out, and the stops.
+# Stops of plays with several objectives. In an end component without rewards a play can stay for ever. Its
+# memory decides safe and co-safe formulas. Of the others (`G F a`, `F G b`, …) one policy satisfies almost
+# surely each set whose conjunction is won there (`winning_states`), and every play satisfies one of these
+# sets, or less. So each largest set is a choice to stop. All states of the component reach each other almost
+# surely, without reward and whatever nature does, so one state stands for them: with their choices that lead
+# out, and the stops.
 
 MOST_REPEATED = 5
 """Formulas about what happens for ever, whose sets are tried one by one."""

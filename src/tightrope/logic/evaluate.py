@@ -254,12 +254,10 @@ class Evaluation:
         )
 
 
-# Values combined by the operators and functions of expressions: arithmetic, comparisons, logic, and filters.
-#
-# `filter(kind, operand, states)` makes one answer of the values of many states. Bounds of a minimum are the
-# minima of the bounds, and so on: all of these are monotone in every value. A count lies between the states
-# that certainly satisfy the operand and those that may; `argmin` and `argmax` hold where a state certainly
-# attains the extremum, and fail where it certainly does not.
+# Expressions and filters over values. `filter(kind, operand, states)` is monotone in every value, so bounds
+# of a minimum are minima of bounds. A count lies between the states that certainly satisfy the operand and
+# those that may; `argmin` and `argmax` hold where a state certainly attains the extremum, and fail where it
+# certainly does not.
 
 _WHOLE: dict[str, Callable[[FloatArray], FloatArray]] = {
     "floor": np.floor,

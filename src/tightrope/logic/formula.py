@@ -1,8 +1,8 @@
-"""Formulas of linear temporal logic in a canonical form, and what is left of them after a letter.
+"""LTL formulas in a canonical form, and their progression by a letter.
 
 Negations stand at atoms only. A formula is a disjunction of conjunctions of *elementary* ones, without
-redundant clauses: seen as a function of its elementary parts it is monotone, so this form is unique, and the
-formulas that progression (`after`) reaches from one are finitely many.
+redundant clauses. It is monotone in its elementary parts, so this form is unique, and progression (`after`)
+reaches finitely many formulas.
 
     F a, a U b, a M b   promise something      (a M b is b U (a & b))
     G a, a W b, a R b   forbid something       (a W b is (a U b) | G a;  a R b is !(!a U !b))

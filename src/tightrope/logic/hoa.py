@@ -273,12 +273,8 @@ def _find_edge(state: _State, letter: int, name: int, error: Callable[[str], Inp
     return fitting[0] if fitting else None
 
 
-# Another program as the translator of LTL: a formula in, a deterministic automaton in HOA out.
-#
-# What it returns is believed: the value is that of the automaton, and the answer says whose it is.
-#
-# The other way round, formulas are written as deterministic automata in the same format (Hanoi
-# Omega-Automata).
+# Another program as the translator of LTL to deterministic HOA automata. Its automaton is trusted, and the
+# answer names the program. Formulas are also written as HOA.
 
 PLACE = "{}"
 """Where the formula stands in a command; without it, the formula is written to its standard input."""

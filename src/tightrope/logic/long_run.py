@@ -1,10 +1,9 @@
 """Long-run averages of plain and interval models, with certified bounds on both sides.
 
-For any vector h and the optimal backup T of one step, min (T h − h) ≤ g ≤ max (T h − h) in an end component;
-relative value iteration or linear systems look for h, and one backup with safe rounding proves the bounds.
-Components are then states of a quotient whose best probability of winning is the value. On interval models
-nature must not be able to cut a transition. Averages of Markov automata are per unit of time. Proofs:
-docs/proofs/values.md.
+In an end component min (T h − h) ≤ g ≤ max (T h − h) for any vector h and the optimal backup T of one step;
+one safe backup of a good h proves the bounds. Components become states of a quotient whose best probability
+of winning is the value. On interval models nature must not be able to cut a transition. Averages of Markov
+automata are per unit of time. Proofs: docs/proofs/values.md.
 """
 
 from __future__ import annotations
@@ -359,13 +358,10 @@ def average_policy(
     return chosen
 
 
-# A model whose end components are single states, each with a choice to stop there.
-#
-# Inside a maximal end component the agent reaches every state from every other one, so what it is worth to
-# get there is the same everywhere in it. What is left are the choices that leave components: the states of
-# the quotient are the components and all other states, and after finitely many of its choices, on average, a
-# play has come to rest: no policy takes them for ever. `stopping` gives every component a choice to stop,
-# which wins with its own probability, and the states `won` and `lost` behind.
+# A model whose end components are single states. Inside a maximal end component the agent reaches every state
+# from every other one, so all have one value. States of the quotient are the components and all other states;
+# no policy takes its choices for ever. `stopping` gives every component a choice to stop, which wins with its
+# own probability, and the states `won` and `lost` behind.
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,17 +38,15 @@ BELIEVED = "automaton-believed"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Record):
-    """What a formula is worth in every state.
+    """The value or truth of a formula in every state.
 
     * A number: `lower ≤ value ≤ upper` for every state.
-    * True or false: `holds` and `fails`; a state in neither is not decided.
-    * `achieved`: of several objectives, `multi(…)`, the points and policies; two `=?` are a curve and have
-      neither bounds nor a truth.
-    * `controller`: the policy of a temporal formula, where it was wanted, and the interval that it has
-      `attained`.
-    * `listed` are the states that `filter(print, …)` lists.
-    * `believed`: an automaton that another program made is part of it, and nobody has checked that one.
-    * `readings` say how the text was read where it can be read in two ways.
+    * A truth: `holds` and `fails`; a state in neither is undecided.
+    * `achieved`: points and policies of `multi(…)`; two `=?` are a curve, without bounds or truth.
+    * `controller`: the policy of a temporal formula, if requested, and the interval that it `attained`.
+    * `listed`: the states that `filter(print, …)` lists.
+    * `believed`: the answer uses an unchecked automaton of another program.
+    * `readings`: how an ambiguous text was read.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})

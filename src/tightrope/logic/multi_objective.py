@@ -108,14 +108,14 @@ class SingleObjective:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Achieved(Record):
-    """What is known about several objectives.
+    """Results about several objectives.
 
-    * `points`: a row per policy, what it attains at least of each objective (at most, of minimised ones).
-    * `weights`, `limits`: no policy has Σ weights·objectives beyond the limit, each turned so that more is
-      better.
-    * `shares`: how a mixture draws one of `controllers` when a play begins; it meets what was asked.
-    * `bounds` of the best value where one was asked for; `verdict` where it is true or false, or a curve.
-    * `objectives` are the texts of all `wishes`, which `maximised` wants to be large; `probabilities` are no
+    * `points`: a row per policy, a lower bound on each objective (upper, of minimised ones).
+    * `weights`, `limits`: no policy has Σ weights·objectives beyond the limit, signed so that more is better.
+    * `shares`: probabilities with which a mixture draws one of `controllers` at the start; it meets the
+      question.
+    * `bounds` of the best value if one was asked for; `verdict`: true, false, or a curve.
+    * `objectives`: texts of all `wishes`; `maximised`, `probabilities`: which are maximised, and are no
       rewards.
     """
 

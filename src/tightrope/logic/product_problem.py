@@ -1,10 +1,9 @@
-"""A temporal question about a parametric model, as a plain one about a product: what learning works on.
+"""A temporal question about a parametric model, as a plain one about a product, for learning.
 
-The product of the model with the automaton of the formula is again a parametric model, over the same
-parameters. Its choices carry the model's expressions, so events are tied across copies as in the model; every
-observation is counted once, at one copy (`lift`). The question becomes that of reaching states in which the
-formula is won (`winning_states`), under the condition that no transition of the true model vanishes. A
-policy of the product is a policy with memory for the model: finite-memory.
+The product with the formula's automaton is a parametric model over the same parameters. Its choices carry the
+model's expressions, so events are tied across copies; every observation is counted once, at one copy
+(`lift`). The question is to reach states in which the formula is won (`winning_states`), if no transition of
+the true model vanishes. A policy of the product is a finite-memory policy of the model.
 """
 
 from __future__ import annotations

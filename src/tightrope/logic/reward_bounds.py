@@ -1,9 +1,8 @@
-"""Bounds on what is earned: `F{"cost"}<=k a`, late rewards `C[a,b]`, and quantiles, the best bound k.
+"""Bounds on earned rewards: `F{"cost"}<=k a`, late rewards `C[a,b]`, and quantiles, the best bound k.
 
-What was earned so far is remembered up to where it no longer matters: beyond an upper bound all is lost, at a
-lower one all is enough. Rewards are whole numbers, so this memory is finite, and the question becomes one of
-reaching states of a product. A choice's reward is earned on the way: every choice leads through a state of
-its own, in which nothing else happens. The state that ends the path earns nothing any more.
+The reward so far is remembered up to where it no longer matters. Rewards are whole numbers, so this memory is
+finite, and the question is reachability in a product. A choice's reward is earned on the way: every choice
+leads through a state of its own. The state that ends the path earns nothing any more.
 """
 
 from __future__ import annotations
@@ -136,12 +135,10 @@ def _structure_of(bound: StepBound, path: PathFormula, structure: Structure) -> 
     )
 
 
-# Rewards that are earned late: `C[a,b]`, of the steps behind the first a up to b, and `C>=a`, of all behind.
-#
-# `C[0,b]` is `C<=b` and `C>=0` is `C`; on a chain `C[a,b]` is `C<=b` minus `C<=a`. With choices the agent and
-# nature want the late rewards alone, and the steps before them only lead there: bounds of `C<=b-a` in every
+# Late rewards: `C[a,b]`, of the steps behind the first a up to b, and `C>=a`, of all behind. `C[0,b]` is
+# `C<=b`, `C>=0` is `C`; on a chain `C[a,b]` is `C<=b` minus `C<=a`. With choices, bounds of `C<=b-a` in every
 # state are the last values of a steps that earn nothing. A total reward may be infinite, so `C>=a` is that of
-# a product with a counter of steps, whose choices earn nothing until it has arrived.
+# a product with a counter of steps, whose choices earn nothing until it is full.
 
 Found = tuple[StateBounds, list[Solution]]
 
@@ -196,14 +193,11 @@ def _bound_late(
     return from_starts(solution, starts, model.states, ANYTHING), [solution]
 
 
-# `quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])`: the least k for which a threshold is met.
-#
-# A bound k makes a path more likely or less likely, always in one direction, so a threshold holds from some k
-# on, or up to some k. For every state both ends are looked for by doubling and halving k, from certified
-# truths: the last k that certainly fails and the first that certainly holds. They are neighbours, unless a
-# probability comes closer to the threshold than bounds can tell; then the quantile lies between them. That
-# there is no such k is known from the path without a bound, to whose probability those with a bound rise or
-# fall: ∞ where no k is large enough, or every k holds; −∞ where a largest k is asked for and not even 0
+# `quantile(min k, Pmax>=0.9 [ F{"cost"}<=k "goal" ])`: the least k for which a threshold is met. The
+# probability is monotone in k. Doubling and halving k finds, per state, the last k that certainly fails and
+# the first that certainly holds. They are neighbours unless a probability is closer to the threshold than its
+# bounds; then the quantile lies between them. The path without a bound, the limit in k, shows that there is
+# no such k: ∞ where no k is large enough, or every k holds; −∞ where a largest k is asked for and not even 0
 # holds.
 
 MOST = 1 << 15

@@ -424,11 +424,8 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
         )
 
 
-# One value over all rates within intervals: what a chain is worth for the worst and the best of nature.
-#
-# A chain in continuous time has no choices, so P=?, Pmin=? and Pmax=? ask for the same number, which depends
-# on the rates alone. With intervals of rates that number lies between its bounds for nature against and for
-# it.
+# A chain has no choices, so P=?, Pmin=? and Pmax=? ask for one number. With intervals of rates it lies
+# between its bounds for nature against and for it.
 
 NATURE = (
     "nature picks rates within their intervals at every moment anew: the bounds hold for all fixed rates "

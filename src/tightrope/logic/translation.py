@@ -182,13 +182,10 @@ def _text(value: object) -> str:
     return repr(value)
 
 
-# One deterministic automaton for a whole formula, with a generalised Rabin condition.
-#
-# All guesses of the master theorem run beside each other, one pair each: a word satisfies the formula iff it
-# meets one of them. Safe and co-safe formulas need no guesses: they are accepted where what is left of them
-# never becomes false, or becomes true. Pairs that another one makes superfluous are left out, and states that
-# no word tells apart by what it marks are one. The result depends on the formula and the letters alone, so
-# that an automaton can be compared with one that was made elsewhere.
+# One deterministic automaton for a whole formula, with a generalised Rabin condition: one pair per guess of
+# the master theorem. Safe (co-safe) formulas need no guesses: they are accepted where progression never
+# reaches false (reaches true). Redundant pairs are dropped and states with equal future marks merged. The
+# result depends only on formula and letters, so it can be compared with an automaton made elsewhere.
 
 
 def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton, list[RabinPair]]:

@@ -183,17 +183,17 @@ class Fixpoint(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution(Record):
-    """Verified bounds for every state, and the policy that attains the agent's one of them.
+    """Verified bounds for every state, and the policy that attains the agent's bound.
 
     * `lower ≤ value ≤ upper`, after `objective.complement`; ∞ is a value.
-    * `choice[s]` is the index of a choice of s (choice_start[s] ≤ choice[s] < choice_start[s+1]). An
-      agent that maximises the fixpoint attains at least `fixpoint_lower` with it, one that minimises at
-      most `fixpoint_upper`, against nature. For objectives with a step bound it is the first decision, and
-      `steps` is the policy that attains the bound: a choice per state and step. Under a fixed policy it
-      repeats a deterministic one; where a randomised one mixes it is −1, and `weight` is that policy.
+    * `choice[s]` is the index of a choice of s (choice_start[s] ≤ choice[s] < choice_start[s+1]). With it a
+      maximising agent attains at least `fixpoint_lower`, a minimising one at most `fixpoint_upper`, against
+      nature. With a step bound it is the first decision, and `steps` (a choice per state and step) attains
+      the bound. Under a fixed policy it repeats a deterministic one; where a randomised one mixes it is −1,
+      and `weight` is that policy.
     * `policy` is all of this as a `Policy`.
     * `fixpoint_lower`, `fixpoint_upper`, `ranking`: see the module's docstring.
-    * `gap` is the largest width among the states, in the measure asked for (relative or absolute).
+    * `gap` is the largest width among the states, relative or absolute as requested.
 
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})], labels={"end": [1]})

@@ -134,25 +134,23 @@ def solve(
     device: str = "cpu",
     workspace: Workspace | None = None,
 ) -> Solution:
-    """Verified bounds on the value of every state, and a policy that attains the agent's one.
+    """Verified bounds on the value of every state, and a policy that attains the agent's bound.
 
     * `problem`: a `Problem`, or a model, sets or their operator with the `property` beside it.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated. One that
       depends on the step is for properties with a step bound.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
-    * `start`: values to look from, one per state, such as those of a similar model. A hint: it saves
-      iterations, and what is returned is verified as ever.
-    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
-      nature can then cut no transition (constant support).
+    * `start`: initial values, one per state, such as those of a similar model. They only save iterations.
+    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper): nature
+      can then cut no transition (constant support).
     * An interval model whose commands synchronise is solved factor by factor (`solution.is_factored`); with
       `assume_support` over the products of their bounds.
     * `seconds`, `iterations`: when to stop refining. The bounds then found hold, and the status says so.
-    * `threads` work on the CPU: on blocks that do not depend on each other, and on parts of large ones. None:
-      one per core that this process may use, at most 8. The same number gives the same bits; another one
-      gives bounds that are verified as well, and may differ in digits beyond the precision.
-    * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`); what is verified is the
-      same. A `workspace` that is given says where, and keeps the model there for further solves with the
-      same operator.
+    * `threads` on the CPU. None: one per available core, at most 8. The same number gives the same bits;
+      another gives verified bounds that may differ in digits beyond the precision.
+    * `device`: "cpu", or "cuda" for the current GPU through CuPy (`tightrope[gpu]`), verified in the same
+      way. A `workspace` determines the device and keeps the model there for further solves with the same
+      operator.
 
     Raises `InputError` for objectives that have no sound meaning here, with the reason.
 

@@ -1,10 +1,8 @@
 """The kernel of interval models whose rows are trees of independent factors.
 
-What nature may do at such a choice, and why that holds everything the factors can do together, is in
-`tightrope.model.mdp`: the rows are those of a game with states in the middle of a step. Questions that
-count no steps are solved on that game, by the kernel of intervals (`game`). Backups that count are those of
-whole trees: the values of states in the middle of a step, layer by layer, then those of the model's own
-choices, each with rounding to the safe side, so the value of a tree is safe, too.
+Such a row is a game with states in the middle of a step, which holds everything the factors can do together
+(`tightrope.model.mdp`). Questions that count no steps are solved on that game (`game`). Backups that count
+steps go through whole trees, layer by layer, each with safe rounding, so the value of a tree is safe.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Graph fixpoints on a device, round by round over all states at once.
 
-The same sets as `tightrope.model.graph.qualitative` finds with worklists: a least or greatest fixpoint of a
-monotone operator does not depend on the order. States drawn in round r enter those of earlier rounds, so the
-round is the rank that certificates speak of. A state looks at its own transitions; no predecessors are
-needed.
+The sets are those of `tightrope.model.graph.qualitative`: fixpoints of a monotone operator do not depend on
+the order. States drawn in round r enter those of earlier rounds, so the round is the certificate's rank.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The fixpoint equations x = Φ(x) that an objective becomes, and the blocks in which they are solved.
+"""The fixpoint equations x = Φ(x) of an objective, and the blocks in which they are solved.
 
-x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] on every state that is not a boundary state. Of
-REACH and TOTAL the least solution is meant, and those who maximise must make progress; of REWARD, infinite
-where the target is missed, those who minimise must. End components in which a player could idle are collapsed
-to one equation where that is exact (`is_exact`). Values 0, 1 and ∞ are decided by the graph alone. Negative
-rewards are refused where a play might go on for ever. Proofs: docs/proofs/values.md.
+x(s) = opt_c [ reward(c) + discount(c) · opt_{p ∈ P(c)} p·x ] off the boundary. REACH and TOTAL mean the least
+solution, and those who maximise must make progress; for REWARD, infinite where the target is missed, those
+who minimise must. End components in which a player could idle are collapsed where that is exact (`is_exact`).
+Values 0, 1 and ∞ are decided by the graph. Negative rewards are refused where a play might go on for ever.
+Proofs: docs/proofs/values.md.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class System:
     """Equations for one objective on one structure.
 
     * `reward`, `discount`: one per choice; empty arrays stand for 0 and 1.
-    * `enabled[c]` False: the choice is not the agent's to take (a fixed policy).
+    * `enabled[c]` False: the agent may not take the choice (a fixed policy).
     * `leader[s]`: the state whose group s belongs to; itself unless collapsed.
-    * `floor ≤ x ≤ ceiling` is known of every value.
-    * `slack`: how much a single backup is to be widened, relatively, so that bounds found with one
-      player's strategy fixed leave room for the rounding of the check without it.
-    * `unit`: 0, or, where values may cancel, the size of the rewards they are made of: a relative
-      precision is then relative to the largest of it and all values.
+    * `floor ≤ x ≤ ceiling` for every value.
+    * `slack`: relative widening of a single backup, so that bounds found with one player's strategy fixed
+      leave room for the rounding of the check without it.
+    * `unit`: 0, or the size of the rewards where values may cancel; precision is then relative to the largest
+      of it and all values.
     """
 
     structure: Structure

@@ -1,10 +1,9 @@
 """One block solved to a verified two-sided bound.
 
-Approximate solutions of x = Φ(x) ∓ d are verifiably a lower and an upper bound; d starts from the precision
-asked for and shrinks until the bounds are close enough. Large blocks are first tried with `margins` around
-one approximate solution. Approximations come from modified policy iteration or sparse factorisations; what
-is verified is Φ with all rounding on the safe side, so how they were found plays no part. Derivation:
-docs/proofs/values.md.
+Approximate solutions of x = Φ(x) ∓ d are verifiably a lower and an upper bound; d starts from the requested
+precision and shrinks until the bounds are close enough. Large blocks are first tried with `margins` around
+one approximate solution. Only Φ with safe rounding is verified, however approximations were found (policy
+iteration, factorisations). Derivation: docs/proofs/values.md.
 """
 
 from __future__ import annotations

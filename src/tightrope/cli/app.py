@@ -1,16 +1,16 @@
-"""The entry point: picks the command, runs it, and turns every failure into words and an exit code.
+"""Entry point: run the chosen command and turn every failure into a message and an exit code.
 
 | exit code | meaning |
 |---|---|
 | 0 | answered, and certified where there is something to certify |
 | 1 | the tool could not certify (`CannotCertify`), or ran out of memory |
-| 2 | the input is wrong: a model, a property, a file or an option; a file cannot be read or written |
+| 2 | wrong input: a model, a property, a file or an option; a file cannot be read or written |
 | 70 | an internal error: a bug in tightrope |
 | 130 | interrupted (Ctrl-C) |
-| 141 | whoever read our output stopped reading |
+| 141 | output pipe closed |
 
-A user never sees a traceback, unless the environment variable `TIGHTROPE_DEBUG` is set to 1.
-Only the module of the command that is run is imported; the others are known by their summary.
+Tracebacks are shown only if the environment variable `TIGHTROPE_DEBUG` is 1. Only the module of the chosen
+command is imported.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""What every command takes: `--quiet`, `--verbose`, a file of settings, and `-o -` for standard output.
+"""Options of every command: `--quiet`, `--verbose`, a file of settings, and `-o -` for standard output.
 
-`tightrope.toml` in the directory one works in saves typing the same options again:
+`tightrope.toml` in the working directory sets options:
 
     model = "pump.prism"
     property = 'Pmax=? [ F "repaired" ]'
     reading = "log.reading.toml"
     delta = 0.01
 
-An option on the command line comes before the file, and a command passes over keys that it has no use for.
-The file is about its model: where another MODEL is given, none of it is used. The first line on stderr says
-which file was used, and for what, or that it was not. `--config FILE` takes another file, `--no-config` none.
+The command line takes precedence; a command ignores keys it does not use. If another MODEL is given, the file
+is not used. The first line on stderr names the file and its use. `--config FILE`, `--no-config` override it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What `tightrope learn` does: read, learn, print, write.
+"""`tightrope learn`: read, learn, print, write.
 
-What is written is claimed before anything is computed, and written after the answer was printed. A
-certificate that is to lie in the output directory belongs to it, and is listed in its manifest. Long-run
-averages give a policy and the interval of its average, chains in continuous time intervals of rates and of
-the value.
+Output files are claimed before the computation and written after the answer was printed. A certificate in the
+output directory is listed in its manifest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The options that commands share, each written once, and the records of options that commands take.
+"""Shared options of commands, and the records of options that commands take.
 
-Options of a command are the fields of a record, and the command takes the record:
+Options of a command are the fields of a record:
 
     @dataclass(frozen=True, kw_only=True)
     class PlanRequest(SubjectOptions):
@@ -9,9 +9,8 @@ Options of a command are the fields of a record, and the command takes the recor
     @takes(PlanRequest)
     def plan(request: PlanRequest) -> None: ...
 
-Fields that are records themselves stand for their fields. The help of a command shows its options in the
-panels of `PANELS`. An option that many commands take is described in the help of one of them (`elsewhere`):
-the others take it as well, and their help says where it is described.
+Fields that are records stand for their fields. Help shows options in the panels of `PANELS`. An option of
+many commands is described in the help of one (`elsewhere`); the others refer to it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What a command prints: a table for people or one JSON object for programs on stdout, the rest on stderr.
+"""Output of a command: a table or one JSON object on stdout, the rest on stderr.
 
-JSON knows no infinities: a value that is not finite is written as the string "inf", "-inf" or
-"nan", which `float()` reads back. A sign of life on stderr shows while something long runs (a build, a log
-that is read, a computation); it is silent where stderr is no terminal, and for the first moment, so that what
-is quick leaves no flicker.
+In JSON a value that is not finite is the string "inf", "-inf" or "nan", which `float()` reads. A progress
+line on stderr shows during long operations, only on a terminal and after a moment.
 """
 
 from __future__ import annotations

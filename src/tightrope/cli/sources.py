@@ -1,11 +1,8 @@
-"""What commands are given: the MODEL argument, `--prop` and `--data`, and what becomes of each.
+"""Inputs of commands: the MODEL argument (`tightrope.loading`), `--prop` and `--data`.
 
-A benchmark brings its defaults along: property, terminal reward, true point. What a MODEL can be:
-`tightrope.loading`. Models in continuous time are loaded by their own functions.
-
-`--prop` is a property or a file of them; `--const` values that a property file declares are the file's, the
-others the model's. What the user says about a log is checked before a model is built for it. How its columns
-were read is said before anything is made of them.
+A benchmark has defaults: property, terminal reward, true parameters. `--prop` is a property or a file of
+properties; `--const` values that a property file declares are the file's, the others the model's. Statements
+about a log are checked before a model is built, and its import settings are printed before it is used.
 """
 
 from __future__ import annotations

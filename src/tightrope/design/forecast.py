@@ -1,9 +1,8 @@
-"""What a region will be like after more episodes: a forecast, not a guarantee.
+"""Forecasts of regions after more episodes; not a guarantee.
 
-To second order the likelihood region is an ellipsoid around the estimate. Its size continues what predictions
-have cost so far, its widths are taken within the domain, and points drawn from what the data leave say how
-they change with the estimate. Regions of events, balls and least squares are forecast from counts that are
-drawn. All draws are seeded. Derivation: docs/proofs/forecasts.md.
+To second order the likelihood region is an ellipsoid around the estimate. Its size extrapolates the past cost
+of prediction; points drawn from what the data leave give the change of widths with the estimate. Other
+regions are forecast from drawn counts. All draws are seeded. Derivation: docs/proofs/forecasts.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""How much more data until an improvement over a baseline is proved: a forecast, not a guarantee.
+"""Forecast of the data until an improvement over a baseline is proved; not a guarantee.
 
-More episodes are taken to bring every transition as often as those so far did, on average. At twice as many
-episodes, and again twice as many, the region is built from such counts, and what the policy that is best at
-the estimate would be certified to gain over the baseline is computed as `improve` does it; between these the
-logarithm of the number is interpolated. `improve` says what is proved once the data are there.
+Future episodes are assumed to show every transition as often as past ones on average. At two, four, … times
+the episodes the region is built from such counts, and `improve` certifies the gain of the policy that is best
+at the estimate. In between, the logarithm of the number is interpolated.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Plans for questions whose gap has no formula: what more data of the same kind would do.
+"""Plans for questions whose gap has no formula: the effect of more data of the same kind.
 
-The data so far are taken several times over, and the question is sought again: with c times the counts the
-intervals of events are those of c times the data whose frequencies stay as they are. The widths of these
-answers, scaled so that the first is the gap of today, make the curve; frequencies move, so the range
-around it is a rule of thumb, a sixth of the gap in both directions. A forecast guarantees nothing: `learn`
-does, once the data are there. A property that is true or false has the gap 1 until it is decided.
+The question is answered again with c times the counts. The widths of these answers, scaled so that the first
+is the current gap, make the curve. Frequencies change, so the range around it is a rule of thumb: a sixth of
+the gap in both directions. A true-or-false property has the gap 1 until it is decided. No guarantee uses it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which policy collects the most of a reward per choice in an episode: what a design asks, over and over.
+"""Oracles of designs: the policy that collects the most of a reward per choice in an episode.
 
 An oracle maps rewards to an `Answer`: the policy with its occupancy, what it collects, and an upper bound on
-what any policy collects, raised by what rounding may amount to. Further oracles collect most per unit of cost
-(Dinkelbach 1967) or keep the probability of something bad within a bound at the estimate. No guarantee about
-the unknown model rests on them. Derivation: docs/proofs/forecasts.md.
+what any policy collects, raised by possible rounding. Others collect most per unit of cost (Dinkelbach 1967)
+or bound the probability of bad states, at the estimate. No guarantee about the unknown model rests on them.
+Derivation: docs/proofs/forecasts.md.
 """
 
 from __future__ import annotations

@@ -602,20 +602,20 @@ def plan(
     progress: Progress | bool | None = None,
     **words: Unpack[PlanWords],
 ) -> Plan:
-    """How many more episodes it takes until the certified interval is as narrow as is asked for, and a
-    policy to collect them with: a forecast, not a guarantee.
+    """Forecast the episodes until the certified interval is narrow enough, and a policy to collect them.
 
-    * `gap`: the width of the robust policy's interval, a number or a share of its value ("5%"). Instead of it
-      `optimality` (guarantee and best possible value so close), `above` (a guarantee so good) or `budget`
-      (the gap to expect from so many more episodes).
+    A forecast, not a guarantee.
+
+    * `gap`: the width of the robust policy's interval, a number or a share of its value ("5%"). Alternatives:
+      `optimality` (distance of guarantee and best possible value), `above` (a guarantee) or `budget` (the gap
+      to expect from so many more episodes).
     * `policy`: plan for the interval of this policy instead of the robust one.
     * `within_cap`: steps that an episode takes at most; required where episodes need not end.
-    * `cost`: what data cost, "episode=1,step=0.01" or a JSON file with prices per action; the design makes
-      the most of it.
+    * `cost`: prices, "episode=1,step=0.01" or a JSON file with prices per action.
     * `avoid`, `at_most`: the exploration meets states of this formula, such as '"crash"', with at most this
-      probability, certified over all that the data leave possible.
-    * `generative`: every choice can be sampled at will; how many draws of which one, instead of episodes.
-    * `refuted`: plan although the data refute the model, which is an error otherwise; the verdict says so.
+      probability, certified over the region.
+    * `generative`: every choice can be sampled; plan draws per choice instead of episodes.
+    * `refuted`: plan although the data refute the model, otherwise an error; the verdict says so.
     * `data`, `region`, `sets` and the other options are those of `learn`.
 
     >>> import tightrope as tr

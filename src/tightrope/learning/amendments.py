@@ -1,16 +1,15 @@
-"""Amended models: a problem and the rows of a log become a problem with an assumption less, and its own log.
+"""Revised models: a problem and the rows of a log become a problem with one assumption less, and its log.
 
-* `memory=…` (`MEMORIES`): the product of the model with a finite memory. What was remembered is part of the
-  state, and the parameters of the rows in question exist once per value of the memory (`p` becomes `p__…`).
-* `split=COLUMN`: the same, where the memory is what a column of the log says of the episode. Which value an
-  episode has is one distribution more, at a first step of its own.
+* `memory=…` (`MEMORIES`): the product with a finite memory; the parameters of the rows in question exist
+  once per value of the memory (`p` becomes `p__…`).
+* `split=COLUMN`: the same, where the memory is a column's value for the episode. A first step draws it.
 * `groups=COLUMN`: the same parameters per value, learned with partial pooling (`tightrope.learning.groups`).
-* `untie`: the choices in question have parameters of their own; those without any, a free distribution.
-* `free`: the choices in question have a free distribution each, whatever their expressions say.
+* `untie`: separate parameters for the choices in question; a free distribution for those without any.
+* `free`: a free distribution for each choice in question, whatever the expressions.
 * `costs=COLUMN` and `rates=…`: `tightrope.learning.doctor` and `tightrope.learning.rate_doctor`.
 
-Every row of the log goes to one row of the amended model, by the rows before it alone, so what holds of
-counts of a right model holds of these. Values of a memory with fewer than `LEAST` visits share parameters.
+Earlier rows alone determine the row of the revised model for each row of the log, so guarantees for counts of
+a right model apply. Values of a memory with fewer than `LEAST` visits share parameters.
 """
 
 from __future__ import annotations

@@ -61,16 +61,15 @@ SETS = (SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANG
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearnedAnswer(Record):
-    """What is known of the answer in the true model, with the ledger's confidence.
+    """What is known of the answer in the true model, with the confidence of `ledger`.
 
-    * A number lies in `interval`; a property that is true or false has a `truth`, "not certified" where the
-      data leave it open.
-    * `guarantee`: the end of the interval that one policy attains whatever the model is, where the question
-      has an agent; of a long-run average that of `policy`, and `optimistic`: no policy does better.
-    * `policy`: the given one, where one was `given`, or the robust one of a long-run average.
-    * `answer` has the same for every state, and the policies of `multi(…)`; None of long-run averages.
-    * `contradiction`: words about an empty region, else None; tied sets were then used instead.
-    * `limit`: words about what was not found as closely as was asked, else None.
+    * A number lies in `interval`; a property that is true or false has a `truth`, or "not certified".
+    * `guarantee`: the end of the interval that one policy attains in every model, if the question has an
+      agent; for a long-run average that of `policy`, beside `optimistic`: no policy does better.
+    * `policy`: the `given` one, or the robust one of a long-run average.
+    * `answer` has the same for every state, and the policies of `multi(…)`; None for long-run averages.
+    * `contradiction`: a message if the region was empty, else None; tied sets were then used instead.
+    * `limit`: a message if the requested precision was missed, else None.
     * `outcomes`: why episodes alone do not show an average.
 
     >>> import tightrope as tr

@@ -1,9 +1,8 @@
-"""Which policy a slab bets on, and the gradient of its value as data come in.
+"""The policy that a slab (betting region) bets on, and the gradient of its value as data come in.
 
-A given policy is bet on itself, otherwise the best one at the estimate, or several that may be the best
-(`tightrope.numerics.betting`). The slab holds for all policies, whichever were bet on; those that were are
-evaluated beside the one that synthesis finds. Of a given policy both ends of the value are bet on, of a
-policy that is still to be found the one that is guaranteed.
+It is the given policy, otherwise the best one at the estimate or several candidates
+(`tightrope.numerics.betting`), which are then also evaluated. The slab holds for all policies. Bets are on
+both ends of a given policy's value, on the guaranteed end otherwise.
 """
 
 from __future__ import annotations

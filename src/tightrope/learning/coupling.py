@@ -1,10 +1,9 @@
 """Coupled values: the interval of a policy over one parameter vector for the whole run.
 
-The true system uses the same parameters at every choice. So the interval of a policy over all instantiations
-of the region, one for the whole run, contains its true value; it is never wider than the interval over
-rectangular sets, which it starts from. A region of many coordinates is cut along the gradients of the
-policies that are evaluated (`tightrope.regions.likelihood`), which takes nothing away from the statistical
-region and therefore costs no confidence, whatever the policies are.
+The true system uses the same parameters at every choice, so this interval contains the policy's true value.
+It is never wider than that over rectangular sets, from which it starts. A region of many coordinates is cut
+along the gradients of the evaluated policies (`tightrope.regions.likelihood`). The cuts remove nothing from
+the statistical region, so they cost no confidence.
 """
 
 from __future__ import annotations

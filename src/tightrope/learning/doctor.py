@@ -250,18 +250,18 @@ def doctor(
     progress: Callable[[str], None] | None = None,
     **options: Unpack[LearnWords],
 ) -> Any:
-    """Examine a log, say what each finding does to the answer, and what mends it.
+    """Test a model against a log, measure what each finding does to the answer, and propose fixes.
 
     * `problem`: a problem, or a model alone: then findings are ranked by their evidence.
     * `alpha`: the probability of a false alarm, of all tests together.
-    * `amend`: also answer on the amended model: "memory=prev", "split=COLUMN", "groups=COLUMN", "untie",
+    * `amend`: also answer on the revised model: "memory=prev", "split=COLUMN", "groups=COLUMN", "untie",
       "free", or "auto" for the one with the largest effect among those that remove their finding.
     * `select_on`: the share of the log (of the clusters that a column `cluster` names, else of the episodes)
-      that findings are looked for in; the amended answer is learned from the rest. `seed` divides them.
-    * `select_by="e-values"`: both from all data, at δ divided by the number of possible amendments.
-    * `seconds` limits what is spent on amendments, all together. The other options are those of `learn`.
+      that is tested; the revised answer is learned from the rest. `seed` divides them.
+    * `select_by="e-values"`: both from all data, at δ divided by the number of possible revisions.
+    * `seconds` limits the time for all revisions together. The other options are those of `learn`.
 
-    A chain in continuous time gives a `RateDiagnosis`, everything else a `Diagnosis`; amendments of rates are
+    A chain in continuous time gives a `RateDiagnosis`, everything else a `Diagnosis`; revisions of rates are
     "rates=since-entry", "since-start", "clock", "prev" or "column:NAME", and "untie".
 
     >>> import tightrope as tr

@@ -1,11 +1,11 @@
-"""A model from a log: states, actions and successors as they were seen, every assumption written down.
+"""A model proposed from a log, with every assumption written down.
 
-Every state and action that was seen becomes a free row (`tightrope.model.free`). Where episodes begin in
-several states, an artificial state comes first; where they are over, by the log's own word, one comes last
-(`tightrope.data.added_rows`). Every row also leads elsewhere: learning bounds the mass of what was never
-seen, and counts it as the worst (`Structure.elsewhere`, `open_intervals`), so the same log may be learned
-from. Ties that a G² test does not refute at `LEVEL` are comments, unless they are chosen on a part of the
-episodes and the rest is learned from. See docs/how-to/own-model.md.
+Every observed state and action becomes a free row (`tightrope.model.free`). An artificial state comes first
+if episodes begin in several states, and last where the log says that they are over
+(`tightrope.data.added_rows`). Every row also leads elsewhere: learning bounds the unseen mass and counts it
+as the worst (`Structure.elsewhere`, `open_intervals`), so the same log may be learned from. Ties that a G²
+test does not refute at `LEVEL` are comments, unless a part of the episodes chooses them. See
+docs/how-to/own-model.md.
 """
 
 from __future__ import annotations

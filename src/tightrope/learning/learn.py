@@ -1,10 +1,6 @@
 """`learn`: from a parametric model and counts to a robust policy and its certified interval.
 
-    counts ──statistics──▶ event intervals, region ──▶ sets ──solve──▶ policies and values
-
-With probability at least 1 − δ the true parameters lie in the region, hence the true model in the
-sets, hence for every policy its true value between the certified ends (paper, Theorem 1). Why falling
-back to tied sets where the region is empty keeps the confidence: `tightrope.learning.pipeline`.
+Soundness of the chain, also with an empty region: `tightrope.learning.pipeline`.
 """
 
 from __future__ import annotations
@@ -60,27 +56,27 @@ def learn(
     chosen_at: int | None = None,
     **options: Unpack[LearnWords],
 ) -> Any:
-    """The certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
+    """Compute the certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
 
-    * `data`: what `read_data` returns, `Counts`, or anything that `read_data` reads: files, tables, episodes.
-    * `region`, `sets`, `interval`: names, or members of `SetsKind` and `IntervalMethod`. What is
-      left open is decided from the model and the way the data were sampled, with its reason in
-      `LearningResult.decisions`.
+    * `data`: the result of `read_data`, `Counts`, or anything that `read_data` reads: files, tables,
+      episodes.
+    * `region`, `sets`, `interval`: names, or members of `SetsKind` and `IntervalMethod`. Open ones follow
+      from the model and the sampling, with the reason in `LearningResult.decisions`.
     * `policy`: a policy, also one with a memory, to bound beside the robust one.
-    * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is how
-      closely they are computed, `device` and `threads` where. `progress=True` says on stderr what is done.
-    * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost` of the
-      log): parameters in rewards are then learned from them, with a part of delta of their own. Costs of a
-      reward of numbers are tested: all alike with these numbers, random ones where a range is stated.
-    * `misfit=0.02`: the guarantee holds as well where the process is, at every choice and step, within total
-      variation 0.02 of what was learned, with no transition beyond the model's (docs/doctor.md).
-    * `sets="untied"` also takes models of numbers alone: the numbers are not used then.
-    * `fallback=False` raises `EmptyRegion` where the region is empty, instead of using tied sets.
-    * `since=n` leaves out the events before number n, `window=n` all but the last n: after a change, counted
-      from 1 as `watch` prints them. The confidence is nominal unless `chosen_at` says that this was decided
-      when only events before had been seen: their number, e.g. that of an alarm, or 0 for a plan.
+    * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is that
+      of the values, `device` and `threads` where they are computed. `progress=True` reports on stderr.
+    * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost`):
+      parameters in rewards are then learned from them, with a part of delta. Costs of a numeric reward are
+      tested: exactly if all are alike, random ones where a range is stated.
+    * `misfit=0.02`: the guarantee also holds for a process within total variation 0.02 of the learned one at
+      every choice and step, with no transition beyond the model's (docs/doctor.md).
+    * `sets="untied"` also takes models without parameters and ignores their numbers.
+    * `fallback=False` raises `EmptyRegion` if the region is empty, instead of using tied sets.
+    * `since=n` leaves out the events before number n, `window=n` all but the last n, counted from 1 as
+      `watch` prints them. The confidence is nominal unless `chosen_at` states after how many events this was
+      decided: that of an alarm, or 0 for a plan.
 
-    The other options are those of `LearnOptions`. A temporal formula is learned about on the product with its
+    The other options are those of `LearnOptions`. A temporal formula is learned on the product with its
     automaton (`result.controller` is the policy, with its memory). A chain in continuous time gives a
     `RateResult`, one P or R over a simple path or a reward a `LearningResult`, every other property a
     `LearnedAnswer`.
@@ -154,12 +150,12 @@ def learn_all(
     progress: Progress | bool | None = None,
     **options: Unpack[LearnWords],
 ) -> dict[SetsKind, LearningResult]:
-    """The same for several `kinds` of sets (all) over one region; statistics and region are computed once.
-    With several threads large models are solved over several kinds at a time.
+    """Learn over several `kinds` of sets (all) with one region; statistics and region are computed once.
 
-    Results over one region hold together with confidence 1 − delta, and so do those over a polytope with the
-    tied ones, which are made of the same intervals. Untied ones, and tied ones beside another region, hold on
-    their own: picking among such statements after looking costs confidence.
+    Results over one region hold simultaneously with confidence 1 − delta, and so do those over a polytope
+    with the tied ones, which use the same intervals. Untied ones, and tied ones beside another region, hold
+    on their own: picking among such statements after looking costs confidence. Threads share the kinds of
+    large models.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))

@@ -147,20 +147,17 @@ class LearnWords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """None leaves a choice to `decide`. `seconds` limits the refinement of all values together, `iterations`
-    that of each; `device` and `threads` are where they are computed, as for `solve`. Coupled values are
-    refined until no more than the share `coupled_gap` of their width is left open. `misfit` is how far, in
-    total variation, a distribution may be from the learned set (`tightrope.learning.breakdown`).
+    """Options of `learn`; None leaves a choice to `decide`.
 
-    `outcomes` says whether what episodes returned is used beside the model ("auto"), without it ("only") or
-    not at all ("none"); `behaviour` is the policy that a log was collected by ("uniform", or a policy) where
-    the data do not say it, `return_range` what all returns lie between, unless the model refutes it.
+    `seconds` limits the refinement of all values together, `iterations` that of each; `device` and `threads`
+    are those of `solve`. Coupled values are refined until at most the share `coupled_gap` of their width is
+    open. `misfit` is the model error in total variation (`tightrope.learning.breakdown`). `outcomes` uses
+    observed returns beside the model ("auto"), without it ("only") or not at all ("none"). `behaviour` states
+    the policy that collected the log ("uniform", or a policy), `return_range` the range of returns, unless
+    the model refutes it. `effort` is how far sets are refined if neither they nor a region are chosen:
+    "quick" (not at all), "normal" or "high".
 
-    `effort` says how far `learn` refines sets where neither these nor a region are chosen: "quick" (not at
-    all), "normal" or "high".
-
-    Choices may be given by name (`sets="tied"`). Values that mean nothing, and combinations of which one part
-    would have no effect, are refused when the options are made.
+    Choices may be given by name (`sets="tied"`). Meaningless values and combinations are refused at once.
 
     >>> LearnOptions(sets="tied", precision=1e-3).words
     {'sets': <SetsKind.TIED: 'tied'>, 'precision': 0.001}
@@ -399,15 +396,15 @@ def decide(
     refines: bool = False,
     plain: bool = True,
 ) -> Decisions:
-    """Fill in what `options` leaves open.
+    """Decide what `options` leaves open, from the model, the sampling and the form of the data.
 
-    Reads the model, how the data were sampled and in which form they came: whether they have batches in a
-    known order, whether an episode met a choice twice, and how many episodes there are beside those planned.
-    It reads no outcome; numbers of episodes may follow from outcomes where the design is adaptive.
+    The form is: batches in a known order, an episode that met a choice twice, and the numbers of episodes
+    present and planned. No outcome is read; under adaptive designs numbers of episodes may depend on
+    outcomes.
 
-    `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`). Where the
-    chain `refines` and neither region nor sets are chosen, the region may be a joint one, and the sets are
-    refined. `plain`: the model is not a product, in which values may also be bounded along themselves.
+    `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`). If the
+    chain `refines` and region and sets are open, the region may be a joint one, and sets are refined.
+    `plain`: the model is no product, so values may also be bounded along their gradients.
     """
     reasons: list[str] = []
     check_priors(options.prior, model.parameters)

@@ -87,21 +87,20 @@ class Unobserved:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ObservedOutcomes(Record):
-    """The value in the episodes of a log alone: it lies in `interval` with probability at least 1 − `delta`.
+    """The value from the episodes of a log alone: in `interval` with probability at least 1 − `delta`.
 
     * `episodes` begin in the initial state, `elsewhere` others; `decided` of them show all that is asked.
-    * `successes` and `failures`: of those decided, where a probability is asked for and nothing is weighed.
+    * `successes` and `failures`: of those decided, for an unweighted probability.
     * `method`: clopper-pearson or beta-binomial of these numbers; betting on the returns.
-    * `ends` is what returns lie between; `returns` are (above the lower end, below the upper end) at least,
-      with weights and before the complement is taken, where the method is betting.
-    * `planned` is the number of episodes that was fixed beforehand, None where any stopping is allowed.
-    * `complement`: the value is 1 − what was counted.
+    * `ends` is the range of returns; with betting, `returns` are lower bounds of (above the lower end, below
+      the upper end), with weights and before the complement.
+    * `planned`: the number of episodes fixed in advance, None for any stopping. `complement`: 1 − the count.
     * `policy` says whose value it is, and how the log was collected.
-    * `from_steps`: the episodes were put together from steps of the log, `is_weighted`: they were collected
-      by another policy; no certificate holds such.
-    * `model`: the interval of the same value over the model's sets, and `contradiction` words where the two
-      exclude each other. `alone`: the model is refuted, so that the answer is this interval and not the
-      intersection. `total` is δ of both together.
+    * `from_steps`: assembled from steps of the log; `is_weighted`: collected by another policy. No
+      certificate covers either.
+    * `model`: the interval of the same value over the model's sets; `contradiction`: a message if the two
+      exclude each other. `alone`: the model is refuted, so the answer is this interval. `total`: δ of both
+      together.
     """
 
     interval: Interval

@@ -1,11 +1,9 @@
-"""Policies over one kind of sets: the robust one, the optimistic one, a given one, each with its interval.
+"""Policies over one kind of sets: robust, optimistic and given, each with its interval.
 
-Let the agent maximise the reported value (minimising mirrors everything). Nature against the agent gives the
-robust policy and g, a verified lower bound on what it attains against every nature in the sets. Nature for
-the agent, with that policy fixed, gives h, a verified upper bound on what it can attain. So [g, h] contains
-the policy's value under every nature in the sets, the true one among them with the ledger's confidence. The
-robust policy of a property with a step bound depends on the step; it is fixed as it is, step by step
-(`tightrope.model.policy_choices`).
+Let the agent maximise; minimising is symmetric. Nature against the agent gives the robust policy and g, a
+verified lower bound on its value against every nature in the sets. Nature for the agent, with that policy
+fixed, gives a verified upper bound h. So [g, h] contains the policy's value under every nature in the sets.
+With a step bound the robust policy depends on the step (`tightrope.model.policy_choices`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Learning about products of models with automata: whose data, under which condition.
+"""Learning about products of models with automata.
 
-Where the formula is neither safe nor co-safe, the end components in which it is won are those of a model in
-which no transition vanishes. The true model is one if every expression is positive at the true parameters.
-That is shown here transition by transition: by the domain, on all of which the expression is positive, or
-by the learned sets, whose lower bound is positive (the confidence is then that of the sets, on the same
-event), or it is assumed where the user says so. Otherwise there is no guarantee, in words. After an empty
-region the domain shows nothing: the tied sets then hold without the model.
+If the formula is neither safe nor co-safe, its winning end components are those of a model in which no
+transition vanishes. The true model is one if every expression is positive at the true parameters. This is
+shown for each transition by the domain, by a positive lower bound of the learned sets (on the same event), or
+is assumed by the user. Otherwise there is no guarantee. After an empty region the domain shows nothing: tied
+sets then hold without the model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What learning returns: certified intervals, policies, widths, the ledger, and which observations bind.
+"""Results of learning: certified intervals, policies, widths, the confidence budget, and limiting data.
 
-The events that bound a coordinate are those with a multiplier in the linear programs of the bounding box;
-where the vertices of a polytope are known, the events whose rows carry one (facets) come in addition. Tangent
-cuts of the likelihood region and ellipsoids come from all observations together; none of them binds alone.
-This is an explanation, not a bound: plain float64, nothing rests on it.
+Events limit a coordinate if they have a multiplier in the linear programs of the bounding box, or a facet of
+the polytope. Likelihood regions and ellipsoids use all observations together; no event limits them alone.
+This is an explanation in plain float64; no guarantee uses it.
 """
 
 from __future__ import annotations
@@ -282,25 +281,24 @@ class Result(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearningResult(Result):
-    """Everything `learn` found out.
+    """The result of `learn`.
 
     * `value`: the given policy's certified interval; None where no policy was given.
     * `robust`: the policy with the best guarantee, and its interval.
     * `optimistic`: the policy that is best if nature is kind; its value bounds what any policy can reach.
-    * `contradiction`: words about an empty region, else None; tied sets were then used instead.
-    * `fit`: do the data fit the model? A test at its own level; None where there are no data.
-    * `binding`: the events that hold the region in place.
+    * `contradiction`: a message if the region was empty, else None; tied sets were then used instead.
+    * `fit`: the model-fit test, at a separate level; None without data.
+    * `binding`: the active events of the region.
     * `seconds` by phase, each as if this result had been computed alone.
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
-    * `refuted_costs`: words about costs that contradict what was stated of them, else None.
-    * `wrong_costs`: words about costs of the log that are not those of the reward asked for, else None.
-    * `breakdown`: how far the process may be from the model, where that was asked for (`find_breakdown`).
-    * `outcomes`: the value in the episodes of the log alone, or why it does not show there. Where it is that
-      of a policy here, the policy's interval is the intersection; where the model is refuted, that of the
-      outcomes. None where it was not looked at.
+    * `refuted_costs`: a message if costs contradict what was stated of them, else None.
+    * `wrong_costs`: a message if costs of the log are not those of the reward asked for, else None.
+    * `breakdown`: the breakdown point, where asked for (`find_breakdown`).
+    * `outcomes`: the value from observed returns, or why there is none; None where not computed. The interval
+      of the policy they concern is the intersection, or that of the returns if the model is refuted.
     * `tried`: the kinds of sets that were tried, where they were left open, and what each brought.
     * `given`: the given policy as one of the model, where its value is computed on a product.
-    * `problem`, `counts` and `options` are what it was asked with; `counts` is None where there are no data.
+    * `problem`, `counts` and `options` are the input; `counts` is None without data.
 
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))

@@ -1,8 +1,6 @@
-"""The pictures of a result for users of the library: in their axes, or in a new figure of pyplot's.
+"""Pictures of a result for users of the library, in their axes or a new pyplot figure.
 
-A small picture of a result for a card in a notebook: its interval, the guarantee, the optimistic value.
-
-It stands on light and dark pages alike: no background, and greys that can be read on both.
+The small picture for a notebook (interval, guarantee, optimistic value) suits light and dark backgrounds.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""How pictures look: colours, small type, thin lines, a legend below every plot, and what marks tell.
+"""Style of pictures: colours, small type, thin lines, a legend below every plot, and texts of marks.
 
-A picture is drawn once, by the same function, for two media: paper (PDF, PNG and SVG files, and what a user
-of the library gets) and the page, where it is narrower with larger type, so that it can be read on a phone.
-`tightrope.report.page` turns the colours below into the page's own, which follow its light or dark scheme.
-
-A `Picture` is drawn, says in words what is seen, and has a table of the numbers behind it. Numbers are
-written rounded to the safe side where they are bounds.
+One function draws a picture for paper (PDF, PNG, SVG, the library) and for the page, where it is narrower
+with larger type. `tightrope.report.page` maps the colours to the page's light and dark scheme. A `Picture`
+has a description in words and a table of its numbers; bounds are rounded to the safe side.
 """
 
 from __future__ import annotations

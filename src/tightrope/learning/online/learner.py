@@ -431,16 +431,15 @@ def _part(state: Mapping[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.N
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Update(Record):
-    """After `episode` episodes of `steps` steps altogether.
+    """One update, after `episode` episodes of `steps` steps altogether.
 
-    * `guarantee`: what the robust policy attains at least (at most, where the agent minimises), with the
-      ledger's confidence; for time-uniform methods that of all updates together.
+    * `guarantee`: the robust policy attains at least this (at most, if the agent minimises), with the
+      confidence of the budget; for time-uniform methods that of all updates together.
     * `optimistic`: what no policy can exceed, with the same confidence.
-    * `sampling_policy` collects the episodes that follow (`tightrope.learning.online.exploration`);
-      `robust_policy` is the one that is guaranteed, `optimistic_policy` the one that is best if nature is
-      kind.
-    * `interval`: the robust policy's certified interval, where a gap was asked for; the guarantee is one end.
-    * `status`: as close as was asked, or why a solve did not come there; the bounds hold all the same.
+    * `sampling_policy` collects the next episodes (`tightrope.learning.online.exploration`); `robust_policy`
+      has the guarantee, `optimistic_policy` is best if nature is kind.
+    * `interval`: the robust policy's certified interval, where a gap was asked for.
+    * `status`: precision reached, or why not; the bounds hold in any case.
     * `fallback`: the region was empty and tied sets were used instead.
     * `above`: the certified difference of the sampling policy's value to the baseline's, where there is one.
 

@@ -1,8 +1,7 @@
-"""From the bytes of a file to a certificate: every cap is asked before memory is taken.
+"""From the bytes of a file to a certificate: every cap is checked before memory is taken.
 
-The file is a zip archive of `header.json`, `digest`, and one member for every array, as `docs/trust.md`
-describes it. The digest, SHA-256 over all other members, names the certificate and covers every byte in it:
-around the members nothing stands that does not follow from them.
+The file is a zip archive of `header.json`, `digest`, and one member for every array (`docs/trust.md`). The
+digest, SHA-256 over all other members, names the certificate; all bytes around the members follow from them.
 """
 
 from __future__ import annotations

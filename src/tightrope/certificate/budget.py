@@ -1,8 +1,7 @@
-"""A budget of work for certificates that nobody trusts: counted before it is spent, and refused by name.
+"""A budget of work for untrusted certificates: counted before it is spent, and refused by name.
 
 Work is counted in steps of about 50 ns on one core, from sizes alone (terms, rows, bits, entries), never from
-a clock: whether a certificate is within a budget is a function of the file. Nothing of a proof rests on this
-module; without a budget nothing is counted.
+a clock: whether a certificate is within a budget is a function of the file. No proof uses this module.
 """
 
 from __future__ import annotations
@@ -55,9 +54,8 @@ class WorkBudget:
 
     @staticmethod
     def of(amount: float | str | None, exact: bool = False) -> WorkBudget:
-        """600, "600s", "10min", "1h" or "10x" (times a minute); without it ten minutes for rationals, which
-        are asked for by whoever has the time, and one for everything else; both grow with coupled proofs
-        (`allow_for`).
+        """600, "600s", "10min", "1h" or "10x" (times a minute); by default ten minutes for rationals and one
+        for everything else, which grow with coupled proofs (`allow_for`).
 
         >>> [WorkBudget.of(amount).seconds for amount in ("10min", "10x", None)]
         [600.0, 600.0, 60.0]

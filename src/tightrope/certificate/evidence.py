@@ -1,8 +1,4 @@
-"""What a certificate over a domain says beside a problem: domain, data, and hints about the sets.
-
-The domain of the parameters and what was seen of the true ones belong to the problem. Hints are rows, points
-and bases, of which bad ones prove less.
-"""
+"""The parts of a certificate over a domain: domain and data, which belong to the problem, and hints."""
 
 from __future__ import annotations
 
@@ -108,16 +104,16 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What was seen, in time-ordered batches, how it was sampled, and the statement that is made of it.
+    """Counts in time-ordered batches, how they were sampled, and the statement that is made of them.
 
     Batch b saw batch_transition[i] batch_count[i] times, batch_start[b] ≤ i < batch_start[b+1]. Methods that
-    do not use the order have one batch. `anytime`: they were looked at while they came. `shared_by`: for
-    intervals, whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with
-    its own counts. `stated`: what else is said of them, numbers of `STATED`. `seen`, with a part of δ beside
-    that of the counts: what episodes came to (`tightrope.certificate.statistics.episodes`), by `returns` the
-    end (0, 1) they are away from, how far, and how many are. `prior`: a
-    parameter's number, and how often it counts as seen to happen and not to happen where batches are
-    predicted. `waited`: of a chain in continuous time, how long it was seen in every state.
+    do not use the order have one batch. `anytime`: there were interim analyses. `shared_by`: for intervals,
+    whose δ is shared: events, g and 1 − g being one; outcomes, each g; or transitions, each with its own
+    counts. `stated`: what else is said of them, numbers of `STATED`. `seen`, with a part of δ beside that of
+    the counts: observed returns of episodes (`tightrope.certificate.statistics.episodes`); `returns`: the end
+    (0, 1) they are away from, how far, and how many are. `prior`: a parameter's number, and its pseudo-counts
+    of successes and failures where batches are predicted. `waited`: of a chain in continuous time, how long
+    it was seen in every state.
     """
 
     delta: float = fields.share()
@@ -192,13 +188,13 @@ class Data:
         return np.bincount(labels[seen], count, size).astype(np.int64)
 
     def assumptions(self, planned: bool, named: Collection[str]) -> list[Assumption]:
-        """What is assumed of the data; what is not kept makes the confidence nominal.
+        """What is assumed of the data; a violated assumption makes the confidence nominal.
 
         * FIXED (Clopper–Pearson, Hoeffding, Weissman's balls). Holds of draws from a generative model, and of
           trajectories that meet an event at most once each (never a choice twice, and events that pool no
-          choices): whether one meets it is decided before its outcome is drawn. Not of data that were
-          looked at while they came, and could have been stopped.
-        * PLANNED (likelihood whose pilot follows a plan, also as the guard of a slab), ANY (beta-binomial,
+          choices): whether one meets it is decided before its outcome is drawn. Not of data with interim
+          analyses, which could have been stopped.
+        * PLANNED (likelihood whose pilot follows a plan, also as the base of a slab), ANY (beta-binomial,
           ellipsoid, likelihood otherwise).
 
         Rows that were left out by their outcomes (censored data) satisfy none of them.

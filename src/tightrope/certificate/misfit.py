@@ -1,10 +1,9 @@
-"""A process that is not quite the model: at some choices within total variation ε of it, at every step anew.
+"""Model error: at some choices the process is within total variation ε of the model, at every step anew.
 
 Total variation ε moves no probability by more than ε, so bounds of single probabilities that move outward by
-ε hold of such a process, over the model's transitions; a choice with one successor keeps it. The sets are
-those of a nature that may choose anew at every step: what is inductive against her bounds the value
-(`tightrope.certificate.checker`). Whether there is a distribution within the bounds is
-asked before they are widened.
+ε hold of such a process, over the model's transitions; a choice with one successor keeps it. Nature may
+choose anew at every step: what is inductive against it bounds the value (`tightrope.certificate.checker`).
+Whether a distribution lies within the bounds is asked before they are widened.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`certify`: write what proves an answer, for `verify` and for anybody else's checker.
+"""`certify`: write the certificate of an answer, for `verify` and other checkers.
 
-It takes every answer of this package: a result of learning, or of bounding over a domain, as it is; and a
-problem, which is solved first: plain values, temporal formulas, long-run averages. The certificate is about
-the model itself: for a parametric one at a point, about its exact expressions there.
+It takes a result of learning or of bounding over a domain, or a problem, which is solved first: plain values,
+temporal formulas, long-run averages. The certificate is about the model itself: for a parametric one at a
+point, about its exact expressions there.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ def certify(
     overwrite: bool = False,
     **options: Unpack[SolveWords],
 ) -> dict[str, Interval]:
-    """Write the certificate of an answer; the interval that it proves of each policy.
+    """Write the certificate of an answer; return the interval that it proves of each policy.
 
-    * `subject`: a result of `learn`, `compare` or `improve` or over a domain, what `doctor` answers on an
-      amended model (its certificate says how the amendment was chosen), or a problem, of a parametric model
+    * `subject`: a result of `learn`, `compare` or `improve` or over a domain, an answer of `doctor` on a
+      revised model (its certificate says how the revision was chosen), or a problem, of a parametric model
       `at` a point; of a chain in continuous time without `at` it is about the whole domain.
     * `policy`, `precision` and the other options are those of `solve`; where rewards are discounted,
       synchronised intervals are their joint bounds, wider than `solve` takes them.
-    * `ltl_translator`: the command of another program, whose automata of LTL are taken.
-    * A file that is no certificate of ours is refused, unless `overwrite` is set.
-    * What is proved is compared with the answer; a contradiction between the two is an internal error.
+    * `ltl_translator`: the command of another program that translates LTL to automata.
+    * A file that is not one of our certificates is refused, unless `overwrite` is set.
+    * If the proved interval contradicts the answer, an internal error is raised.
 
     >>> import os, tempfile
     >>> import tightrope as tr

@@ -1,6 +1,6 @@
-"""From a model and what is asked to the problem that a certificate speaks of, in its canonical form.
+"""From a model and a question to the problem of a certificate, in its canonical form.
 
-What is asked is one objective of the solver's, or `Asked`: a long-run average, or a temporal formula with the
+The question is one objective of the solver's, or `Asked`: a long-run average, or a temporal formula with the
 automaton that recognises it.
 """
 

@@ -1,9 +1,8 @@
-"""Regions with rows from observed costs.
+"""Regions with rows from observed costs, and bounds of rewards over a region.
 
 The interval of every cost event is a pair of half-spaces in the region's coordinates
-(`tightrope.statistics.costs`). The rows hold together with probability at least 1 − δ_costs and what the
-region was built from with 1 − δ_rest, so the region that has both contains the true parameters with
-probability at least 1 − δ_costs − δ_rest. Also here: what a region says of rewards.
+(`tightrope.statistics.costs`). The rows hold with probability at least 1 − δ_costs and the rest with 1 −
+δ_rest, so the region contains the true parameters with probability at least 1 − δ_costs − δ_rest.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Systems of half-spaces a·x ≤ b inside a box, with where each row comes from.
+"""Systems of half-spaces a·x ≤ b inside a box, with the origin of each row.
 
-Every region that is (or is enclosed by) a polytope is such a system. Rows are kept on the safe side: a
-row's float coefficients are exact by definition, and its bound was rounded up so that the true constraint
-implies the row. Dropping a row, or raising a bound, only enlarges the set: both are always sound, and both
-are used below (`without_redundant`, `scaled`).
+Every region that is (or is enclosed by) a polytope is such a system. A row's float coefficients are exact by
+definition, and its bound was rounded up so that the true constraint implies the row. Dropping a row
+(`without_redundant`) or raising a bound (`scaled`) only enlarges the set, which is sound.
 """
 
 from __future__ import annotations

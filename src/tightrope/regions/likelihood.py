@@ -81,11 +81,7 @@ def _by_vertices(
     tightened: Tightened,
     points: list[FloatArray],
 ) -> tuple[Tightened, float]:
-    """Cut off vertices until none sticks out by more than `excess`.
-
-    Where to cut is no proof: where nothing but rows shapes the set, their vertices are taken as they are
-    found, and what follows from the rows is proved once, at the end.
-    """
+    """Cut off vertices until none sticks out by more than `excess`; only the rows are proved, at the end."""
     worst, box, known = np.inf, tightened.system, True
     for _ in range(_ROUNDS):
         corners = None if coordinates.is_lifted else _corners(base, box, centre)
@@ -270,7 +266,7 @@ def likelihood_region(
     predictions: Predictions | None = None,
     priors: tuple[Prior, ...] = (),
 ) -> Polytope:
-    """L: the parameters that explain the data almost as well as a predictable plug-in (METHODS §3)."""
+    """L: the parameters that explain the data almost as well as a predictable plug-in."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)

@@ -1,9 +1,9 @@
-"""The one place where the kinds of regions are found: the package's own, and those of other packages.
+"""The registry of kinds of regions: the package's own, and those of other packages.
 
 Another package adds a kind by an entry point of the group `tightrope.regions`: its name is the kind's, its
-object a `RegionKind`, or a class of one. It is loaded when it is asked for. Results with a kind from outside
-are nominal, whatever it says of itself. If it names a method of the checker, a certificate can be written, in
-which the checker derives the region again: what `verify` accepts is proved.
+object a `RegionKind`, or a class of one. It is loaded on demand. Results with a foreign kind are nominal. If
+it names a method of the checker, a certificate can be written, in which the checker derives the region again:
+what `verify` accepts is proved.
 """
 
 from __future__ import annotations

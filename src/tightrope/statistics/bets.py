@@ -135,8 +135,7 @@ class Schedule:
     """Bets are placed before batches `placed`, of `batches`; `so_far` is the amount of data before each.
 
     Amounts are episodes where a plan is known and visits otherwise; `planned` is what the plan leaves after
-    the pilot, None where there is none or where the data are looked at while they come: then `middle` is the
-    plan.
+    the pilot, None without a plan or with interim analyses: then `middle` is the plan.
     """
 
     pilot: int
@@ -202,10 +201,8 @@ def _has_episodes(counts: Counts) -> bool:
 
 
 def count_planned_episodes(counts: Counts) -> int | None:
-    """The number of episodes that were planned before the first one, where batches tell how many each holds
-    and the data were not looked at before they were all there.
-
-    Trajectories whose number was fixed in advance are their own plan.
+    """The number of episodes planned before the first one, if batches tell how many each holds and the data
+    were not analysed early. Trajectories whose number was fixed in advance are their own plan.
     """
     design = counts.design
     if design.anytime or not _has_episodes(counts):
@@ -321,13 +318,13 @@ class SlabRow:
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """What the bettors did: their schedule, wagers by side and scale, and the price log(1/α) of each side.
+    """The betting strategies: their schedule, wagers by side and scale, and the price log(1/α) of each side.
 
-    The sides are the lower and the upper end of the value; a side that nobody bets on has no wagers. `rows`
-    are those of an enclosure, stage by stage. `without` counts how often bets were due and there was no
-    telling how the value changes; `given`: it is a given policy that is bet on; `events` are (origin, index)
-    of the rows of events that the guard has; `few` data were planned, and the guard has more of δ. `every`
-    are the scales of one bettor after the other.
+    The sides are the lower and the upper end of the value; a side without bets has no wagers. `rows` are
+    those of an enclosure, stage by stage. `without` counts how often bets were due and the value had no
+    gradient; `given`: the bets are on a given policy; `events` are (origin, index) of the rows of events of
+    the base region; `few` data were planned, and the base region has more of δ. `every`: the scales of one
+    strategy after the other.
     """
 
     plan: Schedule

@@ -1,8 +1,7 @@
-"""The ledger: how δ is spent, on how many events, and under which sampling assumption the statement holds.
+"""The confidence budget: how δ is spent, on how many events, and under which sampling assumption.
 
-A confidence statement is worth what its assumption is worth, so the ledger travels with every region,
-every set and every result, and says in words when the data at hand were not collected the way the method
-needs.
+Every result carries its confidence budget. If the data violate the assumption, `holds` is False and the
+result is nominal.
 """
 
 from __future__ import annotations

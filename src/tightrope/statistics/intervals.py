@@ -179,8 +179,8 @@ def interval_of_evidence(
 
 
 def unseen_mass(draws: int, distinct: int, gamma: float) -> float:
-    """What all outcomes together have at most that so many draws, of so many different outcomes, did not
-    show; at all times at once.
+    """Bound the probability of all unseen outcomes from above, after `draws` of `distinct` ones;
+    time-uniform.
 
     >>> round(unseen_mass(12, 1, 0.05), 3), unseen_mass(2, 2, 0.05)
     (0.285, 1.0)

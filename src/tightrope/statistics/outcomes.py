@@ -1,9 +1,8 @@
-"""What a visit can show: the outcomes of each signature, and how often each was seen.
+"""The outcomes of each signature, and how often each was seen.
 
-Choices with the same signature draw from the same distribution, so their counts are pooled first; everything
-after that works on a few thousand signatures instead of millions of transitions. Within a signature,
-successors with the same expression f form one outcome: m successors are one outcome of probability m·f
-(the paper removes this case by an intermediate state).
+Choices with the same signature draw from the same distribution, so their counts are pooled first. Within a
+signature, m successors with the same expression f form one outcome of probability m·f (the paper removes this
+case by an intermediate state).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ is Σ_j w_j·K_{f_j} with Σ w_j ≤ 1. By Ville's inequality it ever reaches 1/
 falls in m, so the least m at which it stays under 1/γ is a time-uniform lower bound on μ. It rises in each
 Y_i, whatever the order: a partly observed return counts as the least that it can be. No upper limit of Y is
 needed, so Y may be weighted by a likelihood ratio of policies. An upper bound on the mean of returns within
-[a, b] is the lower bound of b − Y. The fractions f_j are 15/16 and halves of √2; where n was planned, only
+[a, b] is the lower bound of b − Y. The fractions f_j are 15/16 and powers of 1/√2; where n was planned, only
 those that suit n and returns whose deviation is between a tenth and ten times their mean.
 
 Values are rounded to the safe side, and capitals compared with more than the error of their logarithms.

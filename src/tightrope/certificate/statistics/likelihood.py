@@ -44,10 +44,10 @@ def sizes_of(data: Data) -> list[int]:
 def pilot_of(data: Data, sizes: list[int]) -> tuple[int, int | None]:
     """(batches of the pilot, j of the price): j is None where a plan decides on the pilot.
 
-    Where the amount of data was fixed in advance, or a number of episodes was planned before the first one:
-    the batches within the first tenth of the plan. Otherwise, or where data were looked at while they came,
-    pilots of 10·j batches share δ at a price of log((j+1)(j+2)), and the one that covers at most a tenth may
-    be chosen after looking. So it is, too, where predictions begin with a prior.
+    If the amount of data was fixed in advance, or a number of episodes was planned before the first one: the
+    batches within the first tenth of the plan. Otherwise, with interim analyses or with a prior, pilots of
+    10·j batches share δ at a price of log((j+1)(j+2)), and the one that covers at most a tenth may be chosen
+    after looking.
     """
     if data.design == "generative-fixed" and data.prior is None:
         return _within(np.cumsum(sizes)), None

@@ -1,8 +1,8 @@
-"""What was seen of the outcomes of choices, counted again from batches.
+"""The observed outcomes of choices, counted again from batches.
 
-An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f.
-Choices with the same outcomes draw from one distribution, so their counts are added up, outcome by outcome.
-Counts are at most 2⁵⁰ together (the door sees to that): sums of them are exact, also in doubles.
+An *outcome* of a choice is a group of m transitions with one expression f; it has the probability m·f. Counts
+of choices with the same outcomes, which draw from one distribution, are added up. The reader limits the total
+to 2⁵⁰, so that sums are exact, also in doubles.
 """
 
 from __future__ import annotations

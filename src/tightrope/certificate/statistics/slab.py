@@ -69,8 +69,8 @@ MOST_ROWS, MOST_TIMES = 64, 2.0**20
 class SlabHints:
     """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages. Each row
     has a point near which it shall be tight, a share for every scale of its bets, the place of its side among
-    those that are bet on, and how many times the guard's evidence is taken off; without these two there is
-    one row for every side, of the log-wealth alone.
+    those that are bet on, and the multiple of the base region's evidence; without the last two there is one
+    row for every side, of the log-wealth alone.
     """
 
     region: RegionHints = fields.part(RegionHints)

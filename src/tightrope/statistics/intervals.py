@@ -179,8 +179,7 @@ def interval_of_evidence(
 
 
 def unseen_mass(draws: int, distinct: int, gamma: float) -> float:
-    """Bound the probability of all unseen outcomes from above, after `draws` of `distinct` ones;
-    time-uniform.
+    """Bound the probability of all unseen outcomes after `draws` of `distinct` ones, time-uniformly.
 
     >>> round(unseen_mass(12, 1, 0.05), 3), unseen_mass(2, 2, 0.05)
     (0.285, 1.0)

@@ -170,9 +170,10 @@ def inner(
 ) -> float:
     """The optimum of p·values in plain floating point, and a distribution that attains it in mass[0:k].
 
-    The distribution has no negative entries and sum 1. Where all values are equal it is that of the region's
-    origin, which has all the support there is; where some are infinite, one with most or least mass there.
-    The intervals are asked only where the region's optimum lies outside them."""
+    The distribution is nonnegative with sum 1. If all values are equal it is that of the region's origin,
+    with full support; if some are infinite, one with most or least mass there. The intervals are used only
+    where the region's optimum lies outside them.
+    """
     _, _, successor, lower, upper, _ = model
     shape, pool, q, work = region
     expression, affine, joint, ball = shape.expression, shape.affine, shape.joint, shape.ball

@@ -1,8 +1,8 @@
-"""Finite controllers for the search: what their nodes are worth in every state, in plain float64.
+"""Finite controllers for the search: the values of their nodes in every state, in plain float64.
 
-Nothing here ends in a bound: whoever exports a controller evaluates it once more, with verified bounds. A
-node belongs to a look. It has an action and says which node follows on every look; where it does not, play
-goes on with the first controller found, which knows only the look (and a phase).
+No bound uses them; exported controllers are evaluated again with verified bounds. A node belongs to an
+observation. It has an action and a next node per observation; where none is given, the first controller found
+goes on, which knows only the observation (and a phase).
 """
 
 from __future__ import annotations

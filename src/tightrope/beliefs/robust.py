@@ -62,10 +62,9 @@ Value = Callable[[Controller, Point], float]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustController(Record):
-    """A controller and what it is worth at every point of what is possible, `interval`; `guarantee` is its
-    near end, and `helped` what it attains for certain when nature helps. No controller guarantees more than
-    `robust_optimum`, and none does better than `true_optimum` at the true point, whatever it is. `result` is
-    the evaluation; `cut` says that a clock ended the search.
+    """A controller and the `interval` of its value over all points. `guarantee` is its worst end,
+    `helped` what it certainly attains when nature helps. No controller guarantees more than `robust_optimum`
+    or exceeds `true_optimum` at the true point. `result` is the evaluation; `cut`: a clock ended the search.
     """
 
     controller: Controller

@@ -84,11 +84,11 @@ LOST = 1e3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialSolution(Record):
-    """Bounds of the best that a controller can do which sees observations only.
+    """Bounds on the optimum over controllers that see observations only.
 
-    `controller` attains the bound on its side: `attained` are verified bounds of its own value. `beliefs` is
-    how many beliefs were expanded, `outer` the solution of the outer model, `graph` its beliefs. `simple` are
-    the best controllers found without memory, and with two nodes.
+    `controller` attains the bound on its side, with verified bounds `attained`. `beliefs` counts expanded
+    beliefs, `outer` is the solution of the outer model, `graph` its beliefs. `simple` are the best
+    controllers found without memory and with two nodes.
     """
 
     pomdp: POMDP

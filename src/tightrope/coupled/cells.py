@@ -67,11 +67,10 @@ class Emptiness:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What a cell is: the rows that bound it, its box, and its frame, or the proof that it is empty.
+    """A cell: the rows that bound it, its box, and its frame, or the proof that it is empty.
 
-    `rows` are those that carry the frame's points (all of them without a frame), `cuts` those of the planes
-    on the path from the root. Without frame and proof nothing is known of the cell but what is known of its
-    parent.
+    `rows` carry the frame's points (all rows without a frame), `cuts` are the planes on the path from the
+    root. Without frame and proof only the parent's bound is known.
     """
 
     rows: Rows

@@ -84,8 +84,8 @@ class Witness(Record):
 class Cell:
     """A node of the tree; `lower` and `upper` hold on it (before `complement`).
 
-    They are the better of `own_lower`/`own_upper` (from its model and its vertex proofs), of its parent's,
-    and of the worse of its two children's. Without frame and `emptiness` it has nothing of its own.
+    They are the best of `own_lower`/`own_upper` (model and vertex proofs; none without frame and
+    `emptiness`), of the parent's, and of the worse of the two children's.
     """
 
     parent: int

@@ -609,10 +609,11 @@ class CoupledSearch:
                 self.evaluate(x)
 
     def _promising(self, frame: Frame, quadratic: Quadratic, sign: float) -> tuple[FloatArray, float]:
-        """A point of the true set where the cell's model is low (sign +1) or high, and what it says there.
+        """A point of the true set where the cell's model is low (sign +1) or high, and the model's value
+        there.
 
-        A low point of the whole hull, if it belongs to the true set; else the best of what lies between the
-        inner point and the lowest points of the hull, improved by random steps that shrink.
+        The lowest point of the hull if it belongs to the true set; else the best between the inner point and
+        the lowest points of the hull, improved by shrinking random steps.
         """
         _, slope, curvature = quadratic
         values = sign * _values(quadratic, frame.points)

@@ -455,11 +455,11 @@ def decide_branching(expression: Branching, formulas: StateFormulas, support: Su
 
 
 def some_path(support: Support, formula: Formula, atoms: list[BoolArray]) -> BoolArray:
-    """The states from which some path satisfies a formula, whatever it is (CTL*).
+    """The states from which some path satisfies a formula (CTL*).
 
-    Every transition that is possible is a choice of its own here. Some path then satisfies the formula iff
-    one leads to a state of the product from which it is won almost surely: who chooses every step leaves
-    nothing to chance."""
+    Every possible transition is a choice here. Some path satisfies the formula iff one leads to a state of
+    the product from which it is won almost surely, as nothing is left to chance.
+    """
     structure, possible = support.structure, np.flatnonzero(support.possible)
     state = structure.choice_state[structure.transition_choice[possible]]
     steps = Structure(

@@ -1,8 +1,9 @@
-"""Deterministic automata as texts (Hanoi Omega-Automata, HOA v1): read, written, asked of other programs.
+"""Deterministic automata as texts (Hanoi Omega-Automata, HOA v1): read, written, requested from other
+programs.
 
-Read are labels of edges and of states, aliases, and marks of states or edges; any acceptance condition is
-brought into the form (Fin & Inf & … ) | …, one `RabinPair` each. An automaton that has two edges for one
-letter is refused: values of MDPs need deterministic ones. Where an edge is missing the run is rejected.
+Labels of edges and states, aliases, and marks of states or edges are read; any acceptance condition becomes
+(Fin & Inf & … ) | …, one `RabinPair` each. Automata with two edges for one letter are refused: values of MDPs
+need deterministic ones. A run with a missing edge is rejected.
 """
 
 from __future__ import annotations

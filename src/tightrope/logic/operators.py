@@ -1,7 +1,7 @@
-"""The value of one operator, P, R, S or CVaR: which question it asks, and the certified bounds of its answer.
+"""The value of one operator, P, R, S or CVaR, with certified bounds.
 
-Directions and thresholds are read here, once for all kinds of operators. What an answer leaves behind besides
-its bounds is collected: how a text was read, what was missed, what was believed, a policy.
+Directions and thresholds are read here for all kinds of operators. Notes are collected: how a text was read,
+what was missed or trusted, a policy.
 """
 
 from __future__ import annotations

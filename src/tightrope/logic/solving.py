@@ -1,7 +1,7 @@
-"""What the questions of this package share: who wants what, and what a product's solution says of the model.
+"""Shared parts of questions: directions, and the model's values from a product's solution.
 
-A question names the directions of the *value* that is asked for. Where that value is the complement of a
-problem, `reaching` turns both round, here and nowhere else: the complement of a maximum is a minimum.
+A question names the directions of the requested *value*. If that is the complement of a problem, `reaching`
+reverses both, here and nowhere else: the complement of a maximum is a minimum.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a formula is worth in every state: certified bounds of a number, or what is known of its truth.
+"""The value of a formula in every state: certified bounds of a number, or a three-valued truth.
 
-Arithmetic on bounds is interval arithmetic, rounded outward (a sum that is a double stays as it is); logic is
-Kleene's: what is neither known to hold nor known to fail is open, and an open part leaves the whole open only
-where it matters. A result that no number stands for (∞ − ∞) has the bounds −∞ and ∞.
+Bounds follow interval arithmetic, rounded outward (a sum that is a double stays as it is); truths follow
+Kleene's logic, open where neither is known. An undefined number (∞ − ∞) has the bounds −∞ and ∞.
 """
 
 from __future__ import annotations

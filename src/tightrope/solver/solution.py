@@ -65,12 +65,11 @@ TELLING = 2
 
 @dataclass(frozen=True, eq=False)
 class SolveOptions:
-    """How close bounds are to come, when to give up refining (what is returned then is still verified), and
-    values to start from, one per state, where some were given; where it is computed (`threads`, `device`),
-    and which least probability is assumed of what can happen.
+    """Precision, limits of refinement (results are verified in any case), initial values (one per state),
+    where to compute (`threads`, `device`), and the least probability assumed of possible transitions.
 
-    For formulas: `translator` is a command that translates LTL to HOA, None ours; `controller` says that the
-    policy of a temporal formula is wanted.
+    For formulas: `translator` is a command that translates LTL to HOA, None the built-in one; `controller`:
+    the policy of a temporal formula is wanted.
     """
 
     precision: float = 1e-6

@@ -1,7 +1,7 @@
 """Backward passes over acyclic models by several workers, level by level.
 
 A state's backup reads states of earlier stages only, so every worker's part of a stage is a plain backward
-pass. `BellmanOperator.walk` loads this file, and numba with it, only where several threads are at work.
+pass. `BellmanOperator.walk` loads this file, and numba, only for several threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A kernel's backups on a device: what certificates, horizons and games ask of a model, answered there.
+"""A kernel's backups on a device, for certificates, horizons and games.
 
-`safe_choices` rounds as the host's kernels do, operation by operation, so what is verified here is what the
-host would verify: over boxes the two agree bit by bit. Over rectangular sets a walk may end at another
-vertex; both values are safe.
+`safe_choices` rounds as the host's kernels do, operation by operation: over boxes the two agree bit by bit.
+Over rectangular sets a walk may end at another vertex; both values are safe.
 """
 
 from __future__ import annotations

@@ -365,10 +365,10 @@ class ModifiedPolicyIteration:
     ) -> bool:
         """Iterate x ← Φ(x) + shift until a robust sweep changes nothing by more than `tolerance`, relatively.
 
-        What is solved between robust sweeps need not be what they converge to: nature's answers may be
-        frozen, or be no distributions (rectangular sets), and then rounds can run in circles. So where they
-        stop getting closer there are bursts of robust sweeps alone, each longer than the last: value
-        iteration. False where limits, or `allowed` iterations, end it before."""
+        Solves between robust sweeps may cycle: nature's answers may be frozen, or be no distributions
+        (rectangular sets). Where they stop getting closer, bursts of robust sweeps alone follow, each longer
+        than the last: value iteration. False if limits, or `allowed` iterations, end it before.
+        """
         block, progress, policies = self.block, self.progress, self.policies
         start = progress.iterations
         closest, in_vain, pure, burst = 0.5, 0, 0, FIRST_BURST

@@ -1,10 +1,9 @@
-"""What can go wrong, in words a user can act on.
+"""Errors and warnings with texts that a user can act on.
 
-Every failure the user can do something about is a `TightropeError`. The command line prints
-its text and leaves with its `exit_code`; nothing else of ours is ever shown as a traceback.
+A `TightropeError` is shown without a traceback; its `exit_code` is that of the command.
 
-* `InputError` (exit 2): the input is wrong. Says what, where (`Location`), why and what to do.
-* `CannotCertify` (exit 1): the input is fine, but no certified answer came out of it.
+* `InputError` (exit 2): the input is wrong. Names what, where (`Location`), why and what to do.
+* `CannotCertify` (exit 1): the input is correct, but no certified answer was found.
 """
 
 from __future__ import annotations

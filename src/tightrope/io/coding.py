@@ -1,11 +1,8 @@
-"""From typed records to JSON and back, by one definition.
+"""Typed records to JSON and back, from one definition.
 
-A record is a `msgspec.Struct`. Its fields are the keys of the document; writing goes through `to_plain`,
-reading through `read_document`, and `json_schema` publishes the same definition. JSON knows no infinities: a
-field of type `Real` that is not finite is one of the strings "inf", "-inf" and "nan", which `float()` reads.
-
-Files name their format and a version, a whole number. A reader takes its own version only; keys that
-it does not know are passed over, so that files of a later program with the same version can be read.
+The fields of a `msgspec.Struct` are the keys of the document: `to_plain` writes, `read_document` reads,
+`json_schema` publishes. A `Real` that is not finite is one of the strings "inf", "-inf" and "nan". Files name
+their format and version. Other versions are refused, unknown keys of the same version are ignored.
 """
 
 from __future__ import annotations

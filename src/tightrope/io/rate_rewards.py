@@ -1,9 +1,8 @@
-"""Rewards of chains in continuous time in files: of states per unit of time, and whenever a state is left.
+"""Rewards of CTMCs in files: of states per unit of time, and of departures.
 
-Files have no place for what is earned per unit of time by single transitions, which is what our chains hold
-(`earned`: Σ rate · reward, with what the state earns itself). Both directions are exact in expectation, on
-which alone values depend: `per_time` adds up what leaving a state earns at its exit rate, `exit_rewards`
-gives what leaving has to earn so that it comes to the same.
+Our chains hold `earned` per state: Σ rate · reward, plus the state's own reward. Both conversions are exact
+in expectation, which determines all values: `per_time` adds departure rewards at the exit rate,
+`exit_rewards` gives the departure reward with the same expectation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Models to and from stormpy, Storm's Python package (an optional extra).
 
-Both sides read and write DRN files exactly, parameters and intervals included, so a model crosses over as
-one: no conversion of our own stands between them. Labels, rewards, action names and state variables come
-along.
+A model is exchanged as a DRN file, exactly: parameters, intervals, labels, rewards, action names, variables.
 """
 
 from __future__ import annotations

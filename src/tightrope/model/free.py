@@ -291,12 +291,10 @@ def _table(
 
 @remember
 def unlinked_rows(model: Any) -> int:
-    """How many distributions are unknown where all that is unknown is whole distributions, each with
-    parameters of its own; 0 elsewhere.
+    """The number of unknown distributions, if each is unconstrained with separate parameters; else 0.
 
-    Free rows are such, and rows of hundreds of parameters that say the same: the expressions of a block of
-    parameters are those of one row, and at each vertex of the block's domain one of them has all that there
-    is to share out. Bounds of the single probabilities are then all that a region of intervals says.
+    That is, each block of parameters has the expressions of one row, and at each vertex of the block's domain
+    one of them has all the mass. Bounds of single probabilities then say all that a region of intervals says.
     """
     expressions, parameters, signatures = model.expressions, model.parameters, model.signatures
     if expressions.degree > 1 or expressions.denominators:

@@ -1,9 +1,8 @@
 """The parametric MDP: a structure whose transitions carry expressions in the parameters.
 
-Validated on construction, so that everything downstream may rely on it: the probabilities of every choice
-sum to 1 (exactly, as polynomials or rational functions), denominators vanish nowhere in the domain, and
-every expression lies within [0, 1] on it. Instantiating at a point gives an ordinary MDP with the same
-transitions.
+Construction proves that the probabilities of every choice sum to 1 (exactly, as functions), that denominators
+vanish nowhere in the domain, and that every expression lies within [0, 1] on it. `unproved` lists the
+expressions whose range is not proved.
 """
 
 from __future__ import annotations

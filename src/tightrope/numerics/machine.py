@@ -1,8 +1,7 @@
-"""What differs between operating systems, in one place: locks and owners of files, cores, memory in use.
+"""Differences between operating systems: locks and owners of files, cores, memory in use.
 
-Linux and macOS have `flock`; Windows locks the first byte of a file, and cannot lock directories, where the
-lock is left out as on file systems without locks: directories are then not protected from two processes that
-write to the same one at once.
+Linux and macOS have `flock`; Windows locks the first byte of a file. On Windows, and on file systems without
+locks, directories are not protected from concurrent writers.
 """
 
 from __future__ import annotations

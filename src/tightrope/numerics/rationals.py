@@ -1,10 +1,8 @@
-"""Exact rational arithmetic on whole vectors.
+"""Exact rational arithmetic on vectors.
 
-A model's probabilities are rationals such as `0.55 + 3/10000·money`, evaluated for every distinct
-value of the variables at once. `RationalArray` holds numerators and denominators as int64 while
-every intermediate result provably fits, and as Python's own integers (dtype object) beyond: the
-result is exact in both cases, only the speed differs. `fractions.Fraction` does the same one
-number at a time, some hundred times slower; NumPy has no rational type.
+`RationalArray` holds numerators and denominators as int64 while every intermediate result provably fits, and
+as Python's integers (dtype object) beyond. Results are exact in both cases; `fractions.Fraction` is some
+hundred times slower.
 """
 
 from __future__ import annotations

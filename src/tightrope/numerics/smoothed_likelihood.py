@@ -1,9 +1,8 @@
 """Smoothed maximum likelihood within a polytope of parameters, by damped Newton steps in float64.
 
 maximise Σ K_f·log f(t) + ½·Σ log(room to each face). The second term keeps the estimate strictly inside, so
-that no possible outcome gets probability 0; for a single coin on [0, 1] it is the Krichevsky–Trofimov
-estimate (K + ½)/(N + 1). An estimate is a function of the weights it is given and of nothing else: whoever
-predicts a batch from the counts before it may take whatever point comes out.
+every possible outcome has positive probability; for a coin on [0, 1] it is the Krichevsky–Trofimov estimate
+(K + ½)/(N + 1). The estimate depends on the given weights alone, so any point is a valid prediction.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Bounds as text, rounded so that what is written holds, and text files as they come.
+"""Bounds as text, rounded to the safe side: lower bounds down, upper bounds up.
 
-A bound rounded to the nearest may promise more than was proved (a cost of at most 50.0000001 would stand
-there as 50), so a lower bound is rounded down and an upper one up. Numbers start from their shortest decimal
-form, the one that JSON shows.
-
-Text files are read as UTF-8, plain or compressed, and what may be wrong with them in words.
+Numbers start from their shortest decimal form, as in JSON. Text files are UTF-8, plain or compressed.
 """
 
 from __future__ import annotations

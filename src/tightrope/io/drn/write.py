@@ -1,10 +1,8 @@
-"""DRN files are written that Storm reads, and that we read back as the same model.
+"""Write DRN files that Storm reads and that give the same model back.
 
-Lines are made in slices, so that a large model does not stand in memory as text; distinct texts are made
-once. Chains in continuous time are written with rates where probabilities stand in other models.
-
-Every expression of a model in discrete time is a placeholder, in the order of the model's table, so that the
-table is rebuilt as it was. Doubles are written with the fewest digits that give the same double back.
+Lines are made in slices to save memory, distinct texts once. In discrete time every expression is a
+placeholder, in the order of the model's table. Continuous time has rates in place of probabilities. Doubles
+have the fewest digits that give the same double back.
 """
 
 from __future__ import annotations

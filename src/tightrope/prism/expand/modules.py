@@ -1,9 +1,7 @@
-"""Modules: copies with other names, which commands move together, and the commands themselves.
+"""Modules: renamed copies, synchronisation and commands.
 
-`module b = a [ x=y, go=stop ] endmodule` is a copy.
-As in PRISM, formulas are written out first and the renaming applies to what they contain; it
-applies to variables, constants and actions alike, and every variable of the base module needs a
-new name.
+`module b = a [ x=y, go=stop ] endmodule` is a copy. As in PRISM, formulas are expanded before renaming, which
+applies to variables, constants and actions. Every variable of the base module needs a new name.
 """
 
 from __future__ import annotations

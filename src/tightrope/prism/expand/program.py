@@ -1,10 +1,8 @@
-"""A PRISM program ready to explore: nothing left to look up.
+"""A PRISM program ready to explore, made by `expand` from a `syntax.ModelFile`.
 
-`expand` turns the file as written (`syntax.ModelFile`) into a `Program`. Constants and formulas are
-substituted, renamed modules copied out, types checked, and subtrees without variables or
-parameters folded into literals. What remains in an expression is `Literal`, `Name` (of a state
-variable or a parameter), `Unary`, `Binary`, `Conditional` and `Call`. Positions still point into
-the source, so the explorer's errors can say where.
+Constants and formulas are substituted, renamed modules copied, types checked, constant subtrees folded.
+Expressions consist of `Literal`, `Name` (of a state variable or a parameter), `Unary`, `Binary`,
+`Conditional` and `Call`. Positions still point into the source.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""From the alternatives of frame after frame to the rows of the finished model.
+"""From the alternatives of each frame to the rows of the finished model.
 
-For every frame: choices in order of state, successors numbered, equal successors of a choice merged
-with their probabilities added, outcomes of probability 0 dropped. A state in which nothing is
-enabled gets a self-loop. In a Markov chain a state with several enabled commands takes each of them
-with the same probability, as PRISM does; in continuous time their rates stand beside each other, and so do
-those of Markovian commands where nothing else is possible (maximal progress: what is immediate comes first).
+Choices come in order of state; equal successors of a choice are merged, probabilities of 0 dropped. A state
+without enabled commands gets a self-loop. A Markov chain takes each of several enabled commands with the same
+probability, as PRISM does; in continuous time their rates add up. Rates of Markovian commands count only if
+no immediate choice is enabled (maximal progress).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""From a checked expression to nodes, which the explorer runs on every frame, and the variables they read.
+"""Compile checked expressions to nodes that run on every frame, and find the variables they read.
 
-Expressions over variables become integer and truth-valued nodes; expressions with parameters become
-one number per monomial, so that a polynomial's coefficients are computed like any other number; a quotient of
-polynomials is a pair of these, which is brought to lowest terms once its coefficients have values.
-What is neither is refused here with its place in the source.
+Expressions over variables become integer and boolean nodes. Polynomials have one number per monomial,
+quotients are pairs of polynomials, reduced once the coefficients have values. Others are refused with their
+place in the source.
 """
 
 from __future__ import annotations

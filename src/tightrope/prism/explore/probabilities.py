@@ -1,9 +1,7 @@
-"""What stands on the transitions of a model: a number for each distinct probability.
+"""Table of distinct probabilities, which the explorer handles by number.
 
-The explorer handles probabilities as numbers of a table only. `Probabilities` says what the table
-must do: evaluate the updates of a command for some rows, and add, multiply and share entries. Here
-for polynomials in the parameters; intervals have their own file. What
-is combined during exploration is computed at its end.
+`Probabilities` is the interface: evaluate a command's updates for some rows; add, multiply and share entries.
+Here it is implemented for polynomials; combinations are computed at the end of the exploration.
 """
 
 from __future__ import annotations

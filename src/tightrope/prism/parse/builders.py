@@ -1,9 +1,7 @@
 """Syntax trees from parser actions: of expressions, models and properties.
 
-The parser calls one method of a builder for every rule of `grammar.lark` it has recognised, with
-the parts already built. Long chains of `&`, `|`, `+ -` or `*` become balanced trees: the value
-is the same in exact arithmetic, the order of the operands too, and no later pass has to recurse
-a thousand levels deep for a guard of a thousand terms.
+The parser calls one method per recognised rule of `grammar.lark`, with the parts already built. Long chains
+of `&`, `|`, `+ -` or `*` become balanced trees with the same operands in order and the same exact value.
 """
 
 from __future__ import annotations

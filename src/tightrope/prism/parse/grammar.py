@@ -1,8 +1,6 @@
-"""What lark makes of the grammar: tables to be kept, and what was expected where a text is wrong.
+"""Parser tables made by lark, and the tokens expected at an error.
 
-`make schemas` writes the tables again after a change of `grammar.lark` or `properties.lark`. States are
-numbered in the order in which they are met from the first one, rules by their text: the same grammar gives
-the same files.
+`make schemas` writes the tables. Numbering is deterministic: states in order of discovery, rules by text.
 """
 
 from __future__ import annotations

@@ -59,13 +59,12 @@ from tightrope.prism.properties.state_formulas import StateFormulas
 
 @dataclass(frozen=True)
 class PropertyOptions:
-    """What a property's meaning depends on besides its text and the structure.
+    """Context of a property besides its text and the structure.
 
-    `definitions` are the model's constants and formulas (None: those its structure was built with);
-    `constants` the texts of `--const`, of
-    which those that the property file declares are used. `is_interval` says that nature picks
-    probabilities. `discount` turns `C` into the discounted reward; `terminal_reward` names the
-    reward structure whose state rewards are the values of target states.
+    `definitions`: the model's constants and formulas (None: those of the structure); `constants`: texts of
+    `--const` for constants of the property file. `is_interval`: nature picks probabilities. `discount` turns
+    `C` into the discounted reward; `terminal_reward` names the reward structure with the values of target
+    states.
     """
 
     definitions: Definitions | None = None

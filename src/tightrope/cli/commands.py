@@ -1,8 +1,8 @@
-"""The commands of the command line, in the order `tightrope --help` lists them.
+"""The commands of the command line, in the order of `tightrope --help`.
 
-A command `some-name` is the function `some_name` of the module `cli/some_name.py`, or of a package
-that is installed apart; its docstring is its help. The module is imported only when the command is the one
-that is run, so a command may import whatever it needs. To add one: write that file and add a line here.
+A command `some-name` is the function `some_name` of the module `cli/some_name.py`, or of a separately
+installed package; its docstring is its help. The module is imported only when the command runs. To add one:
+write that file and add a line here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The words of the library in those of the command line.
+"""Translate Python arguments in messages of the library to options of the command line.
 
-Messages of the library name Python arguments in backticks: `delta`, `sets="tied"`, `fallback=False`. Here
-they become the options that a user of the command line can type: --delta, --sets tied, --no-fallback.
-Whatever else stands in backticks is left as it is.
+In backticks `delta`, `sets="tied"`, `fallback=False` become --delta, --sets tied, --no-fallback. Other text
+in backticks stays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`tightrope warmup`: compile all kernels ahead, on all cores.
 
-It runs small examples of every command, each in its own process. They go through the commands themselves, so
-that every kernel is compiled for the very types of arrays that it meets later. Those that need the same
-kernel wait for the first of them.
+It runs small examples of every command, each in its own process, so every kernel is compiled for the types
+of arrays that it meets later. Examples that need the same kernel wait for the first.
 """
 
 from __future__ import annotations

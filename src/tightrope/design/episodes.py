@@ -1,10 +1,9 @@
-"""What an episode is at given probabilities, and how often a policy takes each choice in one.
+"""Episodes at given probabilities, and how often a policy takes each choice in one.
 
-An episode starts in the initial state and ends in a stopping state or after `cap` steps. Three ways to
-compute, chosen once:
+An episode starts in the initial state and ends in a stopping state or after `cap` steps. Three methods:
 
 * PASS: without cycles before stopping states, one pass in topological order is exact. A cap that could cut
-  the longest path is minded by sweeps where these are affordable, and `uncut` says where it was not.
+  the longest path needs sweeps, where these are affordable; otherwise `uncut` says so.
 * SWEEPS: with a cap, one sweep per step.
 * EQUATIONS: with cycles and without a cap, by sparse LU. Episodes must end under every policy.
 """

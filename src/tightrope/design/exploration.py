@@ -357,32 +357,30 @@ def online(
     allow_loss: float = 0.0,
     **options: Unpack[LearnWords],
 ) -> OnlineLearner:
-    """A learner for a problem whose data are collected while it learns; options are those of `learn`.
+    """Make a learner for a problem whose data are collected while it learns; options are those of `learn`.
 
-    `planned_episodes` is how many are meant to come, where that is known: a slab's bets are best there.
-    `explore` says who collects: "designed" (the default with `until_gap`), "optimistic" (otherwise), "robust"
-    or "uniform", or an `Explore` that says more (prices, what to avoid, the cap on an episode's length).
-    With `until_gap` (a width, or "5%" of the value) updates say how wide the robust policy's interval is,
-    and `is_reached` when that is enough. `data` are counts to begin with. `on_drift` ("warn", "stop" or
-    "restart", or an `OnDrift` that says more) lets a monitor run along, and says what follows when the
-    episodes contradict the model. With a `baseline` (a policy, "uniform" or "do-nothing") no policy collects
-    that is not certified to be at least as good as it, but for `allow_loss`.
+    * `planned_episodes`: the expected number, if known; a slab's bets are best there.
+    * `explore`: "designed" (the default with `until_gap`), "optimistic" (otherwise), "robust" or "uniform",
+      or an `Explore` (prices, what to avoid, the cap on an episode's length).
+    * `until_gap` (a width, or "5%" of the value): updates have the width of the robust policy's interval, and
+      `is_reached` says when it is small enough.
+    * `data`: counts to begin with.
+    * `on_drift` ("warn", "stop" or "restart", or an `OnDrift`): run a monitor, and what follows its alarm.
+    * `baseline` (a policy, "uniform" or "do-nothing"): only policies that are certified to be at least as
+      good collect, up to `allow_loss`.
+
+    A temporal formula is learned on the product with its automaton: episodes are those of the model, and
+    `learner.problem.controller(learner.policy())` acts in them, with its memory. For averages and other
+    questions that are no single objective, `policy()` takes every choice alike, and after 1, 2, 4, … episodes
+    `observe` returns the result of `learn`.
 
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
     >>> learner.episodes, learner.policy().is_deterministic
     (0, True)
-
-    A learner that forgets what came before a change:
-
     >>> guarded = tr.online(tr.benchmark("betting(5)").problem, sets="tied", on_drift="restart")
     >>> guarded.guard.monitor.events, guarded.guard.restarts
     (0, 0)
-
-    A temporal formula is learned about on the product with its automaton: episodes are those of the model,
-    and `learner.problem.controller(learner.policy())` says how to act in them, with its memory. Of averages
-    and other questions that are no single objective, episodes are collected evenly: `policy()` takes every
-    choice alike, and after 1, 2, 4, … episodes `observe` returns what `learn` says.
     """
     asks = problem_of(problem)
     if asks.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):

@@ -1,12 +1,12 @@
-"""`Plan`: what a planner found out, as one record.
+"""`Plan`: the record of a plan, and its directory.
 
-A plan as a document, and as a directory, which appears whole or not at all.
+    plan.json                   forecasts and the design (`tightrope.io.results`)
+    exploration-policy.json     the one randomised policy to explore with
+    policies/01.json …          the policies that it mixes; their shares are in plan.json
+    draws.json                  numbers of draws per choice, where draws are planned
+    forecast.pdf .svg .png      gap against episodes
 
-plan.json                   forecasts and the design (`tightrope.io.results`)
-exploration-policy.json     the one randomised policy to explore with
-policies/01.json …          the policies that it mixes; their shares are in plan.json
-draws.json                  how many draws of which choice, where draws are planned
-forecast.pdf .svg .png      gap against episodes
+The directory appears completely or not at all.
 """
 
 from __future__ import annotations

@@ -127,9 +127,9 @@ class Difference(Record):
 class Comparison(Record):
     """Certified differences of policies to one baseline, all on one event.
 
-    `order` are pairs (better, worse) that are proved; `limit` is what no policy improves more than, where
-    one was looked for, and `kept` are the properties that the best one keeps. `changes` are the states where
-    the best one does something else than the baseline, what matters most first.
+    `order` are proved pairs (better, worse); `limit` bounds the improvement of any policy, where computed;
+    `kept` are the properties that the best one satisfies. `changes` are the states where the best one differs
+    from the baseline, the most important first.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")

@@ -132,12 +132,12 @@ class AmendedAnswer(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Record):
-    """What `doctor` found: the verdict, findings by their effect on the answer, and what holds anyway.
+    """The result of `doctor`: the verdict, findings by their effect on the answer, and what holds anyway.
 
-    * `result`: the answer, with what episodes returned beside it; None where nothing is asked.
-    * `value`: the interval of the model as it is alone, `estimate` its value at the best fit.
-    * `amended`: the answer on the model that was asked for with `amend`.
-    * `breakdown`: the largest misfit under which the guarantee holds; `outcomes`: what episodes say alone.
+    * `result`: the answer, with observed returns beside it; None without a question.
+    * `value`: the interval of the unrevised model alone, `estimate` its value at the best fit.
+    * `amended`: the answer on the revised model that `amend` asked for.
+    * `breakdown`: the largest model error under which the guarantee holds; `outcomes`: from episodes alone.
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")

@@ -1,8 +1,7 @@
-"""What is decided before looking at the data: which region, which sets, which intervals.
+"""Choice of region, sets and intervals, before the data are used.
 
-Whatever is left open is decided here from the model and from how the data were sampled, never from
-what was seen: a choice made after looking would void the confidence level. Combinations that mean nothing
-are refused here, with the reason.
+Open choices follow from the model and the sampling, never from outcomes: a choice after looking would void
+the confidence level. Meaningless combinations are refused with the reason.
 """
 
 from __future__ import annotations
@@ -398,9 +397,8 @@ def decide(
 ) -> Decisions:
     """Decide what `options` leaves open, from the model, the sampling and the form of the data.
 
-    The form is: batches in a known order, an episode that met a choice twice, and the numbers of episodes
-    present and planned. No outcome is read; under adaptive designs numbers of episodes may depend on
-    outcomes.
+    The form is: batches in a known order, whether an episode can meet a choice twice, and the numbers of
+    episodes present and planned. No outcome is read; adaptive numbers may depend on outcomes.
 
     `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`). If the
     chain `refines` and region and sets are open, the region may be a joint one, and sets are refined.

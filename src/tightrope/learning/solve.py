@@ -64,29 +64,28 @@ def solve(
     progress: Progress | bool | None = None,
     **unknown: object,
 ) -> Any:
-    """Verified bounds on what a problem asks for.
+    """Compute verified bounds on the answer of a problem.
 
     * `problem`: a `Problem`, or a model with the `property` beside it. One objective about a plain or
       interval model gives a `Solution`, with the values of all states and a policy that attains the agent's
       one; any other property of docs/properties.md, and chains in continuous time, an `Answer`.
     * A model with parameters gives a `LearningResult`: the interval of the most robust policy found, or of
-      the given `policy`, over all instantiations in its domain, without data (`problem.at(p=0.5)` is the
-      problem at a point); properties that are no single objective a `LearnedAnswer`.
-      `sets` are "coupled" unless it is said otherwise, "rectangular" or "expression"; `coupled_gap` and
-      `misfit` are as for `learn`.
+      the given `policy`, over its domain (`problem.at(p=0.5)` is the problem at a point); properties that are
+      no single objective a `LearnedAnswer`. `sets` are "coupled" by default, "rectangular" or "expression";
+      `coupled_gap` and `misfit` are as for `learn`.
     * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.
     * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
-    * `start`: values to look from, one per state. A hint: what is returned is verified as ever.
-    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper):
-      nature can then cut no transition.
+    * `start`: initial values, one per state; they do not affect validity.
+    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper): nature
+      can then remove no transition.
     * An interval model whose commands synchronise is solved factor by factor (`solution.is_factored`); with
       `assume_support` over the products of their bounds.
-    * `seconds`, `iterations`: when to stop refining. The bounds then found hold, and the status says so.
-    * `threads` on the CPU: one per core that may be used, at most 8, unless given; the same number gives the
-      same bits. `device` is "cpu", or "cuda" for the current GPU.
-    * `ltl_translator`: a command that makes LTL a deterministic automaton in HOA: "ltl2tgba -D -G -f {}"; the
-      formula is put in place of {}, or written to its standard input. Without it we translate ourselves.
-      `controller`: the policy of a temporal formula `P… [ … ]` is wanted, which has a memory.
+    * `seconds`, `iterations`: limits of the refinement. The bounds then found hold, and the status says so.
+    * `threads` on the CPU: one per usable core, at most 8, by default; the same number gives the same bits.
+      `device` is "cpu", or "cuda" for the current GPU.
+    * `ltl_translator`: a command that translates LTL to a deterministic automaton in HOA: "ltl2tgba -D -G -f
+      {}"; the formula replaces {}, or is written to its standard input. The default is built in.
+      `controller`: return the policy of a temporal formula `P… [ … ]`, which has a memory.
 
     >>> import tightrope as tr
     >>> tr.solve(tr.benchmark("betting(5)").at_truth).is_certified

@@ -1,8 +1,7 @@
-"""Does the model fit? Evidence over time, and what was seen against what was expected where it fits worst.
+"""Figures of model fit: evidence over time, and observed against expected frequencies.
 
-Evidence is the logarithm of an e-value (`tightrope.monitoring.batch_test`), drawn against the number of
-events with the line that a right model crosses with probability at most α. Observed frequencies stand beside
-those of the best fit, with the spread that as many observations have by chance: two standard errors.
+Evidence is the logarithm of an e-value (`tightrope.monitoring.batch_test`) over events, with the line that a
+right model crosses with probability at most α. Expected frequencies have bands of ± 2 standard errors.
 """
 
 from __future__ import annotations

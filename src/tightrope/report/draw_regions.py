@@ -1,8 +1,7 @@
-"""Parameter regions: their boxes, and their shadows on every pair of parameters.
+"""Parameter regions: their boxes, and their projections on every pair of parameters.
 
-A panel shows the polygons around the regions' shadows with their boxes, on the range that the regions leave
-open; in a page its coordinates can be read under the pointer. Where a model has a single parameter there is
-no pair, and the boxes say it all.
+A panel shows outer polygons of the projections with their boxes, on the range that the regions leave open;
+the page shows coordinates under the pointer. A model with a single parameter has boxes alone.
 """
 
 from __future__ import annotations

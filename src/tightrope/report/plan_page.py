@@ -1,8 +1,7 @@
-"""The report of a plan: the forecast as a figure, and a page that opens offline; that of an answer.
+"""The report of a plan, a page that opens offline, with the forecast as a figure; and that of an answer.
 
-The figure shows the gap to expect against all episodes, one line per way to collect them. Both axes are
-logarithmic. A band is what is likely; the dot is what the data so far certify, the dashed line what is
-asked for. The title says what it is: a forecast.
+The figure shows the expected gap over all episodes, one line per strategy, on logarithmic axes. The band is
+likely, the dot is what the data certify now, and the dashed line is the aim.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Policies by state variables, and heat maps over any two of them.
 
-A policy file lists every state with a choice to make. The values of each variable are numbered (many
-values share a bin of equal width), and each policy is a column of actions beside them. A policy with very
-many states is added up over pairs of variables instead: `grids` then hold how often each action is taken.
+A policy file lists every state with a choice. The values of each variable are numbered (many share a bin of
+equal width), and each policy is a column of actions. A policy with very many states is summed over pairs of
+variables: `grids` hold how often each action is taken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Online learning about questions that are no single objective: collect evenly, answer at every doubling.
+"""Online learning about questions that are no single objective: uniform collection, answers at doublings.
 
 Episodes take every choice with equal probability; after 1, 2, 4, … of them `learn` answers from all so far.
-Intervals of events are confidence sequences, which hold at all times at once, so with probability at least
-1 − δ all answers hold, and a run may stop when its interval is narrow enough.
+Event intervals are confidence sequences, so with probability at least 1 − δ all answers hold, and a run may
+stop when its interval is narrow enough.
 """
 
 from __future__ import annotations

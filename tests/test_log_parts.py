@@ -20,8 +20,7 @@ from tightrope.data.columns import TIME
 from tightrope.data.counts import batch_ends
 from tightrope.data.fit_tables import CountTable, FitTables
 from tightrope.data.fold import Fold
-from tightrope.data.log_counts import describe
-from tightrope.data.observers import CountTally, count_part
+from tightrope.data.log_counts import CountTally, count_part, describe
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.reading import Reading, plan_reading, read_data

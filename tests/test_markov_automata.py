@@ -354,7 +354,7 @@ def test_runs_in_which_time_stops_are_refused(tmp_path: Path) -> None:
         (RACE.replace("<>", "<go>", 1), "1:26: a Markovian command moves alone, and has no action"),
         (RACE.replace("1 :", "-1 :", 1), "the number -1 is negative"),
         (RACE.replace("module", "const double r; module", 1).replace("1 :", "r :", 1), "have no parameters"),
-        (RACE.replace("ma", "ctmdp", 1), "only dtmc, mdp, pomdp, ctmc, ma and pta are"),
+        (RACE.replace("ma", "ctmdp", 1), "only dtmc, mdp, pomdp, ctmc, ma, pta and popta are"),
     ],
 )
 def test_wrong_programs_are_refused(tmp_path: Path, text: str, message: str) -> None:

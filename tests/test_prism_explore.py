@@ -275,8 +275,11 @@ def test_progress_is_told_the_final_numbers() -> None:
 
 def test_box_and_domain() -> None:
     text = "dtmc const double p; module m x:[0..1]; [] true -> p+0.5 : (x'=1) + 0.5-p : true; endmodule"
+    with pytest.warns(UserWarning, match="narrow"):
+        assert parametric(text).parameters.upper == (Fraction(1, 2),)
+    squared = text.replace("p+0.5", "p*p+0.5").replace("0.5-p", "0.5-p*p")
     with pytest.raises(InputError, match=r"not within \[0, 1\]"):
-        parametric(text)
+        parametric(squared)
     assert parametric(text, box="p=0:0.5").parameters.upper == (Fraction(1, 2),)
     assert parametric(text, domain="p<=1/4").parameters.upper == (Fraction(1, 4),)
 

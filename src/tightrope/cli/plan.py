@@ -116,11 +116,11 @@ def plan(request: PlanRequest) -> None:
     options.require_coupled(words.get("coupled_gap"), words.get("sets") is SetsKind.COUPLED)
     if request.improve is not None:
         return _plan_improvement(request)
+    if request.observations is not None:
+        options.refuse_log_options(request.reading)
     Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if request.output is None else claim_plan(request.output)
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
-    if request.observations is not None:
-        options.refuse_log_options(request.reading)
     tables = log.tables()
     subject = load_subject(request, any_kind=True, observed=True, labelled=request.observations)
     given: Any = request.policy

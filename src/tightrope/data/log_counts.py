@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.data.columns import BATCH, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.costs import CostSums
-from tightrope.data.counts import Batches, Counts, batch_ends
+from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
+from tightrope.data.costs import CostSums, CostTally
+from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends
 from tightrope.data.design import (
     ENDS,
     KNOWN_ENDS,
@@ -43,10 +43,9 @@ from tightrope.data.design import (
     has_levels,
     worse,
 )
-from tightrope.data.fold import Fold, Watched, fold_part
-from tightrope.data.observers import CountTally, count_part, observers_of
+from tightrope.data.fold import EventBatch, Fold, Observer, Watch, Watched, fold_part
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
-from tightrope.data.read_plan import ReadPlan, in_threads, number_parts
+from tightrope.data.read_plan import Part, ReadPlan, in_threads, number_parts
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
     EPISODES,
@@ -77,8 +76,62 @@ from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.late import dataclass
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.provenance import Provenance, of_counts
+from tightrope.provenance import Provenance, RowTally, of_counts
 from tightrope.verdict import Assumed, Kept
+
+
+class CountTally:
+    """Counts per transition in batches, exact sums of costs, and the rows of every table."""
+
+    def __init__(self, plan: ReadPlan) -> None:
+        self.plan = plan
+        self.counter = BatchCounter(plan.structure.transitions)
+        self.costs = CostTally() if COST in plan.columns[0].roles else None
+        self.rows = [RowTally() for _ in plan.tables]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "plan": None}
+
+    def update(self, batch: EventBatch) -> None:
+        batch = batch.counted
+        if not len(batch):
+            return
+        self.counter.add(batch.transition, batch.batch)
+        if self.costs is not None:
+            self.costs.add(batch.transition, batch.cost)
+        first = int(batch.table[0])
+        if (batch.table == first).all():
+            self._see(batch, first)
+            return
+        for table in range(int(batch.table.min()), int(batch.table.max()) + 1):
+            self._see(batch[batch.table == table], table)
+
+    def _see(self, batch: EventBatch, table: int) -> None:
+        self.plan.see(self.rows[table], batch.rows, batch.transition, table, batch.since_start)
+
+    def merge(self, later: CountTally) -> None:
+        self.counter.merge(later.counter)
+        if self.costs is not None and later.costs is not None:
+            self.costs.merge(later.costs.sums())
+        for mine, others in zip(self.rows, later.rows, strict=True):
+            mine.merge(others)
+
+    def finish(self) -> None:
+        """Nothing waits here."""
+
+
+def observers_of(plan: ReadPlan, is_later: bool, by_name: bool) -> tuple[Observer, ...]:
+    """What takes the events of a log, or of a part with rows before it: counts first."""
+    is_ordered = plan.boundaries is None and not by_name
+    return CountTally(plan), *(make(is_later, is_ordered) for make in plan.observers)
+
+
+def count_part(plan: ReadPlan, part: Part, watch: Watch | None = None, by_name: bool = False) -> Fold:
+    """Count one part."""
+    observers = observers_of(plan, True, by_name)
+    return fold_part(
+        Fold(plan, observers, by_name=by_name, first=part.first or 0, is_first=False), part, watch
+    )
 
 
 def describe_missing(

@@ -262,7 +262,7 @@ class Pipeline:
 
             steered = steered_question(problem, policy, counts)
         own = None if steered is not None else as_policy(problem.model, policy)
-        given = as_policy(problem.base, policy)
+        given = None if counts is None else as_policy(problem.base, policy)
         lifted = None if counts is None else problem.to_product(counts)
         split = DeltaSplit(delta)
 

@@ -6,7 +6,11 @@ the order given; those of a pattern or directory in the order of their names. Th
 order in time. One log under two names, compressed or with other line ends, is refused: its rows would count
 twice.
 
-The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at.
+The name's ending says what a file is (`.csv.gz`); standard input, which has none, is looked at. Another
+package adds a format by an entry point, a `LogFormat` with a name, endings and `batches(path)`:
+
+    [project.entry-points."tightrope.logs"]
+    mine = "my_package.my_format:MyLogs"
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -26,14 +31,45 @@ from typing import Any
 from urllib.parse import unquote
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.arrow import Arrow
-from tightrope.io.table.data_table import LogFile, fixed_part, open_store
-from tightrope.io.table.formats import Kind, endings, format_of, log_formats
+from tightrope.io.registry import with_plugins
+from tightrope.io.table.arrow import Arrow, Parquet
+from tightrope.io.table.data_table import LogFile, LogFormat, fixed_part, open_store
 from tightrope.io.table.text import Csv, JsonLines
 
 STDIN = "-"
 
+GROUP = "tightrope.logs"
+BUILT_IN: tuple[LogFormat, ...] = (Csv(), JsonLines(), Parquet(), Arrow())
+COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+
+Kind = tuple[LogFormat, str | None]
+"""A format, and how it is compressed."""
+
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+
+
+@cache
+def log_formats() -> tuple[LogFormat, ...]:
+    """All formats: ours first, then those of other packages by their names."""
+    return with_plugins(BUILT_IN, GROUP, LogFormat, "format of logs")
+
+
+def format_of(name: str) -> Kind | None:
+    """What an ending says: the format and the compression; None where it says nothing."""
+    path = PurePosixPath(name.lower())
+    compression = COMPRESSION.get(path.suffix)
+    if compression is not None:
+        path = path.with_suffix("")
+    for known in (BUILT_IN, log_formats()) if path.suffix else ():
+        for form in known:
+            if path.suffix in form.suffixes:
+                return None if compression and not form.is_text else (form, compression)
+    return None
+
+
+def endings() -> tuple[str, ...]:
+    """The endings of all formats."""
+    return tuple(ending for form in log_formats() for ending in form.suffixes)
 
 
 def find_files(

@@ -393,10 +393,10 @@ def _ranges(problem: CertifiedProblem, own: Own, trouble: str) -> str:
 
 def _revised(certificate: Certificate, differs: str) -> str:
     """Where the model differs: that the file is about a revised one, if it says so."""
-    said = certificate.about.get("selection")
-    if differs != "model" or said is None:
+    revision = certificate.about.get("selection")
+    if differs != "model" or revision is None:
         return ""
-    return f"; the file says that its model was revised ({shown(str(said))}): compare it with the revised one"
+    return f"; the file says its model was revised ({shown(str(revision))}): compare with the revised one"
 
 
 def _problem(certificate: Certificate, own: Own) -> CertifiedProblem:

@@ -355,13 +355,13 @@ class TimeSlices:
     def _only(self, choice: OffsetArray) -> EventSteps:
         """The model under a policy."""
         structure = self.automaton.structure
-        taken, _ = ranges(structure.transition_start, choice)
+        transitions, _ = ranges(structure.transition_start, choice)
         start = np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])])
         return self.model._replace(
             choice_start=np.arange(structure.states + 1),
             transition_start=start,
-            successor=self.model.successor[taken],
-            probability=self.model.probability[taken],
+            successor=self.model.successor[transitions],
+            probability=self.model.probability[transitions],
         )
 
 

@@ -184,10 +184,10 @@ class EpisodeLog(Record):
     def since(self, row: int) -> EpisodeLog:
         """The rows from number `row` on, from 0."""
         later = np.arange(len(self)) >= row
-        kept, numbers = _number(self.episode[row:])
+        names, numbers = _number(self.episode[row:])
         number = np.zeros(self.episodes, dtype=np.int64)
         number[self.episode[row:]] = numbers
-        return self._select(later, number, self.over[kept])
+        return self._select(later, number, self.over[names])
 
     def select(self, rows: BoolArray) -> EpisodeLog:
         """Some rows alone, chosen by what was known before them; episodes keep their numbers."""

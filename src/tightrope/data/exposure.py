@@ -367,11 +367,11 @@ class TimedPlan(ReadPlan):
     ) -> OffsetArray:
         """Where a row leads to another state; the same state again says that nothing happened."""
         flags = problems.copy()
-        found = self.index.transitions(state, taken, next_state, flags)
+        transition = self.index.transitions(state, taken, next_state, flags)
         moved: BoolArray = state != next_state
         wrong = (flags != problems) & (moved | (not self.has_times))
         problems[wrong] = flags[wrong]
-        return np.where(moved & ~wrong, found, UNKNOWN)
+        return np.where(moved & ~wrong, transition, UNKNOWN)
 
     def beside(self, chunk: Chunk, table: int) -> Mapping[str, OffsetArray]:
         """Until when the episode of each row was watched, where a column says so."""

@@ -55,7 +55,7 @@ VISITS = np.unique(np.r_[0, np.rint(FIRST_VISITS * 2.0 ** (np.arange(16 * 34) / 
 """Numbers of visits at which counts are kept."""
 
 
-class Events(Protocol):
+class CountedEvents(Protocol):
     """What is read of events: one entry each. `before` is the transition of the row that an event continues,
     −1 where there is none; `place` rises with the place of rows in the log; columns hold 64-bit codes, −1 for
     an empty cell."""
@@ -121,8 +121,8 @@ class CountTable:
         """The same with fewer values kept."""
         if level <= self.level:
             return self
-        kept = (self.value < 0) | is_kept(self.value, level)
-        return _at(CountTable.of(np.where(kept, self.value, OTHERS), self.transition, self.number), level)
+        sampled = (self.value < 0) | is_kept(self.value, level)
+        return _at(CountTable.of(np.where(sampled, self.value, OTHERS), self.transition, self.number), level)
 
     def select(self, rows: BoolArray) -> CountTable:
         return CountTable(self.value[rows], self.transition[rows], self.number[rows], self.level)
@@ -344,7 +344,7 @@ def _visit(
     """Follow outcomes until there is no more room for counts; the outcome to go on with, how many times
     counts were kept, and how many there are."""
     number, reached, seen = state
-    kept, size = 0, 0
+    filled, size = 0, 0
     for i in range(first, len(outcome)):
         o = outcome[i]
         c = context_of[o]
@@ -352,14 +352,14 @@ def _visit(
         seen[o] += 1
         if reached[c] + 1 < len(visits) and number[c] == visits[reached[c] + 1]:
             reached[c] += 1
-            context[kept] = c
-            kept += 1
+            context[filled] = c
+            filled += 1
             for other in range(start[c], start[c + 1]):
                 counted[size] = seen[other]
                 size += 1
-            if kept == len(context):
-                return i + 1, kept, size
-    return len(outcome), kept, size
+            if filled == len(context):
+                return i + 1, filled, size
+    return len(outcome), filled, size
 
 
 ONE = np.ones(1, dtype=np.int64)
@@ -381,7 +381,7 @@ class FitTables:
     labels: dict[str, dict[int, str]] = field(default_factory=dict)
     waiting: list[dict[str, OffsetArray]] = field(default_factory=list)
 
-    def update(self, events: Events) -> None:
+    def update(self, events: CountedEvents) -> None:
         values = {
             name: getattr(events, name) for name in ("transition", "before", "episode", "place", "time")
         }

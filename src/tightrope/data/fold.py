@@ -48,7 +48,7 @@ from tightrope.data.row_sequence import (
     START_LOW,
     TIME_FALLS,
     Marks,
-    Place,
+    RowPlace,
     add_notes,
     follow_rows,
     no_marks,
@@ -521,12 +521,12 @@ class Fold:
             self.first_steps.append(rows.step[marks.is_new])
         self._keep(events, before, of, chunk)
 
-    def _place(self, events: EventBatch) -> Place:
+    def _place(self, events: EventBatch) -> RowPlace:
         rows, closed = events.rows, self.plan.leads_nowhere(events.rows)
         clock = self.plan.tick.parts(rows.time)
         numbers = (rows.episode, rows.step, rows.time, clock, rows.state, rows.next_state, events.place)
         flags = (rows.ended, closed, events.sound)
-        return Place(*(_read_only(column) for column in (*numbers, *flags)))
+        return RowPlace(*(_read_only(column) for column in (*numbers, *flags)))
 
     def _locate(self, events: EventBatch) -> None:
         """Find the transitions of rows whose next state is known."""
@@ -534,10 +534,10 @@ class Fold:
         known = rows.next_state != UNKNOWN
         blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
         rows.problems[known & blank & (rows.problems == RowProblem.NONE)] = RowProblem.MISSING_VALUE
-        taken, problems = Taken(rows.action[known], rows.local[known]), rows.problems[known]
+        choices, problems = Taken(rows.action[known], rows.local[known]), rows.problems[known]
         events.transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
         events.transition[known] = self.plan.transitions(
-            rows.state[known], taken, rows.next_state[known], problems
+            rows.state[known], choices, rows.next_state[known], problems
         )
         rows.problems[known] = problems
 

@@ -123,7 +123,7 @@ def add_notes(total: OffsetArray, more: OffsetArray) -> None:
     total[START_HIGH:] = np.maximum(total[START_HIGH:], more[START_HIGH:])
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """Where rows stand: names of episodes, steps, times, these in parts of the clock's step, states and next
     states, numbers that rise with their place in the log, and whether an episode is marked as over there,
     leads to a state that nothing leaves, and whether the row can be read.
@@ -164,9 +164,9 @@ def no_marks(rows: int) -> Marks:
 @kernel
 def follow_rows(
     bits: int,
-    rows: Place,
+    rows: RowPlace,
     after: OffsetArray,
-    last: Place,
+    last: RowPlace,
     marks: Marks,
     last_marks: Marks,
     problems: npt.NDArray[np.int8],

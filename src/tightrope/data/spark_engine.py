@@ -88,8 +88,8 @@ def _explained() -> Iterator[None]:
         if "ModuleNotFoundError" in str(error):
             hint = "its executors need the same tightrope, and the same Python, as this machine"
             raise InputError("the Spark cluster cannot run what it is sent", hint=hint) from error
-        said = re.findall(r"^\S*(?:Error|Exception): .*", str(error), re.MULTILINE)
-        raise CannotCertify(f"Spark has not read the log: {[first_line(error), *said][-1]}") from error
+        messages = re.findall(r"^\S*(?:Error|Exception): .*", str(error), re.MULTILINE)
+        raise CannotCertify(f"Spark has not read the log: {[first_line(error), *messages][-1]}") from error
 
 
 def _collect(frame: Any, sent: bytes, parts: Mapping[int, Part], is_data: bool) -> list[Any]:
@@ -102,11 +102,11 @@ def _collect(frame: Any, sent: bytes, parts: Mapping[int, Part], is_data: bool) 
 
     with _explained():
         rows = feed(frame, read).collect()
-    found = [pickle.loads(row["content"]) for row in sorted(rows, key=lambda row: row["number"])]
-    for _, error in found:
+    answers = [pickle.loads(row["content"]) for row in sorted(rows, key=lambda row: row["number"])]
+    for _, error in answers:
         if error is not None:
             raise seen_by_worker(error)
-    return [state for state, _ in found]
+    return [state for state, _ in answers]
 
 
 def _state(sent: bytes, part: Part, batches: Iterable[Any] | None = None) -> bytes:

@@ -316,20 +316,20 @@ def sorted_rows(plan: ReadPlan, fold: Fold) -> SortedRows:
 def fold_sorted(plan: ReadPlan, observers: Sequence[Observer], excludes: bool = False) -> tuple[Fold, str]:
     """A fold over all rows of a log after sorting them, and how that was done."""
     fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes)
-    found = sorted_rows(plan, fold)
-    fold.names, rows = found.names, found.rows
-    fold.dropped += count_problems(found.unplaced.problems)
+    ordered = sorted_rows(plan, fold)
+    fold.names, rows = ordered.names, ordered.rows
+    fold.dropped += count_problems(ordered.unplaced.problems)
     batch = np.zeros(len(rows), dtype=np.int64)
     if TIME in plan.columns[0].roles:
         ends = batch_ends(len(rows))
         batch, fold.batches = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time), len(ends)
-    elif found.position is not None:
-        batch, fold.batches = batch_of(found.position), len(batch_ends(fold.rows))
-    fold.add(rows, found.table, batch)
+    elif ordered.position is not None:
+        batch, fold.batches = batch_of(ordered.position), len(batch_ends(fold.rows))
+    fold.add(rows, ordered.table, batch)
     fold.finish()
     if len(rows):
         fold.notes[LAST_TIME] = rows.time.max()
-    return fold, found.how
+    return fold, ordered.how
 
 
 def times_fall(plan: ReadPlan) -> bool:

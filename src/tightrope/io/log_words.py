@@ -36,7 +36,7 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True)
-class Word:
+class LogWord:
     """How a field of `LogWords` is said elsewhere: its option in a terminal, with what it takes there
     (`kind`); the type of its value in a saved reading, None where that has no such key. `about`: what a log
     must have, so that the word means something.
@@ -68,7 +68,7 @@ def word(
 ) -> Any:
     """A field that can be said in a terminal."""
     default = False if kind is bool else default
-    return field(default=default, metadata={WORD: Word(flag, help, metavar, kind, saved, about)})
+    return field(default=default, metadata={WORD: LogWord(flag, help, metavar, kind, saved, about)})
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,9 @@ class LogWords:
 VERSION = 1
 MOST_BYTES = 1 << 20
 TABLES = ("columns", "maps")
-WORDS: Mapping[str, Word] = {one.name: one.metadata[WORD] for one in fields(LogWords) if WORD in one.metadata}
+WORDS: Mapping[str, LogWord] = {
+    one.name: one.metadata[WORD] for one in fields(LogWords) if WORD in one.metadata
+}
 """What can be said in a terminal, by the names of the fields."""
 
 LOG_WORDS = " ".join(name for name in WORDS if name != "reading")

@@ -84,12 +84,12 @@ class _UmbWriter:
         from umbi.umb.index import FileData, ModelData, TransitionSystem, UmbIndex, umbi_file_data
 
         structure = model.structure
-        said = "\n".join(origin_lines(structure))
+        comment = "\n".join(origin_lines(structure))
         self.index = UmbIndex(
             format_version=umbi.version.__format_version__,
             format_revision=umbi.version.__format_revision__,
             file_data=FileData(NAME, __version__, umbi_file_data().creation_date),
-            model_data=ModelData(comment=said) if said else None,
+            model_data=ModelData(comment=comment) if comment else None,
             transition_system=TransitionSystem(
                 time="discrete",
                 num_players=0 if structure.is_chain else 1,

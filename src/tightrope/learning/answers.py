@@ -222,7 +222,7 @@ class OtherQuestions(PlainQuestions):
             )
         self.refuse(chain)
         prepared = chain.prepare(decisions, sets_only=True)
-        found = self.answer(chain, hull_of(prepared, options), options)
+        facts = self.answer(chain, hull_of(prepared, options), options)
         return LearnedAnswer(
             problem=chain.problem,
             counts=chain.counts,
@@ -232,7 +232,7 @@ class OtherQuestions(PlainQuestions):
             contradiction=prepared.contradiction,
             given=chain.policy,
             seconds=time.perf_counter() - begin,
-            **found,
+            **facts,
         )
 
     def answer(self, chain: Pipeline, hull: IntervalMDP, options: LearnOptions) -> dict[str, Any]:

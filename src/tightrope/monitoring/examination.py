@@ -385,8 +385,8 @@ class _Counted(NamedTuple):
         if isinstance(source, EpisodeLog):
             table = CountTable.of(codes(feature.name, model, source), source.transition)
             return _Counted(feature, source, table)
-        kept = source.table(feature.name)
-        return None if kept is None else _Counted(feature, source, kept)
+        held = source.table(feature.name)
+        return None if held is None else _Counted(feature, source, held)
 
     def weigh(self, model: ParametricMDP, log_weight: float) -> tuple[float, _Counted]:
         structure = model.structure
@@ -540,10 +540,10 @@ def _changes(
 
 def _cut(visits: Visits, rows: int) -> Visits:
     """The visits of the first rows."""
-    kept = visits.row < rows
-    start = np.concatenate([[0], np.cumsum(kept)])[visits.start].astype(np.int64)
+    early = visits.row < rows
+    start = np.concatenate([[0], np.cumsum(early)])[visits.start].astype(np.int64)
     return Visits(
-        visits.row[kept], start, visits.outcome[kept], visits.width, visits.context, visits.contexts
+        visits.row[early], start, visits.outcome[early], visits.width, visits.context, visits.contexts
     )
 
 

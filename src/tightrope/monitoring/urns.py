@@ -234,7 +234,7 @@ def weigh_units(
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangePoint:
     """The strongest evidence for a change: `log_e` is weighed against that of other places and moments. The
     change is after `before` visits to a context, and concerns one outcome; `reached` are the visits to
     `at_context` after which the level was first reached in it, −1 where it was not."""
@@ -246,12 +246,12 @@ class Change:
     reached: int
 
 
-def weigh_changes(counts: Sequence[OffsetArray], level: float) -> Change | None:
+def weigh_changes(counts: Sequence[OffsetArray], level: float) -> ChangePoint | None:
     """Evidence that the distribution of a context changed; None where there are too few visits.
 
     `counts` are by context: how often each outcome was seen at the numbers of visits of `VISITS`.
     """
-    best: Change | None = None
+    best: ChangePoint | None = None
     contexts = sum(seen.shape[1] > 1 for seen in counts)
     for context, seen in enumerate(counts):
         width, visits = seen.shape[1], int(VISITS[len(seen) - 1])
@@ -268,7 +268,7 @@ def weigh_changes(counts: Sequence[OffsetArray], level: float) -> Change | None:
             log_e, before, reached = _follow_changes(own, VISITS, CANDIDATES, SIZES, least)
             value = log_e - price - 1e-9 * (1.0 + abs(log_e))
             if best is None or value > best.log_e:
-                best = Change(value, context, outcome, int(before), int(reached))
+                best = ChangePoint(value, context, outcome, int(before), int(reached))
     return best
 
 

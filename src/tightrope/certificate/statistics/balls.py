@@ -1,9 +1,10 @@
-"""L1 balls around the observed distributions, one for each group of choices with the same outcomes.
+"""L1 balls around what was seen, one for each group of choices with the same outcomes.
 
 Such choices draw from one distribution P; of N visits to them a share P̃(A) ended in the set A of outcomes.
-With probability at least 1 − γ, P(A) − P̃(A) ≤ ε/2 for all A, where (2ᵏ − 2)·exp(−N·ε²/2) = γ for k outcomes
-(Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not, so the data
-do not decide how δ is shared. A row is this inequality for one set A.
+With probability at least 1 − γ, P(A) − P̃(A) ≤ ε/2 for all A at once, where (2ᵏ − 2)·exp(−N·ε²/2) = γ for k
+outcomes (Weissman et al. 2003). Each group with an unknown outcome takes a share γ of δ, visited or not: so
+nothing that was seen decides how δ is shared. A row of the region is such an inequality for one set A, whose
+probability is the sum of its outcomes' polynomials.
 """
 
 from __future__ import annotations

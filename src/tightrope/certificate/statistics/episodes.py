@@ -7,27 +7,38 @@ The probability, before a complement is taken, lies above every p with P(Bin(n, 
 p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or between those that the
 beta-binomial mixture excludes at 1/δ₂, time-uniformly (`tightrope.certificate.statistics.intervals`). Returns
 of rewards are counted above a lower limit, and below an upper limit where there is one. Each end is bet on at
-δ₂/2, or the lower one alone at δ₂ (`tightrope.certificate.statistics.returns`). By the union bound this and
+δ₂/2, or the lower one alone at δ₂ (`exceeds`). By the union bound this and
 all that uses the counts of transitions hold with probability at least 1 − δ₁ − δ₂, however the two depend on
 each other.
 
 No end of an interval is in a file: where a claim goes beyond what the model proves, its end is checked here.
 Where the two parts exclude each other, the data contradict the model.
+
+*Returns.* Y_1, …, Y_n ≥ 0 are lower bounds of the returns of n independent episodes with mean μ. For f in
+(0, 1) and m ≥ μ, K_f = Π_i ((1 − f) + f·Y_i/m) is a supermartingale with mean at most 1, and so is Σ_j
+K_{f_j}/s over s fractions that are chosen without looking at returns: it ever reaches 1/γ with
+probability at most γ (Ville). It falls in m, so that μ > m where it is at least 1/γ at m. Fractions are
+15/16 and 2^(−j/2), j = 1, …, 40; where n was fixed in advance, those between a tenth and ten times
+√(2·log(1/γ)/n), or 15/16 if there are none. For any shares π_j that sum to 1, log Σ_j K_j/s ≥ Σ_j
+π_j·(log K_j − log(s·π_j)), so that logarithms suffice; shares are guessed in floating point, which costs
+tightness, never validity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf, log, nextafter, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.certificate.budget import spend
 from tightrope.certificate.fields import LARGEST
+from tightrope.certificate.logarithms import log_ratio
 from tightrope.certificate.statistics.intervals import Intervals
-from tightrope.certificate.statistics.returns import exceeds
 from tightrope.certificate.verdict import Assumption, Contradiction, exactly
+from tightrope.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
     from tightrope.certificate.evidence import Data
@@ -35,6 +46,11 @@ if TYPE_CHECKING:
 
 METHODS = ("clopper-pearson", "beta-binomial", "betting on a planned number", "betting")
 REWARDS = ("REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
+
+_ROOT = Fraction(6369051672525773, 2**52)
+FRACTIONS = Fraction(15, 16), *((_ROOT if j % 2 else 1) / Fraction(2 ** ((j + 1) // 2)) for j in range(1, 41))
+_UNIT = 1 << 128
+_SHARES = 1 << 20
 
 
 def trouble(data: Data) -> str | None:
@@ -165,3 +181,34 @@ def _of_returns(data: Data) -> _Ends:
         return above < inf and exceeds(known, episodes, Fraction(above), share / len(ends), planned)
 
     return (lambda end: holds(0, end)), (lambda end: holds(1, end))
+
+
+def exceeds(returns: FloatArray, number: int, m: Fraction, gamma: Fraction, planned: bool) -> bool:
+    """Whether the mean of `number` returns is above m; `returns` are values above 0 and how often each was
+    seen, all others count as 0."""
+    if m <= 0 or not len(returns):
+        return False
+    used = FRACTIONS
+    if planned:
+        best = sqrt(2.0 * log(1.0 / float(gamma)) / max(number, 1))
+        used = tuple(f for f in FRACTIONS if 0.1 * best <= f <= 10.0 * best) or FRACTIONS[:1]
+    value, count = returns[:, 0], returns[:, 1].astype(np.int64).tolist()
+    rest = number - sum(count)
+    sizes = np.array([float(f) for f in used])[:, None]
+    guess = np.log1p(sizes * (value / float(m) - 1.0)) @ returns[:, 1] + rest * np.log1p(-sizes[:, 0])
+    weight = np.exp(guess - guess.max())
+    share = np.floor(weight / weight.sum() * _SHARES).astype(np.int64)
+    whole, total = int(share.sum()), 0
+    spend("returns", 400 * int(np.count_nonzero(share)) * (len(count) + 2))
+    for f, part in zip(used, share.tolist(), strict=True):
+        if part:
+            logs = [c * _log(1 - f + f * Fraction(y) / m) for y, c in zip(value.tolist(), count, strict=True)]
+            own = sum(logs) + rest * _log(1 - f)
+            total += part * (own + _log(Fraction(whole, len(used) * part)))
+    return total + whole * _log(gamma) >= 0
+
+
+def _log(x: Fraction) -> int:
+    """Not above log x, in units of 2⁻¹²⁸."""
+    top, bottom = log_ratio(x.numerator, x.denominator, False)
+    return top * (_UNIT // bottom)

@@ -780,8 +780,8 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
 
 def _description(content: Any) -> str:
     about = content.get("metadata")
-    said = about.get("description") if isinstance(about, dict) else None
-    return said if isinstance(said, str) else ""
+    description = about.get("description") if isinstance(about, dict) else None
+    return description if isinstance(description, str) else ""
 
 
 def _automata(

@@ -8,6 +8,7 @@ block is boundary.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -141,25 +142,26 @@ class BellmanOperator(Record):
         """Whether `lower` and `upper` may let nature change the graph where the sets would not."""
         return False
 
+    @abstractmethod
     def backup_error(self, system: System) -> float:
         """A bound on the relative error of one safe backup, with a little room."""
-        raise NotImplementedError
 
+    @abstractmethod
     def open_workspace(self, for_passes: bool = False) -> BackupWorkspace:
         """A new workspace for calls that follow each other; `for_passes`: for `backward` and `walk` alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def split_workspace(self, workspace: BackupWorkspace) -> BackupWorkspace:
         """Another one, for a second thread that looks at other choices. The order is shared: that of a choice
         is touched by the thread that looks at it alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def optimal_transitions(
         self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None
     ) -> BoolArray:
         """Transitions that have positive probability in some optimal answer of nature to `values`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sweep(
         self,
         system: System,
@@ -175,7 +177,6 @@ class BellmanOperator(Record):
 
         Writes the choices it took, the agent's and nature's, into `rows`. Returns the largest change
         relative to max(|x|, unit)."""
-        raise NotImplementedError
 
     def backward(
         self,

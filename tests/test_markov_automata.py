@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
+from tightrope.continuous import decisions
 from tightrope.errors import InputError
 
 AUTOMATON = """@type: Markov Automaton
@@ -319,6 +321,25 @@ def test_slices_of_time_beside_the_differential_equation(seed: int) -> None:
         low, high = answer.bounds
         assert answer.verdict.is_proved and high - low <= 1e-7
         assert low - 2e-6 <= value <= high + 2e-6
+
+
+def test_slices_that_are_too_large_after_the_deadline_are_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "_MOST_NUMBERS", 0)
+    target = tmp_path / "long.ma"
+    target.write_text(
+        "ma module m s : [0..3]; [a] s=0 -> (s'=1); [b] s=0 -> (s'=2); <> s=1 -> 0.01 : (s'=3) + 20 : (s'=0);"
+        " <> s=2 -> 0.02 : (s'=3) + 10 : (s'=1); <> s=3 -> 1 : true; endmodule"
+    )
+    automaton = tr.load(target)
+    reached = np.arange(automaton.states) == 3
+    horizon = decisions.EventHorizon(Fraction(10), 1e-18, True, 0.0, 1, 1e-9)
+    (low, high), _ = decisions.expect_optimally(
+        automaton, ~reached, reached.astype(float), np.zeros(4), horizon
+    )
+    exact = tr.solve(automaton, "Pmax=? [ F<=10 s=3 ]").bounds
+    assert low[0] <= exact[1] and exact[0] <= high[0] and high[0] > 0.05
 
 
 def test_rare_events_of_an_automaton(tmp_path: Path) -> None:

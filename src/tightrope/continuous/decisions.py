@@ -13,8 +13,7 @@ The two meet for large Λ. Where choices depend on the time left, `TimeSlices` f
 v(x) be its value with x of the slice left. If a(s) ≥ Σ p_c·v(x) − v(x)(s) for every choice c of an immediate
 state s and every x, no policy gets more than v(x) plus the largest total of a, paid at every visit. v(x) is a
 Poisson mixture of v_k, the value with k events left, so the second derivative of an advantage is at most
-Λ²·max |second difference of v_k|; the largest advantage is that at grid points plus distance²/8 times this.
-Minima mirror it.
+Λ²·max |second difference of v_k|; the largest advantage is that at grid points plus distance²/8 of it.
 
 Immediate states are backed up in topological order. With cycles Λ grows, lower values rise from 0 and upper
 ones fall from the largest value, so both stay valid at any cut-off. Immediate states that can go on for ever
@@ -70,8 +69,7 @@ class EventSteps(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Of every number of events k: the weight of what the end is worth, of what states that stand still are
-    worth, and of the result."""
+    """Weights by the number of events k: of the end, of states that stand still, and of the result."""
 
     end: FloatArray
     worth: FloatArray
@@ -202,8 +200,7 @@ def expect_optimally(
     steps = TimeSlices(automaton, model, active & waits, rate, depth, horizon, peak, {})
     if depth is None or slack == np.inf:
         return steps.advance((ends, ends), horizon.time)
-    pair, number, left = (ends, ends), 0, horizon.time
-    size = left
+    pair, number, left, size = (ends, ends), 0, horizon.time, horizon.time
     while left > 0:
         size = min(size, left)
         later, gained, more = steps.follow(pair, size)
@@ -211,6 +208,9 @@ def expect_optimally(
         if gained > slack and rate * size > _SHORTEST and monotonic() < horizon.deadline:
             size /= 2
             continue
+        if gained == np.inf:  # too large a slice for a table, and no time for smaller ones
+            later, more = steps.advance(pair, size)
+            number += more
         pair, left = later, left - size
         size *= 2 if gained < slack / 8 else 1
     return pair, number

@@ -378,7 +378,6 @@ class FitTables:
     most: int = MOST_KEYS
     rows: int = 0
     counters: dict[str, TableCounter] = field(default_factory=dict)
-    labels: dict[str, dict[int, str]] = field(default_factory=dict)
     waiting: list[dict[str, OffsetArray]] = field(default_factory=list)
 
     def update(self, events: CountedEvents) -> None:

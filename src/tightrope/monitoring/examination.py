@@ -403,7 +403,7 @@ class _Counted(NamedTuple):
         if isinstance(self.source, EpisodeLog):
             code = codes(self.feature.name, model, self.source)
             return value_name(self.feature.name, model, value, self.source, code)
-        return value_name(self.feature.name, model, value, labels=self.source.labels)
+        return value_name(self.feature.name, model, value)
 
     def cells(self, model: ParametricMDP) -> _Cells:
         """Frequencies at the choices that show the feature most."""

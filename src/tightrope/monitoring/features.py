@@ -17,9 +17,6 @@ can only lower evidence. Numbers with many values are divided at the quartiles o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import numpy as np
 
 from tightrope.data.episode_log import EpisodeLog, LogColumn
@@ -165,9 +162,8 @@ def value_name(
     value: int,
     log: EpisodeLog | None = None,
     code: IndexArray | None = None,
-    labels: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
 ) -> str:
-    """A value of a feature in words: by `log` and its codes, or by `labels` of columns."""
+    """A value of a feature in words: by `log` and its codes where these are at hand."""
     name, _, rest = feature.partition(":")
     structure = model.structure
     if value < 0:
@@ -191,7 +187,7 @@ def value_name(
         low, high = 2**value - 1, 2 ** (value + 1) - 2
         return f"step {low}" if low == high else f"steps {low} to {high}"
     if log is None or code is None:
-        return f"{rest} = {labels[rest][value]}" if value in labels.get(rest, {}) else f"at one {rest}"
+        return f"at one {rest}"
     if rest in log.columns:
         column = log.columns[rest]
         if column.values is not None and name == "column" and _has_bins(column):

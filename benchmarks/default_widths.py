@@ -6,7 +6,7 @@
     python benchmarks/default_widths.py --pump 3                   a fleet of pumps, cost over 90 steps
     python benchmarks/default_widths.py --robust 10                rover(10,10): the guarantee, so many seeds
     python benchmarks/default_widths.py --coverage 2000            misses of each ingredient at δ = 0.1
-    python benchmarks/default_widths.py --oracle 3                 rover(10,10): with a bettor who is told
+    python benchmarks/default_widths.py --oracle 3                 rover(10,10): bets that know
     python benchmarks/default_widths.py 'betting(25)' --seeds 41   some by name, or by seed
     python benchmarks/default_widths.py --records R --part 2/6     a sixth of the rows that R lacks
     python benchmarks/default_widths.py --records R --merge        the table of what R has, without measuring
@@ -261,8 +261,8 @@ def robust(seeds: int) -> int:
 
 
 def oracle(seeds: int) -> int:
-    """The same for the policy that is best at the truth, which somebody has told the bettor before the data:
-    no rule that looks for a policy can be expected to bet better. The region, the split of δ and the coupled
+    """The same for a betting strategy that knows the optimal policy before the data: no rule that searches
+    for a policy can be expected to bet better. The region, the split of δ and the coupled
     bound are the default's.
     """
     found = []
@@ -282,14 +282,14 @@ def oracle(seeds: int) -> int:
         end = value.lower if problem.objective.maximises else value.upper
         found.append(abs(float(best.lower[model.initial]) - end) / limit)
         print(f"  seed {seed}: {found[-1]:.3f}", flush=True)
-    print(f"rover(10,10), a bettor who knows the best policy: {np.mean(found):.3f} of the one-sided limit")
+    print(f"rover(10,10), bets that know the best policy: {np.mean(found):.3f} of the one-sided limit")
     return 0
 
 
 def coverage(replications: int, tied: bool) -> int:
     """Misses of the statements behind a joint region at δ = 0.1, on a small model with bounded steps, of the
     rows that enclose its slab, and of likelihoods with priors, all of δ theirs. Where policies are `tied`
-    there are several bettors; otherwise half of the data have no plan."""
+    there are several betting strategies; otherwise half of the data have no plan."""
     delta, parameters = 0.1, tr.Parameters.box(p=("0.05", "0.9"), q=("0.05", "0.9"))
     p, q = parameters.symbols()
     rows = [
@@ -326,7 +326,7 @@ def coverage(replications: int, tied: bool) -> int:
         levels = Levels.of(rest, bets.ends, len(coordinates.free), WIDER_SHARE)
         evidence = prequential(coordinates, functions, outcomes, counts, levels.guard)
         slab = place_bets(outcomes, counts, maximiser, bets, levels)
-        several += slab.bettors > 1
+        several += slab.strategies > 1
         outside = bool(np.any((f < low - 1e-12) | (f > high + 1e-12)))
         with np.errstate(divide="ignore"):
             unlikely = float(evidence.weight @ np.log(np.maximum(f, 1e-300))) < evidence.threshold
@@ -358,7 +358,7 @@ def coverage(replications: int, tied: bool) -> int:
         print(f"{name:<10} {count:>5} of {replications} missed, {rate:.4f}, allowed {allowed[name]:.4f}")
     print(
         f"rows with evidence in {taken} of {replications}; {held} cut off a truth that guard and bets leave; "
-        f"several bettors in {several}"
+        f"several betting strategies in {several}"
     )
     return held + sum(count > allowed[name] * replications for name, count in misses.items())
 

@@ -578,7 +578,7 @@ def is_inside(model: tr.ParametricMDP, counts: Counts, truth: dict[str, float]) 
 def judge(log: Log, model: tr.ParametricMDP, truth: dict[str, float]) -> dict[str, tuple[bool, bool]]:
     """Certified and inside, of each method."""
     data, words = log
-    states = {} if model.structure.own_states is not None else {"states": "index"}
+    states = {} if model.structure.state_names is not None else {"states": "index"}
     counts = tr.read_data(data, model, **states, **words).counts
     found = event_intervals(model, counts, DELTA, IntervalMethod.BETA_BINOMIAL)
     point = [truth[name] for name in model.parameters.names]

@@ -51,7 +51,7 @@ from default_widths import normal_widths
 from tightrope.coupled.ball import range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.data.design import SamplingKind
-from tightrope.learning.along_value import AlongValue
+from tightrope.learning.gradient_bound import GradientBound
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Serves
 from tightrope.monitoring.episode_queues import Queues
@@ -263,7 +263,7 @@ def along_coverage(replications: int, size: int, actions: int) -> bool:
         if seed % 2:
             counts = replace(counts, design=replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None))
         chain = Pipeline.start(problem, counts, delta, options=options, serves=Serves.REFINED)
-        seen = AlongValue.of(chain, chain.prepare(chain.decide(options), sets_only=True))
+        seen = GradientBound.of(chain, chain.prepare(chain.decide(options), sets_only=True))
         assert seen.ball is not None and seen.slab is not None
         place = np.linalg.solve(seen.ball.axes, x - seen.ball.centre)
         outside = np.any(f < seen.ball.low - 1e-12) or np.any(f > seen.ball.high + 1e-12)

@@ -11,15 +11,14 @@ policy, coupled sets, with its true value. Regimes:
 * lucky: looked at after every batch, and a miss anywhere counts (stopping when it suits is no worse);
 * adaptive: the next episode's choice depends on what was seen, and chases the rarer outcome;
 * products: a model with a product of parameters; rare: outcomes of probability 1/50, whose bets are cut down;
-* robust: no policy is given, and the guarantee of the one that is found counts, one bettor;
+* robust: no policy is given, and the guarantee of the one that is found counts, one betting strategy;
 * online: the same while data grow, nothing planned, bets of several sizes, looked at after every batch.
 
 The first four are looks at the same stream of data, which costs a quarter of drawing each anew.
 
-An interval can miss only where the true parameters are outside the region: where the guard's evidence or a
-bettor's wealth speaks against them. How often they are is counted, too, and the interval is computed at
-every look at which they are; in one of 25 replications it is computed at the last look in any case, and
-must not miss where they are inside.
+An interval can miss only where the true parameters are outside the region: where the base region or a betting
+strategy excludes them. The script counts how often, and computes the interval at every such interim analysis;
+in one of 25 replications it computes the last interval anyway, which must not miss where they are inside.
 
 Rows are appended to bench-results/slab_coverage.jsonl as replications come, a line per stream and hundred;
 those that are there already are not drawn again. A regime fails where even the 99.9 % lower confidence bound

@@ -166,7 +166,7 @@ def test_what_breakdowns_say() -> None:
 
 
 @pytest.mark.parametrize("sets", ["untied", "tied", "expression", "rectangular", "coupled"])
-def test_learning_with_a_misfit_meets_the_breakdown(sets: str) -> None:
+def test_learning_with_a_model_error_meets_the_breakdown(sets: str) -> None:
     """At what holds, `learn` guarantees the threshold; its policy may even be better."""
     problem, data = _walk()
     found = tr.learn(problem, data, delta=0.01, sets=sets).find_breakdown(threshold=0.09)
@@ -176,7 +176,7 @@ def test_learning_with_a_misfit_meets_the_breakdown(sets: str) -> None:
     assert "misfit" in [one.name for one in again.assumptions]
 
 
-def test_a_misfit_keeps_averages_and_temporal_formulas_sound() -> None:
+def test_a_model_error_keeps_averages_and_temporal_formulas_sound() -> None:
     """The domain shows that no transition vanishes; with a misfit it does not."""
     parameters = tr.Parameters.box(p=(0.1, 0.5))
     (p,) = parameters.symbols()
@@ -211,7 +211,7 @@ def test_what_is_refused() -> None:
 
 @pytest.mark.parametrize("sets", ["untied", "tied", "expression", "rectangular"])
 @pytest.mark.parametrize("region", [None, "likelihood"])
-def test_certificates_of_a_misfit(sets: str, region: str | None, tmp_path: Path) -> None:
+def test_certificates_of_a_model_error(sets: str, region: str | None, tmp_path: Path) -> None:
     if region is not None and sets in ("untied", "tied"):
         return
     problem, data = _walk()
@@ -227,7 +227,7 @@ def test_certificates_of_a_misfit(sets: str, region: str | None, tmp_path: Path)
         tr.verify(file, model=problem.model, misfit=0.03)
 
 
-def test_without_a_misfit_files_are_as_before(tmp_path: Path) -> None:
+def test_without_a_model_error_files_are_as_before(tmp_path: Path) -> None:
     problem, data = _walk()
     certificate = certificate_of(tr.learn(problem, data, delta=0.01, sets="tied"))
     assert certificate.problem.misfit is None
@@ -236,7 +236,7 @@ def test_without_a_misfit_files_are_as_before(tmp_path: Path) -> None:
     assert "misfit" not in str(load(file).certificate.about) and load(file).certificate.problem.misfit is None
 
 
-def test_forged_misfits() -> None:
+def test_forged_model_errors() -> None:
     """Raised after the fact, dropped at a choice, two numbers, beside bases: the checker sees through."""
     problem, data = _walk()
     honest = certificate_of(tr.learn(problem, data, delta=0.01, sets="tied", misfit=0.02))

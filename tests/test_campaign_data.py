@@ -66,7 +66,7 @@ def test_data_depend_on_the_seed_and_not_on_the_method(tmp_path: Path, model: Pa
     assert first.design.episodes == 300 and first.batches is not None
 
 
-def test_the_truth_comes_back_as_it_was(tmp_path: Path, model: ParametricMDP) -> None:
+def test_the_true_value_comes_back_as_it_was(tmp_path: Path, model: ParametricMDP) -> None:
     truth = solve_truth(CELL, model)
     write_truth(tmp_path / "truth.npz", truth)
     back = read_truth(tmp_path / "truth.npz", model)

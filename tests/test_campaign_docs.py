@@ -26,7 +26,7 @@ def test_recorded_runs_name_no_machine() -> None:
     assert not re.search(r"/(home|root|tmp|work|usr)/|hostname", text)
 
 
-def test_recorded_runs_follow_the_papers_protocol_and_contain_the_truth() -> None:
+def test_recorded_runs_follow_the_papers_protocol_and_contain_the_true_value() -> None:
     for record in read_records(RECORDS):
         assert record.cell.protocol == Protocol()
         if record.status == "ok" and record.values["holds"]:

@@ -119,7 +119,7 @@ def test_where_the_papers_tables_differ_most_of_them_count() -> None:
     assert len(betting) == 6 and betting["expression/ellipsoid"].table == "tab:bigtable"
 
 
-def test_rows_that_nobody_has_run_are_shown_where_asked() -> None:
+def test_unvisited_rows_are_shown_where_asked() -> None:
     (table,) = instance_tables(RECORDS[:1], with_missing=True)
     assert [row.record is None for row in table.rows] == [False, True, True, True, True, True]
     assert "not run" in text_tables([table])

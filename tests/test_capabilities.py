@@ -83,7 +83,7 @@ def ask(kind: QueryKind) -> str:
 
 @pytest.mark.parametrize("kind", QueryKind)
 @pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
-def test_every_kind_is_learned_about_and_encloses_the_truth(kind: QueryKind) -> None:
+def test_every_kind_is_learned_about_and_encloses_the_true_value(kind: QueryKind) -> None:
     problem = tr.Problem(model(), ask(kind))
     truth = tr.solve(problem.at(p="0.7"))
     for result in (

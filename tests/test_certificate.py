@@ -181,7 +181,7 @@ def test_changing_a_number_that_matters_makes_both_arithmetics_fail(words, kind,
     assert refused(mutated(certificate, path, change)), words
 
 
-def test_the_truth_is_within_every_certified_interval_and_claims_beyond_it_fail():
+def test_the_true_value_is_within_every_certified_interval_and_claims_beyond_it_fail():
     rng = np.random.default_rng(5)
     for _ in range(repeats(60)):
         kind = UNBOUNDED[int(rng.integers(4))]

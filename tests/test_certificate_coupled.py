@@ -251,7 +251,7 @@ def test_learned_proofs_do_not_survive_other_counts_or_rows(tmp_path):
     assert values(again) == values(certificate) and failures(again) == []
 
 
-def test_a_proof_that_nobody_checks_is_refused():
+def test_a_proof_without_a_check_is_refused():
     """It would prove nothing, but the output would call the sets coupled."""
     certificate = by_hand()
     with pytest.raises(InputError, match="a coupled proof of no claim"):

@@ -222,7 +222,7 @@ def slots() -> tr.ParametricMDP:
     return tr.build_from_rows(rows, parameters, labels={"goal": [1]})
 
 
-def test_episodes_of_a_given_policy_speak_of_it_alone(tmp_path: Path) -> None:
+def test_episodes_of_a_given_policy_refers_to_it_alone(tmp_path: Path) -> None:
     """Both checkers take its claim from the episodes, and what is said of other policies from the model."""
     model = slots()
     policy = tr.Policy(model, [0.5, 0.5, 1.0, 1.0])

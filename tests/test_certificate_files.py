@@ -192,7 +192,7 @@ HEADERS = [
 
 
 @pytest.mark.parametrize("content", HEADERS, ids=range(len(HEADERS)))
-def test_headers_that_nobody_wrote_are_refused(content: bytes) -> None:
+def test_headers_of_unknown_origin_are_refused(content: bytes) -> None:
     members = members_of(walk_certificate())
     with pytest.raises(InputError, match=r"not a certificate|format"):
         read(zipped({**members, "header.json": content}))

@@ -469,7 +469,7 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda d: f"{d.kind.value} {d.repeats}")
 @pytest.mark.parametrize(("region", "sets", "method"), STATEMENTS)
-def test_the_checker_and_the_ledger_agree_on_what_holds(region, sets, method, design):
+def test_the_checker_and_the_confidence_budget_agree_on_what_holds(region, sets, method, design):
     model, counts = coin(tails=30)
     parts = [(np.array([0, 1]), np.array([2, 3])), (np.array([1]), np.array([25]))]
     counts = Counts.from_batches(Batches.from_parts(parts), model.transition_start, design, model.hash())

@@ -153,7 +153,7 @@ def test_the_command_line_ties_formula_and_automaton(
     assert "--certificate does not go with" in capsys.readouterr().err
 
 
-def test_automata_of_other_programs_stay_believed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_automata_of_other_programs_stay_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, proof, hoa = tmp_path / "m.prism", str(tmp_path / "m.cert"), tmp_path / "answer.py"
     source.write_text("dtmc\nmodule m\n s : [0..1];\n [] true -> 0.5:(s'=0) + 0.5:(s'=1);\nendmodule\n")
     model = tr.load(str(source))

@@ -99,7 +99,7 @@ def truth(question: str) -> float:
 
 
 @pytest.mark.parametrize("question", ASKED)
-def test_certificates_hold_the_truth_and_all_checkers_accept_them(
+def test_certificates_hold_the_true_value_and_all_checkers_accept_them(
     model: Any, log: Any, question: str, tmp_path: Path
 ) -> None:
     """At the point closely, over the domain and from data around it, in both arithmetics and by the second

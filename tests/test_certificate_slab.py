@@ -111,7 +111,7 @@ STORED = Path(__file__).parent / "stored" / "slab-before.cert"
 
 def test_files_from_before_are_read_as_they_were():
     """Bets by all of the smoothing, on one policy: what such a file proved it proves, to both checkers. A
-    value slab has other bets, of more bettors where policies are tied."""
+    value slab has other bets, of more betting strategies where policies are tied."""
     certificate = load(STORED).certificate
     assert certificate.problem.data.method == "slab"
     verdict = check(certificate)
@@ -148,7 +148,7 @@ ASKED = {
 
 
 TIED = {"cost": "0.63", "summed": "0.63", "discounted": "0.67"}
-"""Where two policies are about equally good: two bettors."""
+"""Where two policies are about equally good: two betting strategies."""
 
 TRIED = tuple(ASKED) if EXPLORING else ("given", "least", "cost", "window", "summed", "joint")
 
@@ -180,7 +180,7 @@ def test_the_second_checker_places_the_same_bets_and_reads_the_file(asked, tmp_p
     mine, theirs = Learned(certificate, FLOAT64).statements.sources[RowOrigin.SLAB].bets, made[0]
     assert theirs.schedule.placed == list(mine.schedule.placed) and theirs.sides == list(mine.sides)
     assert (theirs.guard, theirs.level, theirs.weights) == (mine.guard, mine.side, mine.weight)
-    assert len(mine.weight) == result.region.slab.bettors == 1 + (asked in TIED)
+    assert len(mine.weight) == result.region.slab.strategies == 1 + (asked in TIED)
     for place in range(len(mine.sides)):
         for scale in range(len(mine.weight)):
             for number, stakes in enumerate(theirs.stakes[place][scale]):
@@ -285,7 +285,7 @@ def certificate_of_other_seed():
 
 
 @pytest.mark.parametrize("gain", [GRID, 0.01, math.nan, GRID / 3])
-def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain, monkeypatch):
+def test_bets_that_are_better_than_fair_are_refused_from_any_source(gain, monkeypatch):
     """The search is trusted for one thing, that it sees earlier batches only: not for being fair."""
     honest, certificate = BetTable.place, certified("given")[1]  # which others are given, too
 
@@ -299,7 +299,7 @@ def test_stakes_that_are_better_than_fair_are_refused_whoever_returns_them(gain,
 
 
 @pytest.mark.parametrize("kind", ["given", "open"])
-def test_rows_leave_out_nothing_that_the_bettors_leave(kind):
+def test_rows_leave_out_nothing_that_the_betting_strategies_leave(kind):
     """Points whose wealth is below the price, and whose likelihood is not below the guard's, satisfy every
     row, in either arithmetic."""
     link = linked(kind)

@@ -212,7 +212,7 @@ def test_a_log_that_contradicts_the_model_is_said(capsys: pytest.CaptureFixture[
     assert "no parameter of the domain fits the data" in said.err
 
 
-def test_own_states_are_covered() -> None:
+def test_state_names_are_covered() -> None:
     parameters = Parameters.box(p=(0.1, 0.9))
     (p,) = parameters.symbols()
 
@@ -231,7 +231,7 @@ def test_own_states_are_covered() -> None:
     assert coverage.fewest_visits[0] == ChoiceVisits("choice 'again' of state 'heads'", 1)
 
 
-def test_intervals_contain_the_truth_and_estimates_come_close() -> None:
+def test_intervals_contain_the_true_value_and_estimates_come_close() -> None:
     """Two parameters in a product: the likeliest point is near the true one, the boxes contain it."""
     parameters = Parameters.box(p=(0.1, 0.9), q=(0.1, 0.9))
     p, q = parameters.symbols()

@@ -106,7 +106,7 @@ def test_no_color_means_no_bold_type(
         assert ("\x1b[1m" in capsys.readouterr().out) is expected
 
 
-def test_a_shell_is_told_what_may_follow(
+def test_a_shell_sees_what_may_follow(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("_TIGHTROPE_COMPLETE", "complete_bash")

@@ -59,7 +59,7 @@ def facts(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, obje
     return result
 
 
-def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_documented_keys(capsys: pytest.CaptureFixture[str]) -> None:
     result = facts(capsys, "walk.prism", "--const", "n=3", "--param", "p=0.1:0.9")
     seconds = result.pop("seconds")
     assert isinstance(seconds, float)
@@ -143,7 +143,7 @@ def test_a_benchmark_brings_its_domain_property_and_true_point(capsys: pytest.Ca
     assert betting.point("q=0,p=1/2") == (Fraction(1, 2), Fraction(0))
 
 
-def test_other_models_must_be_told_where_and_what() -> None:
+def test_other_models_must_be_given_where_and_what() -> None:
     walk = load_model("walk.prism", ["n=3,q=0.5"])
     with pytest.raises(InputError, match="the model has parameters: p") as caught:
         walk.point(None)

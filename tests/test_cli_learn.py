@@ -22,7 +22,7 @@ from tightrope.cli.result_display import BAR, bar, list_certified_facts, print_r
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 pytestmark = pytest.mark.usefixtures("built_once")
 
@@ -439,7 +439,7 @@ def test_checking_the_learned_model_repeats_the_guarantee(
 
 
 def stopped(name: str, limit: str | None = None) -> Any:
-    return SimpleNamespace(kind=SimpleNamespace(value=name), status=limit, verdict=Worth.of(limit=limit))
+    return SimpleNamespace(kind=SimpleNamespace(value=name), status=limit, verdict=Assessment.of(limit=limit))
 
 
 def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ def test_the_command_says_what_it_compiled(
     assert '"kernels": 34' in capsys.readouterr().out
 
 
-def test_somebody_at_a_terminal_or_prompt_is_told_once_that_kernels_are_compiled(tmp_path: Path) -> None:
+def test_a_user_at_a_terminal_or_prompt_is_informed_once_that_kernels_are_compiled(tmp_path: Path) -> None:
     inner, outer = pty.openpty()
     with (tmp_path / "pipe").open("w") as pipe, (tmp_path / "prompt").open("w") as prompt:
         streams = (outer, pipe.fileno(), prompt.fileno())

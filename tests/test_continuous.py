@@ -394,7 +394,7 @@ def test_a_state_whose_commands_have_rate_0_is_a_deadlock() -> None:
 # --- the command line ----------------------------------------------------------------------
 
 
-def test_check_and_info_speak_of_continuous_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_and_info_refers_to_continuous_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "farm.sm"
     file.write_text(FARM)
 

@@ -125,7 +125,7 @@ def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectan
 @pytest.mark.parametrize(
     "name", ["aircraft(8,4)", "glider(5,5)", "betting(8)", "rover(4,4)", "engagement(3)"]
 )
-def test_benchmarks_are_inside_the_rectangular_interval_and_contain_the_truth(name: str) -> None:
+def test_benchmarks_are_inside_the_rectangular_interval_and_contain_the_true_value(name: str) -> None:
     case = benchmark(name)
     region = build_region(region_kind("polytope"), case.model, counts_of(name), 0.001)
     value = bound_coupled_value(rectangular(region, case.model), case.objective, case.policy)

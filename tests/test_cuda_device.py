@@ -81,7 +81,7 @@ def test_no_gpu_and_a_wrong_driver_are_refused(
         CupyDevice()
 
 
-def test_a_full_memory_and_a_failed_launch_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_memory_and_a_failed_launch_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy(1))
     gpu = CupyDevice()
     with pytest.raises(CannotCertify, match=r"memory of the GPU.*Try `device=.cpu.`"), explain_failures(gpu):
@@ -106,7 +106,7 @@ def test_every_kernel_of_the_source_is_compiled_and_named() -> None:
 
 
 @pytest.mark.parametrize("is_private", [True, False])
-def test_compiled_kernels_lie_where_nobody_else_can_put_any(
+def test_compiled_kernels_lie_where_other_users_cannot_write(
     is_private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the user's own directory, or for this process alone; never under a name that can be guessed in the
@@ -150,7 +150,7 @@ def test_few_distinct_bounds_become_small_numbers() -> None:
     assert distinct_rows(xp, [xp.asarray(rng.random(4000)), xp.asarray(upper)]) == (None, None)
 
 
-def test_rows_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_one_hash_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash that sees nothing, the comparison with the table still does."""
     monkeypatch.setattr(layout_module, "_MIX", (0, 0, 0))
     xp = device().xp

@@ -80,7 +80,7 @@ def test_every_log_is_read_as_on_one_machine(two_workers: Cluster, tmp_path: Pat
     read_in_continuous_time(tmp_path, engine="dask", scheduler=two_workers.address)
 
 
-def test_wrong_rows_are_told_and_dropped_as_on_one_machine(
+def test_wrong_rows_are_reported_and_dropped_as_on_one_machine(
     two_workers: Cluster,
     tmp_path: Path,
     model: ParametricMDP,

@@ -58,7 +58,7 @@ def load(text: str, folder: Path) -> Any:
     return tr.load(folder / "drafted.prism")
 
 
-def test_a_draft_is_read_and_learned_from_and_covers_the_truth(tmp_path: Path) -> None:
+def test_a_draft_is_read_and_learned_from_and_covers_the_true_value(tmp_path: Path) -> None:
     covered = 0
     for seed in range(8):
         log = machine_log(150, seed)

@@ -33,7 +33,7 @@ from tightrope.monitoring.urns import (
     weigh_counts,
     weigh_units,
 )
-from tightrope.verdict import Kept
+from tightrope.verdict import AssumptionStatus
 
 
 def chain(states: int, absorbing: bool = False) -> ParametricMDP:
@@ -139,7 +139,7 @@ def test_tables_of_parts_add_up() -> None:
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1])
-def test_changes_that_are_none_are_rarely_believed(share: float) -> None:
+def test_changes_that_are_none_are_rarely_trusted(share: float) -> None:
     """At no moment of 256 visits does more than a twentieth of 1,000 stacks speak for a change at 20."""
     rng = np.random.default_rng(9)
     above, level = 0, math.log(20.0)
@@ -237,7 +237,7 @@ def test_rows_that_are_too_many_are_an_assumption(monkeypatch: pytest.MonkeyPatc
     assert result.fit is not None and result.fit.rows_tested == 0
     assert "600 events, 0 rows tested" in result.fit.text
     (untested,) = [one for one in result.assumptions if one.name == "untested rows"]
-    assert untested.kept is Kept.STATED and "0 of 600 rows were tested" in untested.why
+    assert untested.kept is AssumptionStatus.STATED and "0 of 600 rows were tested" in untested.why
 
 
 def test_only_numbers_of_visits_that_were_fixed_are_used() -> None:

@@ -399,7 +399,7 @@ def test_certificates_are_about_factors_where_steps_are_counted(
         assert verify(tmp_path / "given.cert", model=team, property=question, policy=policy).valid
 
 
-def test_certificates_are_about_joint_bounds_where_draws_cannot_be_told(
+def test_certificates_are_about_joint_bounds_where_draws_are_unknown(
     team: IntervalMDP, tmp_path: Path
 ) -> None:
     question = "Rmaxmin=? [ Cdiscount=0.9 ]"

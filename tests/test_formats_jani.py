@@ -245,7 +245,7 @@ MISTAKES: list[tuple[list[Any], Any, str]] = [
 
 
 @pytest.mark.parametrize(("path", "value", "message"), MISTAKES)
-def test_mistakes_are_named_by_their_paths(path: list[Any], value: Any, message: str, tmp_path: Path) -> None:
+def test_mibets_are_named_by_their_paths(path: list[Any], value: Any, message: str, tmp_path: Path) -> None:
     file = put(edited(path, value), tmp_path)
     with pytest.raises(InputError) as caught:
         read_jani(file, {"p": "1/4"})

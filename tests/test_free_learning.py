@@ -175,7 +175,7 @@ def data_of(model: ParametricMDP, weight: np.ndarray, events: int) -> tr.Counts:
     return tr.Simulator(model.instantiate(point), model_hash=model.hash()).generative(events // 20, seed=3)
 
 
-def test_the_default_of_many_free_rows_is_answered_row_by_row() -> None:
+def test_the_default_of_many_unconstrained_rows_is_answered_row_by_row() -> None:
     intervals = []
     for free in (True, False):
         model, weight = saturated(20, free)
@@ -193,7 +193,7 @@ def test_the_default_of_many_free_rows_is_answered_row_by_row() -> None:
     assert intervals[0] == pytest.approx(intervals[1], abs=1e-9)
 
 
-def test_few_free_rows_and_linked_ones_keep_their_defaults() -> None:
+def test_few_unconstrained_rows_and_linked_ones_keep_their_defaults() -> None:
     model = chain()
     counts = tr.read_data(DATA, model).counts
     assert decide(model, counts, tr.LearnOptions()).sets.value == "rectangular"
@@ -239,7 +239,7 @@ def test_blocks_of_matrices_that_share_columns() -> None:
     assert blocks.find_blocks(np.eye(5)) == ()
 
 
-def test_monitors_and_estimates_of_free_rows() -> None:
+def test_monitors_and_estimates_of_unconstrained_rows() -> None:
     model, weight = saturated(8, True)
     counts = data_of(model, weight, 1600)
     result = tr.learn(model.problem(GOAL), counts, delta=0.05)

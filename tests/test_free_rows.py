@@ -188,7 +188,7 @@ def test_parameters_keep_their_numbers_and_names_do_not_clash() -> None:
     assert model.rewards["r"].at((Fraction(1, 4), Fraction(1, 3))).choice.tolist() == [0.25, 0.0]
 
 
-def test_a_point_gives_the_probabilities_of_free_rows_too() -> None:
+def test_a_point_gives_the_probabilities_of_unconstrained_rows_too() -> None:
     model = load_prism_text(MODULE.format(ROW))
     assert isinstance(model, ParametricMDP)
     assert model.instantiate(free1_1="1/4").probability.tolist()[:2] == [0.25, 0.75]

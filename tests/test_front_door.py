@@ -32,7 +32,7 @@ def test_a_function_a_mapping_and_a_table_are_one_model() -> None:
     models = [tr.build_from_function("up", one, PARAMETERS, labels={"broken": ["down"]}) for one in given]
     assert len({model.hash() for model in models}) == 1
     assert models[0].labels["broken"].tolist() == [False, True]
-    assert models[0].structure.own_states is not None
+    assert models[0].structure.state_names is not None
 
 
 def test_rewards_by_states_choices_and_moves() -> None:

@@ -85,7 +85,7 @@ def test_circles_are_found_whatever_their_length() -> None:
     assert [sorted(group) for group in house.circles(graph)] == [["a", "b", "c"]]
 
 
-def test_upward_imports_inside_functions_and_for_types_are_told_apart() -> None:
+def test_upward_imports_inside_functions_and_for_types_are_distinguished() -> None:
     house = load_tool()
     text = (
         "from x import a\nif TYPE_CHECKING:\n    import y\ndef f():\n    import z\n    from x.deep import b\n"

@@ -29,6 +29,6 @@ def test_differences_take_fewer_episodes_than_two_intervals(tmp_path: Path) -> N
         assert 10 < together < 0.8 * apart and row[4:] == ["1"]
 
 
-def test_slabs_of_differences_hold_the_truth() -> None:
+def test_slabs_of_differences_hold_the_true_value() -> None:
     finished = run_benchmark("improve_experiment.py", "--coverage", "2", "--instances", "betting(5)")
     assert finished.returncode == 0 and finished.stdout.count("outside 0 of 2 at delta") == 2

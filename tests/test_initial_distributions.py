@@ -75,12 +75,12 @@ def test_files_do_not_show_it_either_and_the_share_is_learned(tmp_path: Path) ->
     truth = tr.Simulator(_model({"good": 0.7, "bad": 0.3}).instantiate(p=0.6), model_hash=model.hash())
     path, lines = tmp_path / "log.csv", ["episode,step,state,action,next_state"]
     structure = model.structure
-    assert structure.own_states is not None
+    assert structure.state_names is not None
     for block in truth.trajectories(400, seed=4):
         for episode, step, transition in zip(block.episode, block.step, block.transition, strict=True):
             source = structure.choice_state[structure.transition_choice[transition]]
             if source != structure.initial:
-                names = [structure.own_states[s] for s in (source, structure.successor[transition])]
+                names = [structure.state_names[s] for s in (source, structure.successor[transition])]
                 lines.append(f"{episode},{step - 1},{names[0]},go,{names[1]}")
     path.write_text("\n".join(lines) + "\n")
     counts = tr.read_data(path, model, ends="complete", order="as-read").counts
@@ -97,7 +97,7 @@ def test_files_do_not_show_it_either_and_the_share_is_learned(tmp_path: Path) ->
 def test_states_by_number_and_by_variables() -> None:
     rows = [(0, "a", {1: 1}), (1, "", {1: 1})]
     numbers = tr.build_from_rows(rows, initial={0: 0.5, 1: 0.5}, labels={"end": [1]})
-    assert list(numbers.structure.own_states or ()) == [0, 1, -1] and numbers.states == 3
+    assert list(numbers.structure.state_names or ()) == [0, 1, -1] and numbers.states == 3
     variables = tr.build_from_rows(rows, initial={0: 1}, valuations={"b": [True, False], "x": [4, 5]})
     assert variables.structure.valuations["x"].tolist() == [4, 5, 6]
     with pytest.raises(InputError, match="true or false"):

@@ -393,7 +393,7 @@ def test_arrays_that_are_refused(content: Any, message: str, tmp_path: Path) -> 
     assert str(caught.value).startswith(f"{file}: {message}")
 
 
-def test_properties_speak_of_elements_and_call_functions(
+def test_properties_refers_to_elements_and_call_functions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def reach(goal: Any) -> dict[str, Any]:

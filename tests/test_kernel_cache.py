@@ -109,7 +109,7 @@ def test_without_any_place_kernels_are_compiled_anew_with_one_line(runs: dict[st
     assert runs["nowhere"].compiled > 0
 
 
-def test_kernels_are_kept_in_a_directory_of_the_users_own(runs: dict[str, Run], place: Path) -> None:
+def test_kernels_are_kept_in_a_directory_of_the_user(runs: dict[str, Run], place: Path) -> None:
     assert (runs["home"].stderr, runs["home again"]) == ("", Run(0, ""))
     folder = place / "home" / ".cache" / "tightrope"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -338,7 +338,7 @@ def test_what_no_kernel_is_compiled_from_does_not() -> None:
     assert text != KERNELS and digest(text) == digest(KERNELS)
 
 
-def test_what_cannot_be_told_by_content_is_refused() -> None:
+def test_what_cannot_be_identified_by_content_is_refused() -> None:
     with pytest.raises(TypeError, match="inner names"):
         digest(KERNELS.replace("LIMITS = ", "LIMITS = {}, "))
 
@@ -390,7 +390,7 @@ def test_of_old_versions_only_the_newest_stay(tmp_path: Path, monkeypatch: pytes
     assert foreign.exists()
 
 
-def test_what_nobody_has_loaded_for_long_is_dropped(tmp_path: Path) -> None:
+def test_what_was_not_loaded_for_long_is_dropped(tmp_path: Path) -> None:
     """Old entries, and folders of versions that had the digest of all sources in their names."""
     ages = {
         f"a.b-{'0' * 16}/old.nbi": 8,

@@ -51,7 +51,7 @@ def test_columns_that_are_left_out_say_nothing(log: Path) -> None:
     assert result.verdict.word.value == "proved"
 
 
-def test_what_is_stated_is_believed(log: Path) -> None:
+def test_what_is_stated_is_trusted(log: Path) -> None:
     data = tr.read_data(log, coin().model, order="as-read", known="length, lasted")
     result = tr.learn(coin(), data, delta=0.05)
     assert result.verdict.word.value == "contradicted"

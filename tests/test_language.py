@@ -252,7 +252,7 @@ OTHER_CLOCK = TIMED + "module receiver = sender [ s=t, x=y ] endmodule "
         "multi(Pmax=? [ F x>=2 ], P>=0.5 [ F s=1 ])",
     ],
 )
-def test_a_property_that_speaks_of_a_clock_is_refused_wherever_it_does(text: str) -> None:
+def test_a_property_that_refers_to_a_clock_is_refused_wherever_it_does(text: str) -> None:
     """A clock stops at one more than what its module compares it with: [0, 0] was proved where 1 is right."""
     timed = load_prism_text(TWO_CLOCKS)
     file = parse_properties(text, "properties")

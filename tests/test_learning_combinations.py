@@ -61,7 +61,7 @@ SOME_FAMILIES = ("aircraft(5,3)", "engagement(2)", "glider(5,5)")
         if WHOLE or r in EVERYWHERE or name in SOME_FAMILIES
     ],
 )
-def test_every_combination_covers_the_truth_and_nests(name: str, region: RegionKind) -> None:
+def test_every_combination_covers_the_true_value_and_nests(name: str, region: RegionKind) -> None:
     known = case(name)
     results = all_sets(name, region)
     for kind, result in results.items():
@@ -192,7 +192,7 @@ def test_the_options_of_a_region_are_checked_too() -> None:
         RegionOptions(interval="wide")
 
 
-def test_options_that_speak_of_data_are_refused_without_data() -> None:
+def test_options_that_refers_to_data_are_refused_without_data() -> None:
     known = case("betting(8)")
     with pytest.raises(InputError, match="`interval` speaks of data"):
         solve_over_domain(known.problem, LearnOptions(sets="expression", interval=IntervalMethod.HOEFFDING))

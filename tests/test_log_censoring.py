@@ -18,7 +18,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.ellipsoid import ellipsoid_region
 from tightrope.regions.likelihood import likelihood_region
 from tightrope.statistics.estimates import event_intervals, transition_intervals
-from tightrope.verdict import Kept
+from tightrope.verdict import AssumptionStatus
 
 COIN = """mdp
 const double p;
@@ -209,7 +209,7 @@ def test_planned_episodes_are_kept_and_missed(tmp_path: Path, model: ParametricM
     text = HEAD + "0,0,3,walk,4\n1,0,3,walk,2\n"
     design = read(tmp_path, model, text, design="fixed", planned_episodes=2).counts.design
     assert (design.kind, design.episodes, design.planned) == (SamplingKind.TRAJECTORIES, 2, 2)
-    assert design.by_episodes and design.ends.kept is Kept.UNKNOWN and not design.order.holds
+    assert design.by_episodes and design.ends.kept is AssumptionStatus.UNKNOWN and not design.order.holds
     assert SamplingDesign.from_json(design.to_json()) == design
     design = read(tmp_path, model, text, planned_episodes=5).counts.design
     assert design.censored == ("5 episodes were planned, the log has 2",)

@@ -78,7 +78,7 @@ def test_the_odd_date_is_named_and_not_the_others(
 RATES = tr.Parameters.box(lam=(0.01, 10))
 (LAM,) = RATES.symbols()
 CHAIN = tr.build_ctmc_from_rows(
-    [(0, {1: LAM}), (1, {0: 1})], RATES, own_states=["up", "down"], labels={"off": [1]}
+    [(0, {1: LAM}), (1, {0: 1})], RATES, state_names=["up", "down"], labels={"off": [1]}
 )
 
 

@@ -29,7 +29,7 @@ from tightrope.data.reading import read_data
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.verdict import Kept
+from tightrope.verdict import AssumptionStatus
 
 ROWS = [(0, 0, 3, 4), (0, 1, 4, 5), (0, 2, 5, 6), (1, 0, 3, 2), (1, 1, 2, 3), (1, 2, 3, 4)]
 COLUMNS: dict[str, list[Any]] = {
@@ -193,7 +193,7 @@ def test_episodes_in_python(model: ParametricMDP, expected: Any) -> None:
 
     for given in (episodes(), list(episodes())):
         counts = read_data(given, model).counts
-        assert counts.design.order.kept is counts.design.ends.kept is Kept.STATED
+        assert counts.design.order.kept is counts.design.ends.kept is AssumptionStatus.STATED
         assert replace(counts, design=expected.design) == expected
     with pytest.raises(InputError, match="there are no episodes"):
         read_data(iter([]), model)

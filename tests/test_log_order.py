@@ -20,7 +20,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.following import Following
 from tightrope.statistics.bets import count_planned_episodes
 from tightrope.statistics.confidence_budget import Assumption, assumed_of
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed, AssumptionStatus
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_episodes_written_backwards_are_turned_round(
 
 
 @pytest.mark.parametrize("has_steps", [True, False])
-def test_episodes_at_the_same_time_are_told_apart(
+def test_episodes_at_the_same_time_are_distinguished(
     tmp_path: Path, model: ParametricMDP, walks: list[list[tuple[int, int, int, int]]], has_steps: bool
 ) -> None:
     rows = sorted((row for walk in walks for row in walk), key=lambda row: (row[1], row[0]))
@@ -100,7 +100,7 @@ def test_episodes_at_the_same_time_are_told_apart(
     assert reading.counts.steps == len(rows)
     assert reading.counts.design.episodes == 40 and reading.counts.design.censored == ()
     assert reading.notes == ("several episodes at once, each followed by its name",)
-    assert reading.counts.design.order.kept is Kept.UNKNOWN
+    assert reading.counts.design.order.kept is AssumptionStatus.UNKNOWN
     batches = reading.counts.batches
     assert batches is not None and [int(c.sum()) for _, c in batches][:3] == [1, 1, 1]
 
@@ -173,8 +173,8 @@ def test_steps_alone_begin_episodes(tmp_path: Path, model: ParametricMDP) -> Non
 
 
 def test_what_is_assumed_of_a_log_travels_with_its_design() -> None:
-    ends = Assumed(ENDS, Kept.STATED, "--ends complete")
-    order = Assumed(ORDER, Kept.UNKNOWN, "no column holds the time")
+    ends = Assumed.stated(ENDS, "--ends complete")
+    order = Assumed.unverified(ORDER, "no column holds the time")
     design = SamplingDesign(SamplingKind.ADAPTIVE, 3, 9, by_episodes=False, order=order, ends=ends)
     assert SamplingDesign.from_json(design.to_json()) == design
     own = SamplingDesign(SamplingKind.TRAJECTORIES, 2, 4)
@@ -227,7 +227,7 @@ def sizes(reading: Reading) -> list[int]:
 def test_batches_follow_times_over_files_and_episodes(machine: ParametricMDP) -> None:
     rows = units(3, 60, 1)
     whole = read_data(as_table(rows), machine, until_now=True)
-    assert whole.counts.steps == 3 * 59 and whole.counts.design.order.kept is Kept.YES
+    assert whole.counts.steps == 3 * 59 and whole.counts.design.order.kept is AssumptionStatus.YES
     by_unit = [[row for row in rows if row[0] == f"u{unit}"] for unit in range(3)]
     for data in (
         as_table([row for part in by_unit for row in part]),
@@ -235,34 +235,40 @@ def test_batches_follow_times_over_files_and_episodes(machine: ParametricMDP) ->
     ):
         found = read_data(data, machine, until_now=True, order="time")
         assert found.counts.batches == whole.counts.batches
-        assert found.counts.design.order.kept is Kept.STATED
-        assert read_data(data, machine, until_now=True).counts.design.order.kept is Kept.UNKNOWN
+        assert found.counts.design.order.kept is AssumptionStatus.STATED
+        assert read_data(data, machine, until_now=True).counts.design.order.kept is AssumptionStatus.UNKNOWN
     assert all(size % 3 == 0 for size in sizes(whole)), "rows of one instant are never parted"
     shifted = [as_table([(u, t + 0.1 * i, s, a) for u, t, s, a in part]) for i, part in enumerate(by_unit)]
     apart = read_data(shifted, machine, until_now=True)
-    assert apart.counts.design.order.kept is Kept.YES, "different beginnings show that one clock runs"
+    assert apart.counts.design.order.kept is AssumptionStatus.YES, (
+        "different beginnings show that one clock runs"
+    )
     assert sizes(apart)[:8] == [1] * 8
 
 
 def test_ends_are_known_stated_or_unknown(machine: ParametricMDP) -> None:
     rows = units(3, 40, 2)
 
-    def ends(rows: list[Unit], **words: object) -> Kept:
+    def ends(rows: list[Unit], **words: object) -> AssumptionStatus:
         return read_data(as_table(rows), machine, **words).counts.design.ends.kept  # type: ignore[arg-type]
 
-    assert ends(rows) is Kept.UNKNOWN
-    assert ends(rows, ends="complete") is Kept.STATED
-    assert ends(rows, until_now=True) is Kept.YES
-    assert ends(rows, watched_until=139.0) is ends(rows, watched_until="140") is Kept.YES
-    assert ends(rows, watched_until=150) is Kept.NO
-    assert ends([row for row in rows if row[0] == "u1"]) is Kept.YES, "one episode: all before some moment"
+    assert ends(rows) is AssumptionStatus.UNKNOWN
+    assert ends(rows, ends="complete") is AssumptionStatus.STATED
+    assert ends(rows, until_now=True) is AssumptionStatus.YES
+    assert ends(rows, watched_until=139.0) is ends(rows, watched_until="140") is AssumptionStatus.YES
+    assert ends(rows, watched_until=150) is AssumptionStatus.NO
+    assert ends([row for row in rows if row[0] == "u1"]) is AssumptionStatus.YES, (
+        "one episode: all before some moment"
+    )
     lost = [row for row in rows if row[:2] != ("u1", 139.0)]
-    assert ends(lost, until_now=True) is Kept.NO, "the last row of a unit may be missing for what it was"
+    assert ends(lost, until_now=True) is AssumptionStatus.NO, (
+        "the last row of a unit may be missing for what it was"
+    )
     silent = [row for row in rows if row[0] != "u1" or row[1] < 120]
-    assert ends(silent, until_now=True) is Kept.NO
+    assert ends(silent, until_now=True) is AssumptionStatus.NO
     random = np.random.default_rng(3)
     uneven = sorted(((u, t + random.random() / 2, s, a) for u, t, s, a in rows), key=lambda row: row[1])
-    assert ends(uneven, until_now=True) is Kept.STATED
+    assert ends(uneven, until_now=True) is AssumptionStatus.STATED
     with pytest.raises(InputError, match="but the log has later rows"):
         ends(rows, watched_until=120.0)
     with pytest.raises(InputError, match="each say how episodes ended"):
@@ -278,7 +284,7 @@ def test_until_now_looks_at_the_clock_of_logs_with_steps(machine: ParametricMDP)
     """Units that fall silent are seen by their times, whether or not rows are numbered as well."""
     rows = [row for row in units(3, 40, 2) if row[0] != "u1" or row[1] < 120]
     numbered = as_table(rows).append_column("step", pa.array([int(row[1]) - 100 for row in rows]))
-    assert read_data(numbered, machine, until_now=True).counts.design.ends.kept is Kept.NO
+    assert read_data(numbered, machine, until_now=True).counts.design.ends.kept is AssumptionStatus.NO
     with pytest.raises(InputError, match="`until_now` speaks of times, and the log has none"):
         read_data(numbered.drop(["time"]), machine, until_now=True)
     with pytest.raises(InputError, match="`until_now` and `gaps` are about the rows of a log"):
@@ -290,16 +296,18 @@ def test_rows_that_jitter_are_a_clock(machine: ParametricMDP) -> None:
     random = np.random.default_rng(5)
     weekly = [(u, (t - 100) * 168.0 + 6.0 * random.random() - 3.0, s, a) for u, t, s, a in units(3, 40, 2)]
     whole = read_data(as_table(weekly), machine, gaps="outage", until_now=True).counts.design
-    assert whole.ends.kept is Kept.YES and not whole.censored
+    assert whole.ends.kept is AssumptionStatus.YES and not whole.censored
     silent = [row for row in weekly if row[0] != "u1" or row[1] < 20 * 168.0]
-    assert read_data(as_table(silent), machine, until_now=True).counts.design.ends.kept is Kept.NO
+    assert read_data(as_table(silent), machine, until_now=True).counts.design.ends.kept is AssumptionStatus.NO
     holed = [row for row in weekly if row[0] != "u1" or not 20 * 168.0 < row[1] < 23 * 168.0]
     assert read_data(as_table(holed), machine, until_now=True).counts.design.censored
     stated = read_data(as_table(holed), machine, until_now=True, gaps="outage").counts.design
-    assert stated.ends.kept is Kept.STATED and not stated.censored
+    assert stated.ends.kept is AssumptionStatus.STATED and not stated.censored
     uneven = [(u, t * t, s, a) for u, t, s, a in units(3, 40, 2)]
     unknown = read_data(as_table(uneven), machine, until_now=True, gaps="outage").counts.design.ends
-    assert unknown.kept is Kept.UNKNOWN and "neither step numbers nor a regular clock" in unknown.why
+    assert (
+        unknown.kept is AssumptionStatus.UNKNOWN and "neither step numbers nor a regular clock" in unknown.why
+    )
 
 
 def test_holes_and_instants_given_twice_are_named(machine: ParametricMDP) -> None:
@@ -335,7 +343,7 @@ def test_a_plan_of_episodes_counts_on_any_log(machine: ParametricMDP) -> None:
     planned = read_data(log, machine, planned_episodes=30).counts
     assert planned.design.by_episodes and count_planned_episodes(planned) == 30
     assert [int(c.sum()) for _, c in planned.batches or ()] == (3 * np.diff([0, *batch_ends(30)])).tolist()
-    assert planned.design.ends.kept is planned.design.order.kept is Kept.YES
+    assert planned.design.ends.kept is planned.design.order.kept is AssumptionStatus.YES
     unplanned = read_data(log, machine).counts
     assert not unplanned.design.by_episodes and count_planned_episodes(unplanned) is None
     fewer = read_data(log, machine, planned_episodes=31).counts.design
@@ -355,6 +363,8 @@ def test_interleaved_units_are_watched_like_sorted_ones(machine: ParametricMDP, 
         taken: list[np.ndarray] = []
         log.take_all(lambda part, taken=taken: taken.append(part.transition))  # type: ignore[misc]
         events.append(np.concatenate(taken))
-        assert len(events[-1]) == len(rows) - 2 and log.order.kept is Kept.STATED and log.ends.holds
+        assert (
+            len(events[-1]) == len(rows) - 2 and log.order.kept is AssumptionStatus.STATED and log.ends.holds
+        )
     assert np.array_equal(*events)
     assert read_data(as_table(rows), machine, until_now=True).counts.steps == len(rows) - 2

@@ -134,7 +134,7 @@ def test_parts_sum_to_the_whole(
         )
 
 
-def test_a_clean_log_is_counted_in_full_however_states_are_told(tmp_path: Path) -> None:
+def test_a_clean_log_is_counted_in_full_however_states_are_reported(tmp_path: Path) -> None:
     columns = simulated(1, 300)
     full = np.zeros(MODEL.transitions, dtype=np.int64)
     for state, action, following in zip(

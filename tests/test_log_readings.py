@@ -17,7 +17,7 @@ from tightrope.errors import InputError
 from tightrope.io.log_words import load_reading, reading_text
 from tightrope.io.table.columns import look
 from tightrope.prism.load import load_prism_text
-from tightrope.verdict import Kept
+from tightrope.verdict import AssumptionStatus
 
 PUMP = """mdp
 const double p;
@@ -308,17 +308,29 @@ def test_a_column_says_until_when_each_episode_was_watched(pump: tr.ParametricMD
         for hour in range(int(end))
     ]
     counts = tr.read_data(watched(rows), pump, watched_until="until").counts
-    assert counts.design.ends.kept is Kept.YES and not counts.design.censored
+    assert counts.design.ends.kept is AssumptionStatus.YES and not counts.design.censored
     assert counts.steps == 13  # the last actions have no outcome yet
     assert "the column until says until when each episode was watched" in counts.design.ends.why
     lost = [row for row in rows if not (row[0] == "a" and row[1] == 5)]
-    assert tr.read_data(watched(lost), pump, watched_until="until").counts.design.ends.kept is Kept.NO
+    assert (
+        tr.read_data(watched(lost), pump, watched_until="until").counts.design.ends.kept
+        is AssumptionStatus.NO
+    )
     at_end = [*rows, ("b", 9.0, 0, "run", 9.0)]  # then a row is missing for a at hour 6
-    assert tr.read_data(watched(at_end), pump, watched_until="until").counts.design.ends.kept is Kept.NO
+    assert (
+        tr.read_data(watched(at_end), pump, watched_until="until").counts.design.ends.kept
+        is AssumptionStatus.NO
+    )
     both = [*at_end, ("a", 6.0, 0, "run", 6.0)]
-    assert tr.read_data(watched(both), pump, watched_until="until").counts.design.ends.kept is Kept.YES
+    assert (
+        tr.read_data(watched(both), pump, watched_until="until").counts.design.ends.kept
+        is AssumptionStatus.YES
+    )
     blank = [(*row[:4], None if row[0] == "a" else row[4]) for row in rows]
-    assert tr.read_data(watched(blank), pump, watched_until="until").counts.design.ends.kept is Kept.UNKNOWN
+    assert (
+        tr.read_data(watched(blank), pump, watched_until="until").counts.design.ends.kept
+        is AssumptionStatus.UNKNOWN
+    )
     with pytest.raises(InputError, match="row 6: the episode goes on after it was watched"):
         tr.read_data(watched([(*row[:4], 4.0) for row in rows]), pump, watched_until="until")
     with pytest.raises(InputError, match="the log has none of the episode"):

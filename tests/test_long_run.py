@@ -151,7 +151,7 @@ def test_averages_of_interval_models_are_those_of_vertices(letters: str) -> None
     assert mixed >= 1
 
 
-def test_learned_averages_hold_the_truth_and_their_policies_attain_them() -> None:
+def test_learned_averages_hold_the_true_value_and_their_policies_attain_them() -> None:
     """Two rooms to work in, the better one behind a door that may lead into a trap."""
     parameters = tr.Parameters.box(p=("1/10", "9/10"), q=("1/10", "9/10"))
     p, q = parameters.symbols()

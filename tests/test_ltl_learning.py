@@ -78,7 +78,7 @@ def value_under(model: tr.MDP, controller: tr.Policy, asked: str) -> tuple[float
 
 
 @pytest.mark.usefixtures("in_python")
-def test_intervals_hold_the_truth_and_controllers_attain_it() -> None:
+def test_intervals_hold_the_true_value_and_controllers_attain_it() -> None:
     rng = random.Random(4)
     strict = 0
     for number in range(7):
@@ -147,7 +147,9 @@ def shuttle() -> tr.ParametricMDP:
     return model
 
 
-def test_given_policies_are_worth_what_they_do_not_what_could_be_done(shuttle: tr.ParametricMDP) -> None:
+def test_given_policies_have_the_value_of_what_they_do_not_what_could_be_done(
+    shuttle: tr.ParametricMDP,
+) -> None:
     asked = 'Pmax=? [ (F "a") & (F (G "home")) ]'
     problem = temporal(shuttle, asked)
     data = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(2000, seed=1)

@@ -60,7 +60,7 @@ def simulated(model: tr.ParametricMDP, draws: int, seed: int) -> tr.Counts:
     return tr.Simulator(truth, model_hash=model.hash()).generative(draws, seed=seed)
 
 
-def test_a_given_policy_is_seen_in_steps_that_nobody_put_together() -> None:
+def test_a_given_policy_is_seen_in_separate_steps() -> None:
     model = two_actions(5)
     assert len(model.parameters) == 20
     counts = simulated(model, 400, 3)
@@ -102,7 +102,7 @@ def numbers(states: int) -> tr.ParametricMDP:
     return model
 
 
-def test_a_table_has_the_sets_of_free_rows_and_keeps_the_draw_of_the_first_state() -> None:
+def test_a_table_has_the_sets_of_unconstrained_rows_and_keeps_the_draw_of_the_first_state() -> None:
     model = numbers(4)
     free = tr.ParametricMDP.without_numbers(model)
     with (

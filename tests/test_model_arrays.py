@@ -35,7 +35,7 @@ def test_a_structure_keeps_its_arrays() -> None:
     assert built.labels["goal"].tolist() == [False, True]
 
 
-def test_a_read_only_view_is_no_promise() -> None:
+def test_a_read_only_view_is_no_guarantee() -> None:
     base = np.array([0.5, 0.5, 1.0])
     view = base.view()
     view.flags.writeable = False

@@ -233,7 +233,7 @@ def test_a_guarantee_does_not_rest_silently_on_a_model_that_evidence_grows_again
     assert fits.verdict.word.value == "proved"
 
 
-def test_coordinates_of_free_rows_have_no_names_of_their_own() -> None:
+def test_coordinates_of_unconstrained_rows_have_no_names_of_their_own() -> None:
     """What is said of them names the row and the outcome."""
     model = tr.build_from_rows(
         [(0, "go", {0: tr.free, 1: tr.free, 2: tr.free}), (1, "", {1: 1}), (2, "", {2: 1})]

@@ -241,7 +241,7 @@ def test_wrong_levels_are_refused(model: ParametricMDP, alpha: float) -> None:
         Monitor(model, alpha=alpha)
 
 
-def test_returns_below_the_promise_raise_an_alarm_and_others_do_not() -> None:
+def test_returns_below_the_guaranteed_bound_raise_an_alarm_and_others_do_not() -> None:
     rng = np.random.default_rng(29)
     kept = sum(_alarm(rng.random(400) < 0.9, 0.9) for _ in range(100))
     broken = [_alarm(rng.random(400) < 0.8, 0.9) for _ in range(20)]

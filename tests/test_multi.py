@@ -309,7 +309,7 @@ def test_rewards_that_are_earned_for_ever(asked: str, expected: str | tuple[floa
             tr.solve(model, asked)
 
 
-def test_where_every_policy_earns_for_ever_nobody_rests() -> None:
+def test_where_every_policy_earns_for_ever_resting_is_optimal_nowhere() -> None:
     rows = [(0, "a", {1: 1}), (0, "b", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
     model = tr.build_from_rows(rows, labels={"a": [1]}, state_rewards={"r": [0, 1, 2]})
     assert tr.solve(model, 'multi(Rmin=? [ C ], P>=0.5 [ F "a" ])').bounds == (np.inf, np.inf)

@@ -68,7 +68,7 @@ def test_what_is_certified_goes_on_and_is_restored() -> None:
     assert again.preview().sampling_policy == online.policy()
 
 
-def test_no_policy_of_a_run_is_below_the_baseline_in_truth() -> None:
+def test_no_policy_of_a_run_is_below_the_baseline_in_fact() -> None:
     bench = tr.benchmark("betting(5)")
     uniform = Policy.uniform(bench.model)
     online = tr.online(bench.problem, delta=0.05, sets="expression", baseline="uniform", explore="robust")

@@ -305,7 +305,7 @@ def test_explicit_files_of_an_earlier_model_go_and_foreign_ones_are_refused() ->
     assert Path("m.srew").read_text() == "2 1\n0 5\n"
 
 
-def test_a_record_speaks_of_its_own_names_only() -> None:
+def test_a_record_refers_to_its_own_names_only() -> None:
     Path("other").write_text("mine")
     record = {"format": "tightrope explicit files", "version": 1, "files": {"../m.sta": "0", "other": "0"}}
     Path("m.tightrope.json").write_text(json.dumps(record))

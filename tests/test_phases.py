@@ -67,7 +67,7 @@ def test_one_phase_is_an_exponential_sojourn_and_the_ends_are_where_the_likeliho
     assert wider[0] < low < seen.best(2) < high < wider[1]
 
 
-def test_phases_mend_what_constant_rates_get_wrong() -> None:
+def test_phases_fix_what_constant_rates_get_wrong() -> None:
     data = read_exposure(table(worn(2)), MACHINE, ends="complete")
     words = {"delta": 0.05, "select_on": 0.3, "outcomes": "none"}
     found = tr.doctor(SOON, data, amend="phase=fit", **words)

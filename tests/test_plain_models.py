@@ -25,7 +25,7 @@ def test_smoke_run_agrees_with_storm(tmp_path: Path) -> None:
     assert start["tightrope"] > 0
 
 
-def test_disagreement_is_told() -> None:
+def test_disagreement_is_reported() -> None:
     disagreements = runpy.run_path(str(SCRIPT))["disagreements"]
     ours = {"model": "crowds", "lower": 0.25, "upper": 0.2500001}
     assert disagreements([ours, {"value": 0.25}]) == []

@@ -49,10 +49,10 @@ MODEL = grid()
 CHOSEN = {"x=0,y=0": "up", "x=1,y=0": "right"}
 
 
-def without_own_states(model: tr.ParametricMDP) -> Structure:
+def without_state_names(model: tr.ParametricMDP) -> Structure:
     from dataclasses import replace
 
-    return replace(model.structure, own_states=None)
+    return replace(model.structure, state_names=None)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_same_policy_however_it_is_said(given: object, tmp_path: Path) -> No
 
 
 def test_states_are_found_by_index_label_and_part_of_a_valuation() -> None:
-    plain = without_own_states(MODEL)
+    plain = without_state_names(MODEL)
     policy = Policy(plain, lambda state: "up" if state["x"] == 0 else "right")
     start = MODEL.structure.initial
     assert policy[start] == policy[np.int64(start)] == "up"
@@ -105,7 +105,7 @@ def test_states_are_found_by_index_label_and_part_of_a_valuation() -> None:
 
 def test_a_number_that_may_be_the_only_variable_is_refused() -> None:
     rows = [(0, "a", {1: 1}), (0, "b", {0: 1}), (1, "", {1: 1})]
-    structure = without_own_states(tr.build_from_rows(rows, valuations={"x": [1, 0]}))
+    structure = without_state_names(tr.build_from_rows(rows, valuations={"x": [1, 0]}))
     policy = Policy(structure, {"x=1": "b"})
     assert policy["x=1"] == "b"
     with pytest.raises(InputError, match="1 can be the index of a state or its value of x"):
@@ -132,7 +132,7 @@ def test_policies_by_step_are_asked_with_the_step() -> None:
         np.insert(first, two + 1, first[two] + 1),
     )
     policy = Policy(MODEL, runs)
-    state = MODEL.structure.own_states[two]
+    state = MODEL.structure.state_names[two]
     names = list(MODEL.structure.action_names)
     before, after = (names[MODEL.structure.action_of_choice[first[two] + k]] for k in (0, 1))
     assert policy.depends_on_step and policy.is_deterministic
@@ -215,7 +215,7 @@ def test_numbers_of_choices_mean_the_same_in_episodes_and_policies() -> None:
     parameters = tr.Parameters.box(p=(0, 1))
     (p,) = parameters.symbols()
     rows = [(0, "7", {0: 1}), (0, "3", {1: 1}), (1, "b", {0: 1}), (1, "a", {0: p, 1: 1 - p})]
-    model = tr.build_from_rows(rows, parameters, labels={"there": [1]}, own_states=["s", "t"])
+    model = tr.build_from_rows(rows, parameters, labels={"there": [1]}, state_names=["s", "t"])
     assert isinstance(model, tr.ParametricMDP)
     policy = Policy(model, {"s": 3, "t": 1})
     assert (policy["s"], policy["t"], policy.act("s"), policy.act("t")) == ("3", "a", 3, "a")

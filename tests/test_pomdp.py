@@ -474,7 +474,7 @@ def test_controllers_are_simulated_and_their_models_watched(tmp_path, capsys, em
     assert tr.load(written).names == model.names
 
 
-def test_promises_of_controllers_with_a_memory_are_watched():
+def test_guaranteed_bounds_of_controllers_with_a_memory_are_watched():
     """Right, then left is the promise. An episode that goes left at once, or right twice, has left it."""
     rows = [
         (0, "l", {0: 1}),

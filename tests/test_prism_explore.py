@@ -264,7 +264,7 @@ def test_a_model_of_one_state_without_parameters() -> None:
     assert model.valuations["b"].tolist() == [True]
 
 
-def test_progress_is_told_the_final_numbers() -> None:
+def test_progress_receives_the_final_numbers() -> None:
     seen: list[tuple[int, int]] = []
     model = parametric(
         "mdp module m x : [0..9]; [] x<9 -> (x'=x+1); [] x=9 -> true; endmodule",

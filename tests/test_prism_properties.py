@@ -95,7 +95,7 @@ def test_plain_questions_need_a_model_without_decisions() -> None:
         objective('P=? [ F "goal" ]', CHAIN, INTERVAL)
 
 
-def test_on_an_interval_chain_one_letter_speaks_of_nature() -> None:
+def test_on_an_interval_chain_one_letter_refers_to_nature() -> None:
     asked = objective('Pmax=? [ F "goal" ]', CHAIN, INTERVAL)
     assert (asked.agent, asked.nature) == (MAX, MAX)
     asked = objective('Pmax=? [ F "goal" ]', MDP, INTERVAL)

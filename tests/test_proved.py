@@ -66,7 +66,7 @@ def believed_lines(text: str) -> int:
     return sum(bool(line.strip()) for line in code.splitlines())
 
 
-def test_what_has_to_be_believed_is_listed_and_short() -> None:
+def test_what_is_trusted_is_listed_and_short() -> None:
     folder = ROOT / "proved"
     sources = [*folder.glob("theories/*.v"), *folder.glob("extracted/exact.ml"), *folder.glob("reader/*.ml")]
     counted = {str(path.relative_to(folder)): believed_lines(path.read_text()) for path in sources}
@@ -391,7 +391,7 @@ def test_the_command_says_what_the_proved_checker_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_program_that_is_another_one_is_not_believed(
+def test_a_program_that_is_another_one_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / PROGRAM

@@ -132,7 +132,7 @@ def test_coverage_benchmark_in_small() -> None:
 # --- values --------------------------------------------------------------------------------
 
 
-def test_bounds_shrink_around_the_truth(farm: ParametricCTMC) -> None:
+def test_bounds_shrink_around_the_true_value(farm: ParametricCTMC) -> None:
     asked = 'P=? [ F<=6 "down" ]'
     truth = tr.solve(farm.instantiate(lam=0.3, mu=1.0), asked).bounds
     assert truth is not None

@@ -73,7 +73,7 @@ def test_the_mixture_is_a_close_lower_bound_of_its_integral(ring: tr.ParametricC
     assert both - (0.3 if episodes == 1 else 0.1) < found <= both + 1e-3
 
 
-def test_mixture_over_truth_has_a_mean_of_at_most_one(ring: tr.ParametricCTMC) -> None:
+def test_mixture_over_true_values_has_a_mean_of_at_most_one(ring: tr.ParametricCTMC) -> None:
     """The mean of a supermartingale, and how often it ever exceeds 1/δ, over seeded runs."""
     ratios = []
     for seed in range(50):

@@ -361,7 +361,7 @@ def simulated(model: tr.ParametricMDP, generator: np.random.Generator, visits: i
     return tr.Counts(counts, model.transition_start, design, model.hash())
 
 
-def test_learned_bounds_contain_the_truth() -> None:
+def test_learned_bounds_contain_the_true_value() -> None:
     """Data sets at δ = 0.2: bounds and region hold at least as often as promised."""
     model, truth = race(), {"p": 0.3, "q": 0.2}
     values = model.instantiate(truth).probability

@@ -53,7 +53,7 @@ def test_rows_hold_of_everything_in_the_ball_and_touch_it() -> None:
     assert np.all(reached >= 0.85 * excess)
 
 
-def test_whoever_stops_when_the_truth_is_left_out_rarely_can() -> None:
+def test_stopping_when_the_true_value_is_excluded_is_rare() -> None:
     rng, truth, missed, repeats = np.random.default_rng(6), np.array([0.05, 0.25, 0.7]), 0, 80
     for _ in range(repeats):
         seen = np.cumsum(rng.multinomial(1, truth, size=400), axis=0).astype(np.float64)

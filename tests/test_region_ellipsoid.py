@@ -114,7 +114,7 @@ def test_equality_of_the_domain_and_unvisited_data() -> None:
     assert not nothing.emptiness.is_empty and nothing.vertices is None and nothing.facets is None
 
 
-def test_lifted_ellipsoid_contains_the_truth_and_uses_envelopes() -> None:
+def test_lifted_ellipsoid_contains_the_true_value_and_uses_envelopes() -> None:
     model = coins(Parameters.unit_box(("p", "q")), [P * Q, P])
     truth = [F(2, 5), F(7, 10)]
     counts = generative(model, truth, 400, np.random.default_rng(9))

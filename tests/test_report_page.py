@@ -221,7 +221,9 @@ def test_rounded_bounds_stay_bounds(value: float) -> None:
 
 
 @pytest.mark.usefixtures("empty_pictures")
-def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_told(result: Path, tmp_path: Path) -> None:
+def test_an_infinite_cost_an_empty_region_and_a_stopped_solver_are_reported(
+    result: Path, tmp_path: Path
+) -> None:
     content = json.loads((result / "result.json").read_text())
     last = content["results"][-1]
     last.update(
@@ -312,7 +314,7 @@ def test_results_side_by_side(result: Path, tmp_path: Path) -> None:
         load_run(other, [foreign])
 
 
-def test_regions_beside_contain_the_truth_in_every_shadow(result: Path) -> None:
+def test_regions_beside_contain_the_true_value_in_every_shadow(result: Path) -> None:
     known = case("aircraft(8,4)")
     entries = regions_beside(read_result(result).regions[:1], known.model, counts_of("aircraft(8,4)"), DELTA)
     assert [entry.kind for entry in entries] == ["ellipsoid", "likelihood"]

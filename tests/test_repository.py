@@ -115,7 +115,7 @@ def test_the_layers_are_the_packages() -> None:
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {
         "atomic",
         "errors",
-        "late",
+        "lazy_dataclass",
         "problem",
         "provenance",
         "loading",

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmark_script import run_benchmark
 
 
-def test_free_rows_are_answered_by_default(tmp_path: Path) -> None:
+def test_unconstrained_rows_are_answered_by_default(tmp_path: Path) -> None:
     output = tmp_path / "saturated.json"
     finished = run_benchmark("saturated_logs.py", "--smoke", "-o", output)
     assert finished.returncode == 0, finished.stdout + finished.stderr

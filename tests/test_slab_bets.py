@@ -80,7 +80,7 @@ def exact_slopes(maximiser, model, t, h):
 
 
 @pytest.mark.parametrize("name", [PRODUCTS, PLAIN])
-def test_stakes_are_the_exact_slopes_cut_down_and_never_better_than_fair(name):
+def test_bets_are_the_exact_slopes_cut_down_and_never_better_than_fair(name):
     known, _, maximiser, outcomes = setting(name)
     slab = default_slab(name)
     assert len(slab.plan.placed) >= 5
@@ -121,7 +121,7 @@ def test_no_bet_takes_more_than_a_quarter_of_what_was_estimated(name):
 
 
 @pytest.mark.parametrize("name", [PRODUCTS, PLAIN])
-def test_the_game_is_fair_or_worse_wherever_the_truth_is(name):
+def test_the_game_is_fair_or_worse_wherever_the_true_value_is(name):
     """The expected factor of one visit of any signature is at most 1 at any parameters of the domain."""
     _, functions, maximiser, outcomes = setting(name)
     draw = np.random.default_rng(8)
@@ -188,7 +188,7 @@ def test_counts_without_batches_are_refused():
 
 
 @pytest.mark.parametrize(("name", "is_planned"), [(PLAIN, True), (PRODUCTS, True), (PRODUCTS, False)])
-def test_rows_and_polytope_contain_every_point_that_the_bettors_leave(name, is_planned):
+def test_rows_and_polytope_contain_every_point_that_the_betting_strategies_leave(name, is_planned):
     known, functions, maximiser, outcomes = setting(name)
     counts = counts_of(name) if is_planned else unplanned(counts_of(name))
     gradient = PolicyBets(known.model, known.objective, known.policy)
@@ -297,7 +297,7 @@ def test_levels_never_exceed_delta():
             assert split.guard + sum(split.sides) == pytest.approx(delta)
 
 
-def test_a_guard_beside_one_bettor_costs_little():
+def test_a_guard_beside_one_betting_strategy_costs_little():
     """Of the likelihood region's half width √(2·(R + log(1/δ))), R = 1.8 per parameter."""
     for delta in (0.001, 0.1):
         for dimension in (1, 2, 4, 6, 7):

@@ -51,19 +51,20 @@ def test_the_robust_policy_is_bet_on_where_none_is_given():
     assert "bets are on the policy that was best by the data before them" in slab.ledger.lines
 
 
-def test_the_ledger_says_how_delta_is_split_and_what_is_assumed():
+def test_the_confidence_budget_says_how_delta_is_split_and_what_is_assumed():
     ledger = learned("slab").ledger
     lines = "\n".join(ledger.lines)
-    assert "value slab: δ = 0.01 for one statement (budget 'guard and bettors')" in lines
+    assert "value slab: δ = 0.01 for one statement (budget 'base region and bets')" in lines
     assert (
-        "δ is split: 0.001 for the guard (a likelihood region), 0.0045 for each of the two bettors" in lines
+        "δ is split: 0.001 for the guard (a likelihood region), 0.0045 for each of the two betting strategies"
+        in lines
     )
     assert "bets: sized for a plan of 3,000 episodes, of which 3% are the pilot" in lines
     assert "bets are on the given policy: assumes that it was not chosen by looking at these data" in lines
     assert ledger.holds
 
 
-def test_the_ledger_says_where_bets_are_missing(monkeypatch):
+def test_the_confidence_budget_says_where_bets_are_missing(monkeypatch):
     known = case("glider(4,4)")
     monkeypatch.setattr("tightrope.numerics.value_slopes.MOST_CYCLIC", 3)
     found = learn(known.problem, counts_of("glider(4,4)"), delta=DELTA, region="slab", sets="rectangular")

@@ -385,7 +385,7 @@ def test_a_fixed_policy_is_within_the_optimum_and_bounded_horizons_work() -> Non
 
 
 @pytest.mark.parametrize("kind", [kind for kind in own_kinds() if kind != region_kind("slab")])
-def test_every_region_contains_the_truth_and_is_inside_its_own_intervals(kind: RegionKind) -> None:
+def test_every_region_contains_the_true_value_and_is_inside_its_own_intervals(kind: RegionKind) -> None:
     model = random_model(41, cyclic=True)
     truth = [F(2, 5), F(3, 5)]
     counts = generative(model, truth, 400, np.random.default_rng(1))

@@ -231,7 +231,7 @@ def test_levels_of_rectangular_sets(small_parts: list[int]) -> None:
     assert_same_bits(two, solve(kernel, objective, threads=2))
 
 
-def test_nobody_waits_for_a_worker_that_failed() -> None:
+def test_no_process_waits_for_a_failed_worker() -> None:
     from tightrope.numerics.lockstep import ENDED, WAITING, go_through, open_progress, wait_for_all
 
     progress = open_progress(2)

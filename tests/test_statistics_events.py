@@ -161,7 +161,7 @@ def test_counts_of_another_model_are_refused() -> None:
         event_intervals(model, counts_of(other, [1, 1, 0, 0, 0, 0], SamplingKind.ADAPTIVE), 0.1)
 
 
-def test_ledger_says_whether_the_data_fit_the_assumption() -> None:
+def test_confidence_budget_says_whether_the_data_fit_the_assumption() -> None:
     model = coins(Parameters.unit_box(("p",)), [P, P])
     for kind, method, holds in (
         (SamplingKind.GENERATIVE_FIXED, IntervalMethod.CLOPPER_PEARSON, True),

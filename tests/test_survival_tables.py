@@ -12,7 +12,7 @@ from tightrope.errors import InputError
 PARAMETERS = tr.Parameters.box(a=(0.001, 10), b=(0.001, 10), c=(0.001, 10))
 A, B, C = PARAMETERS.symbols()
 ILLNESS = tr.build_ctmc_from_rows(
-    [(0, {1: A, 2: B}), (1, {2: C})], PARAMETERS, own_states=["well", "ill", "dead"], labels={"gone": [2]}
+    [(0, {1: A, 2: B}), (1, {2: C})], PARAMETERS, state_names=["well", "ill", "dead"], labels={"gone": [2]}
 )
 COLUMNS = "enter ill=illt:ills, enter dead=dt:ds"
 WIDE = "id,illt,ills,dt,ds,sex\n7,2,1,5,1,f\n8,4,0,4,1,m\n9,3,1,10,0,m\n4,6,0,6,0,f\n"

@@ -20,7 +20,7 @@ CHAIN = tr.build_ctmc_from_rows(
     [(0, {1: A, 2: B}), (1, {2: A})],
     PARAMETERS,
     labels={"mid": [1], "end": [2]},
-    own_states=["new", "mid", "end"],
+    state_names=["new", "mid", "end"],
 )
 assert isinstance(CHAIN, tr.ParametricCTMC)
 LOG = pa.table(

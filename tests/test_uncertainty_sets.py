@@ -130,7 +130,7 @@ def all_sets(model: ParametricMDP, counts: Counts, delta: float = 0.01) -> dict[
     }
 
 
-def test_every_kind_contains_the_truth_and_keeps_constants_exact() -> None:
+def test_every_kind_contains_the_true_value_and_keeps_constants_exact() -> None:
     model = spinner()
     counts = generative(model, TRUTH, 500, np.random.default_rng(2))
     exact = model.expressions.exact_values(TRUTH).take(model.expression)

@@ -19,7 +19,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
 
 pytestmark = pytest.mark.usefixtures("built_once")
 
@@ -121,7 +121,7 @@ class Case:
 
     word: Word
     command: list[str]
-    python: Callable[[], Worth] | None = None
+    python: Callable[[], Assessment] | None = None
     doubted: tuple[str, ...] = ()
     """Names of assumptions that are not kept."""
 
@@ -305,7 +305,9 @@ def test_rates_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     result = tr.learn(tr.Problem(model, 'S=? [ "down" ]'), log, delta=0.05)
     assert result.verdict.word is Word.PROVED and result.headline().startswith("PROVED: value in [")
     (right,) = (one for one in result.verdict.assumptions if one.name == "model")
-    assert right.kept is Kept.STATED and right.why.endswith("this was not tested against the data")
+    assert right.kept is AssumptionStatus.STATED and right.why.endswith(
+        "this was not tested against the data"
+    )
     narrow = tr.load("rates.prism", params={"lam": (8, 9)})
     refuted = tr.learn(tr.Problem(narrow, 'S=? [ "down" ]'), log, delta=0.05)
     assert refuted.verdict.word is Word.CONTRADICTED and refuted.value is None
@@ -324,21 +326,21 @@ def test_a_monitor_says_what_it_has_seen() -> None:
 
 
 def test_the_worst_of_several_counts() -> None:
-    ends = Assumed("ends", Kept.UNKNOWN, "nobody says")
-    nominal, limit = Worth.of([ends]), Worth.of(limit="time is up")
-    refuted = Worth.of([ends], contradicted="no parameters fit")
-    assert Worth.worst([Worth.of(), nominal]) == nominal
-    assert Worth.worst([nominal, limit]) == Worth(Word.LIMIT, (ends,), "time is up")
-    assert Worth.worst([limit, refuted, nominal]).word is Word.CONTRADICTED
+    ends = Assumed.unverified("ends", "nobody says")
+    nominal, limit = Assessment.of([ends]), Assessment.of(limit="time is up")
+    refuted = Assessment.of([ends], contradicted="no parameters fit")
+    assert Assessment.worst([Assessment.of(), nominal]) == nominal
+    assert Assessment.worst([nominal, limit]) == Assessment(Word.LIMIT, (ends,), "time is up")
+    assert Assessment.worst([limit, refuted, nominal]).word is Word.CONTRADICTED
     assert limit.headline("at least 1", "with confidence 0.9").startswith(
         "LIMIT: at least 1 with confidence 0.9"
     )
-    both = Worth.of([ends], limit="time is up")
+    both = Assessment.of([ends], limit="time is up")
     assert "confidence" not in both.headline("at least 1", "with confidence 0.9")
     assert both.reasons == ("time is up", "ends not known: nobody says")
 
 
-def test_a_file_is_not_believed_further_than_its_assumptions(tmp_path: Path) -> None:
+def test_a_file_is_not_trusted_further_than_its_assumptions(tmp_path: Path) -> None:
     result = tr.learn(problem(), "good.csv", delta=0.01)
     out = result.save(tmp_path / "out")
     content: dict[str, Any] = json.loads((out / "result.json").read_text())

@@ -127,7 +127,9 @@ def promise(model: ParametricMDP, question: str, bound: float, least: bool) -> P
     return Promise(Problem(model, question).objective, Policy(model, {"s=0": "try"}), bound, least)
 
 
-def test_costs_without_a_limit_are_watched_where_they_are_promised_to_be_small(model: ParametricMDP) -> None:
+def test_costs_without_a_limit_are_watched_where_they_are_guaranteed_to_be_small(
+    model: ParametricMDP,
+) -> None:
     watch = PromiseWatch(model.structure, promise(model, 'R{"cost"}min=? [ F "end" ]', 4.0, False), 0.01)
     assert (watch.returns.low, watch.returns.high) == (3.0, 11.0)
     lost = [*LOST, *([(2, "go", 2)] * 3), (2, "go", 4)]
@@ -153,7 +155,7 @@ def test_costs_without_a_limit_are_watched_where_they_are_promised_to_be_small(m
         ('Pmax=? [ F "goal" ]', math.inf, True, "says nothing"),
     ],
 )
-def test_promises_that_cannot_be_watched(
+def test_guaranteed_bounds_that_cannot_be_watched(
     model: ParametricMDP, question: str, bound: float, least: bool, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):

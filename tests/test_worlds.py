@@ -22,7 +22,7 @@ def worlds() -> ModuleType:
     return module
 
 
-def test_six_worlds_twice_and_none_is_proved_and_wrong(worlds: ModuleType) -> None:
+def test_six_environments_twice_and_none_is_proved_and_wrong(worlds: ModuleType) -> None:
     systems = [worlds.world(family, 0) for family in worlds.FAMILIES]
     answers = [worlds.ask((system, seed, "tied")) for system in systems for seed in range(2)]
     assert not any(now.is_wrong for now, _ in answers)
@@ -32,7 +32,7 @@ def test_six_worlds_twice_and_none_is_proved_and_wrong(worlds: ModuleType) -> No
     assert len(lines) == 1 + 2 * 7 and lines[-2].split()[:3] == ["all", "now", "12"]
 
 
-def test_truth_is_what_many_episodes_show(worlds: ModuleType) -> None:
+def test_true_value_is_what_many_episodes_show(worlds: ModuleType) -> None:
     for family, number in (("memory", 0), ("hidden", 1), ("units", 0)):
         system = worlds.replace(worlds.world(family, number), episodes=2_000)
         rows = system.log(7).to_pydict()

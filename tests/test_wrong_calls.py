@@ -33,5 +33,5 @@ def test_there_are_many_and_each_has_its_words() -> None:
     assert list(expected()) == list(CALLS)
 
 
-def test_no_message_speaks_of_the_command_line() -> None:
+def test_no_message_refers_to_the_command_line() -> None:
     assert "--" not in WORDS.read_text()

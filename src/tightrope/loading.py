@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from tightrope.errors import InputError, ReadingWarning, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
@@ -211,8 +211,7 @@ class Problem(Record):
 
     def with_model(self, model: AnyModel) -> Problem:
         """The same question about another model over the same states; of a product, that of reaching what
-        satisfies the formula.
-        """
+        satisfies the formula."""
         if self.lift is None:
             return Problem(model, self.query)
         return Problem(model, replace(self.query, text=f"reaching what satisfies {self.text}"))

@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import remember
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 Marks = npt.NDArray[np.uint64]
 
@@ -87,8 +87,8 @@ def state_marks(structure: Any) -> Marks:
         for name, column in structure.valuations.items():
             total += _mix(_bits(column) ^ _of_text(name))
         return total
-    if structure.own_states is not None:
-        return np.array([_of_text(repr(own)) for own in structure.own_states], dtype=np.uint64)
+    if structure.state_names is not None:
+        return np.array([_of_text(repr(own)) for own in structure.state_names], dtype=np.uint64)
     return _mix(np.arange(structure.states, dtype=np.uint64))
 
 
@@ -123,8 +123,7 @@ class RowTally:
     ) -> None:
         """Rows by the marks of their transitions, the name of their episode, how many rows of it came before
         (None: all stand here together), and their costs. A name below 0 is that of the row alone: its number
-        in the file, negated.
-        """
+        in the file, negated."""
         if not len(mark):
             return
         self.rows += len(mark)
@@ -408,10 +407,10 @@ def chosen_without(
     common = {None if known is None else known.overlap(data()) for known in made_from}
     for seen, which in ((Overlap.SAME, "these very rows"), (Overlap.PART, "some of these rows")):
         if seen in common:
-            return Assumed(name, Kept.NO, f"the {what} was made from {which}")
+            return Assumed.violated(name, f"the {what} was made from {which}")
     if Overlap.UNCLEAR in common:
         why = f"the rows do not tell whether the {what} was made from some of them"
-        return Assumed(name, Kept.STATED, why)
+        return Assumed.stated(name, why)
     if None in common:
-        return Assumed(name, Kept.STATED, f"the {what} does not say from which data it was made")
-    return Assumed(name, Kept.YES, f"the {what} was made from other data")
+        return Assumed.stated(name, f"the {what} does not say from which data it was made")
+    return Assumed.derived(name, f"the {what} was made from other data")

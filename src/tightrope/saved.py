@@ -19,7 +19,7 @@ from msgspec import UnsetType
 from tightrope.atomic import path_of
 from tightrope.errors import InputError, Location, ReadingWarning, TightropeError
 from tightrope.io import results
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.result import LearningResult, Result
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -1,9 +1,7 @@
-"""What a result is worth, in one word, and the assumptions that the word rests on.
-
-Every surface (terminal, page, JSON, Python, exit code) shows what is computed here, once:
+"""The verdict of a result and its assumptions, the same for terminal, page, JSON, Python and exit code.
 
 * `proved`: the bounds follow from model, data and assumptions that are derived from the input or stated;
-* `nominal`: an assumption is broken, or nobody knows whether it holds;
+* `nominal`: an assumption is violated or unverified;
 * `contradicted`: the data refute the model;
 * `limit`: the computation did not finish.
 """
@@ -14,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
-class Kept(StrEnum):
-    """Whether an assumption holds of the data at hand."""
+class AssumptionStatus(StrEnum):
+    """Whether the data satisfy an assumption."""
 
     YES = "yes"
     """It follows from the input."""
@@ -35,16 +33,32 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True)
 class Assumed:
-    """One assumption of a guarantee: its name, whether it is kept, and how that is known."""
+    """One assumption of a guarantee: its name, its status and the reason for the status."""
 
     name: str
-    kept: Kept
+    kept: AssumptionStatus
     why: str
+
+    @staticmethod
+    def derived(name: str, why: str) -> Assumed:
+        return Assumed(name, AssumptionStatus.YES, why)
+
+    @staticmethod
+    def stated(name: str, why: str) -> Assumed:
+        return Assumed(name, AssumptionStatus.STATED, why)
+
+    @staticmethod
+    def violated(name: str, why: str) -> Assumed:
+        return Assumed(name, AssumptionStatus.NO, why)
+
+    @staticmethod
+    def unverified(name: str, why: str) -> Assumed:
+        return Assumed(name, AssumptionStatus.UNKNOWN, why)
 
     @property
     def holds(self) -> bool:
         """Whether a guarantee may rest on it."""
-        return self.kept in (Kept.YES, Kept.STATED)
+        return self.kept in (AssumptionStatus.YES, AssumptionStatus.STATED)
 
     def to_json(self) -> dict[str, str]:
         return {"name": self.name, "kept": self.kept.value, "why": self.why}
@@ -60,17 +74,17 @@ class Word(StrEnum):
 
 
 _BADNESS = {Word.PROVED: 0, Word.NOMINAL: 1, Word.LIMIT: 2, Word.CONTRADICTED: 3}
-_DOUBTS = {Kept.NO: "not kept", Kept.UNKNOWN: "not known"}
+_DOUBTS = {AssumptionStatus.NO: "not kept", AssumptionStatus.UNKNOWN: "not known"}
 
 
 @dataclass(frozen=True)
-class Worth:
-    """The word, what it rests on, and why it is not `proved` where it is not.
+class Assessment:
+    """The verdict, its assumptions, and the reason if it is not `proved`.
 
-    >>> ends = Assumed("ends", Kept.UNKNOWN, "no column says how episodes ended; --ends complete states it")
-    >>> Worth.of([ends]).word.value, Worth.of([ends]).exit_code
+    >>> ends = Assumed.unverified("ends", "the log has no column of ends")
+    >>> Assessment.of([ends]).word.value, Assessment.of([ends]).exit_code
     ('nominal', 1)
-    >>> Worth.of([]).word.value, Worth.of([]).exit_code
+    >>> Assessment.of([]).word.value, Assessment.of([]).exit_code
     ('proved', 0)
     """
 
@@ -81,38 +95,39 @@ class Worth:
     @staticmethod
     def of(
         assumptions: Iterable[Assumed] = (), *, contradicted: str | None = None, limit: str | None = None
-    ) -> Worth:
+    ) -> Assessment:
         """The worst that is known: a refuted model, work that was not finished, an assumption not kept."""
         known = tuple(assumptions)
         if contradicted is not None:
-            return Worth(Word.CONTRADICTED, known, contradicted)
+            return Assessment(Word.CONTRADICTED, known, contradicted)
         if limit is not None:
-            return Worth(Word.LIMIT, known, limit)
+            return Assessment(Word.LIMIT, known, limit)
         open_ones = [one for one in known if not one.holds]
         if open_ones:
-            return Worth(Word.NOMINAL, known, "; ".join(f"{one.name}: {one.why}" for one in open_ones))
-        return Worth(Word.PROVED, known)
+            return Assessment(Word.NOMINAL, known, "; ".join(f"{one.name}: {one.why}" for one in open_ones))
+        return Assessment(Word.PROVED, known)
 
     @staticmethod
-    def worst(several: Sequence[Worth]) -> Worth:
+    def worst(several: Sequence[Assessment]) -> Assessment:
         """One verdict of answers that stand side by side: that of the worst, with what all rest on."""
-        least = max(several, key=lambda one: _BADNESS[one.word], default=Worth(Word.PROVED))
+        least = max(several, key=lambda one: _BADNESS[one.word], default=Assessment(Word.PROVED))
         known = tuple(dict.fromkeys(assumed for one in several for assumed in one.assumptions))
         whys = dict.fromkeys(one.why for one in several if one.word is least.word and one.why)
-        return Worth(least.word, known, "; ".join(whys))
+        return Assessment(least.word, known, "; ".join(whys))
 
-    def given(self, one: Assumed) -> Worth:
+    def given(self, one: Assumed) -> Assessment:
         """The verdict with an assumption more."""
         known = (*self.assumptions, one)
         is_settled = self.word in (Word.CONTRADICTED, Word.LIMIT)
-        return Worth(self.word, known, self.why) if is_settled else Worth.of(known)
+        return Assessment(self.word, known, self.why) if is_settled else Assessment.of(known)
 
     def headline(self, claim: str, sure: str = "") -> str:
         """The word, and the claim as far as it may be made: how `sure` it is only where all is kept.
 
-        >>> Worth.of([]).headline("at least 0.7", "with confidence 0.99")
+        >>> Assessment.of([]).headline("at least 0.7", "with confidence 0.99")
         'PROVED: at least 0.7 with confidence 0.99'
-        >>> Worth.of([Assumed("ends", Kept.UNKNOWN, "no column")]).headline("at least 0.7", "surely")
+        >>> ends = Assumed.unverified("ends", "no column")
+        >>> Assessment.of([ends]).headline("at least 0.7", "surely")
         'NOMINAL: at least 0.7, which is not guaranteed'
         """
         word = self.word.name

@@ -296,7 +296,7 @@ def test_attacks_are_refused(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("name", LEAST)
-def test_the_truth_is_accepted(name: str) -> None:
+def test_the_true_value_is_accepted(name: str) -> None:
     """Not refused for their numbers: with true claims the same problems pass, to the last digit."""
     least, asked = LEAST[name], objective("UNTIL", target=GOAL)
     for into, end in ((1, 0.0), (2, 1.0)):

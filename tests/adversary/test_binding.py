@@ -208,7 +208,7 @@ endrewards
 @pytest.mark.parametrize(
     "asked", ["S=? [ s=0 ]", "P=? [ F<=3 s=1 ]", "P=? [ X s=1 ]", "R=? [ C<=3 ]", "R=? [ S ]"]
 )
-def test_what_speaks_of_time_is_not_tied_to_jumps(asked: str, tmp_path: Path) -> None:
+def test_what_refers_to_time_is_not_tied_to_jumps(asked: str, tmp_path: Path) -> None:
     """A certificate about the jumps alone, offered for the chain in continuous time whose jumps they are."""
     (tmp_path / "loop.prism").write_text(LOOP)
     chain, path = tr.load(tmp_path / "loop.prism").instantiate(), tmp_path / "jumps.cert"

@@ -265,7 +265,7 @@ def test_model_that_data_chose_needs_other_data(tmp_path: Path) -> None:
     assert ("model chosen without this log", "stated") in {one[:2] for one in verdict.assumptions}
 
 
-def test_certificate_of_an_amended_model_says_nothing_of_the_original(tmp_path: Path) -> None:
+def test_certificate_of_a_revised_model_says_nothing_of_the_original(tmp_path: Path) -> None:
     plain = two_stages()
     log = tr.read_data(draw_stages(300, 3), plain, ends="complete", order="as-read")
     asked = plain.problem('P=? [ F "end" ]')

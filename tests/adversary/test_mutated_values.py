@@ -28,7 +28,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_no_mutant_claims_more_than_the_truth(place: Path, data: st.DataObject) -> None:
+def test_no_mutant_claims_more_than_the_true_value(place: Path, data: st.DataObject) -> None:
     honest = ALL[data.draw(st.sampled_from([one.name for one in (*VALUES, *TIMED)]))]
     forgery = Forgery.of(honest.certificate)
     paths = [path for path in forgery.fields() if not path.startswith("about")]

@@ -38,8 +38,7 @@ class ModelArrays(NamedTuple):
 
 class Scratch(NamedTuple):
     """`order[first:last]`: the offsets of a choice's successors as they were sorted last; `key` and `mass`
-    are as long as the longest choice.
-    """
+    are as long as the longest choice."""
 
     order: OrderArray
     key: FloatArray
@@ -106,8 +105,7 @@ def keep_sorted(
     scratch: Scratch,
 ) -> None:
     """Sort order[first:last] if it is not sorted; with `break_ties` the result does not depend on what was
-    there before.
-    """
+    there before."""
     start, order = np.uint64(first), scratch.order
     before, offset_before, is_sorted = -np.inf, np.uint64(0), True
     for i in range(start, np.uint64(last)):
@@ -165,8 +163,7 @@ def o_maximize_masses(
     scratch: Scratch,
 ) -> int:
     """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the pivot, or
-    −1.
-    """
+    −1."""
     _, _, successor, lower, upper, _ = model
     order, _, mass = scratch
     k = last - first
@@ -247,8 +244,7 @@ def o_maximize_again(
     group: tuple[IndexArray, int, float],
 ) -> tuple[int, int, float]:
     """`o_maximize_row` for a row that holds its successors already, in whatever order: columns, weights,
-    lower bounds and the room above them.
-    """
+    lower bounds and the room above them."""
     column, weight, low, room = entries
     leader, home, scale = group
     sign = -1.0 if maximise else 1.0
@@ -295,8 +291,7 @@ def o_maximize_fast(
     scratch: Scratch,
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors; not a number where floating point
-    does not tell the support.
-    """
+    does not tell the support."""
     _, _, successor, lower, upper, plain = model
     order, _, mass = scratch
     start, end = np.uint64(first), np.uint64(last)
@@ -369,8 +364,7 @@ def spread_exactly(
     scratch: Scratch,
 ) -> int:
     """Nature's optimal distribution into mass[0:k], every remainder of the right sign and relatively exact;
-    returns the offset of the pivot, −1 if there is none.
-    """
+    returns the offset of the pivot, −1 if there is none."""
     _, _, successor, lower, upper, _ = model
     order, key, mass = scratch
     keep_sorted(first, last, successor, values, maximise, True, scratch)
@@ -590,8 +584,7 @@ def o_maximize_few(
     maximise: bool,
 ) -> float:
     """The optimum of p·values over at most FEW successors, in plain floating point; not finite where
-    a value is not.
-    """
+    a value is not."""
     start, end = np.uint64(first), np.uint64(last)
     sign = -1.0 if maximise else 1.0
     a, low_a, room_a = _successor(start, end, model, values, sign)

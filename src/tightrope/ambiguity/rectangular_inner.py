@@ -64,8 +64,7 @@ class Shape(NamedTuple):
 
 class VertexPool(NamedTuple):
     """Vertices met so far (`walk`); `vertex_of[c]`: where choice c was last optimal,
-    −1 at first.
-    """
+    −1 at first."""
 
     vertex_of: IndexArray
     vertex: FloatArray

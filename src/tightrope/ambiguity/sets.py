@@ -27,7 +27,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.ranges import ranges_over_box
@@ -328,8 +328,7 @@ def of_domain(sets: Sets) -> Sets:
 
 def _project(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
     """P_Λ, met with P_Θ: for affine expressions that changes nothing but rounding; products, for which the
-    region is a relaxation, may be tighter over the box of the parameters.
-    """
+    region is a relaxation, may be tighter over the box of the parameters."""
     _check_region(region, model)
     lower, upper = expression_bounds(region, model.expressions, within)
     box_lower, box_upper = _box_ranges(region, model)

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.beliefs.question import Question, Row
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
@@ -73,7 +73,7 @@ class BeliefGraph:
     def __len__(self) -> int:
         return len(self.belief)
 
-    def is_told(self, number: int) -> bool:
+    def is_revealed(self, number: int) -> bool:
         """Whether a belief is told what it does not know."""
         return self.kind[number] != EXPANDED and len(self.belief[number][1]) > 1
 
@@ -173,8 +173,7 @@ class BeliefGraph:
     def split(self, number: int, points: Sequence[int], without: Sequence[int]) -> None:
         """Let a belief be told which of `points` it is, or which state; never one of `without`, as many as
         there are points. The weights solve a system of integers; mixtures in which one is negative, or in
-        which too much of a state is taken, are refused.
-        """
+        which too much of a state is taken, are refused."""
         seen, states, weights = self.belief[number]
         if self.kind[number] == EXPANDED or any(self.kind[n] != EXPANDED for n in points):
             raise ValueError("only beliefs that are not expanded are split, and into expanded ones")

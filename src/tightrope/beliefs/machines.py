@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, eye_array, kron
 from scipy.sparse.linalg import splu
 
 from tightrope.beliefs.question import Question
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 
 FAR = 1e12
@@ -70,8 +70,7 @@ class Work:
 class Rows:
     """The question's rows as float64, one per state and action, all states' actions behind each other. A
     controller takes one of `offered` actions on each of its own looks: `look` of every state, `group` of
-    every look of the question. It has `nodes`, by turns or, where it `steers`, as its actions say.
-    """
+    every look of the question. It has `nodes`, by turns or, where it `steers`, as its actions say."""
 
     question: Question
     start: OffsetArray

@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -34,8 +34,7 @@ MOST_STATES = 200_000
 @dataclass(frozen=True)
 class Row:
     """What an action does in a state, in integers over the denominator `total` of its observation and action:
-    to `successor` with `weight`, to success with `success`, and to a stop without success with the rest.
-    """
+    to `successor` with `weight`, to success with `success`, and to a stop without success with the rest."""
 
     successor: tuple[int, ...]
     weight: tuple[int, ...]
@@ -48,8 +47,7 @@ class Row:
 class Question:
     """`look[s]` is what state s looks like, `rows[s][k]` what its k-th action does. `looks` are pairs of
     observation and number of steps, where these are counted, up to `last_step`. `first` is where a play
-    begins (−1: it is decided there, with `decided`).
-    """
+    begins (−1: it is decided there, with `decided`)."""
 
     pomdp: POMDP
     objective: Objective

@@ -32,7 +32,7 @@ from tightrope.beliefs.machines import FAR
 from tightrope.beliefs.solve import LATE, PartialSolution, evaluate, solve_partial
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters

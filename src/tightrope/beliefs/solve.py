@@ -36,7 +36,7 @@ from tightrope.beliefs.machines import (
 from tightrope.beliefs.question import Question, is_interval, model_at, question_of
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective
@@ -393,7 +393,7 @@ class Search:
         gap = self.sign * (outer.value - best)
         visits, excess = outer.visits(self.sign, best)
         score = visits * np.minimum(np.maximum(excess, 0.0) + REST * gap, 1e6)
-        open_ = [n for n in range(len(best)) if score[n] > 0 and graph.is_told(n)]
+        open_ = [n for n in range(len(best)) if score[n] > 0 and graph.is_revealed(n)]
         order = sorted(open_, key=lambda n: -score[n])
         sums = np.cumsum(score[order])
         part = len(best) // (4 if self._shows_time else 16)
@@ -401,7 +401,9 @@ class Search:
         for n in order[: max(FIRST_BATCH, most)]:
             took = int(outer.policy[n]) if graph.kind[n] == CUT else 0
             graph.expand(n)
-            forced = [b for b in graph.moves[n][took].successor if graph.is_told(b) and graph.is_forced(b)]
+            forced = [
+                b for b in graph.moves[n][took].successor if graph.is_revealed(b) and graph.is_forced(b)
+            ]
             for behind in forced:
                 graph.expand(behind)
             self.expanded += 1 + len(forced)
@@ -415,7 +417,7 @@ class Search:
         corner = self.sign * self._corners(outer)
         for look, numbers in enumerate(graph.by_look):
             points = [n for n in numbers if graph.kind[n] == EXPANDED and len(graph.belief[n][1]) > 1]
-            open_ = [n for n in numbers if graph.is_told(n)]
+            open_ = [n for n in numbers if graph.is_revealed(n)]
             if not points or not open_:
                 continue
             mass, place = self.masses(look), {n: k for k, n in enumerate(numbers)}

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import floor
 
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 Arguments = tuple[int, ...]
 

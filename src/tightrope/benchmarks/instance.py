@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.model.parameters import Parameters

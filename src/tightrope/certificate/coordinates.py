@@ -279,8 +279,7 @@ def polynomial_range(
 ) -> Interval:
     """An enclosure of a probability over a box of the parameters: by the least and the largest Bernstein
     coefficient, which for multilinear polynomials are values at corners; [0, 1] where there are too many,
-    of a reward or a denominator a ValueError.
-    """
+    of a reward or a denominator a ValueError."""
     if all(sum(e for _, e in monomial) <= 1 for monomial in polynomial):
         spend_sums("ranges of expressions", 6 * len(polynomial), [polynomial.values()])
         low = high = polynomial.get((), ZERO)

@@ -25,7 +25,7 @@ from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import CertificateFile, as_file
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction
 from tightrope.prism.properties.query import Query
 

@@ -15,7 +15,7 @@ from tightrope.atomic import atomic_write_bytes
 from tightrope.certificate.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
 from tightrope.certificate.fields import list_fields, validate
 from tightrope.certificate.problem import Certificate
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

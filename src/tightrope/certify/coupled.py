@@ -30,7 +30,7 @@ from tightrope.coupled.cells import Rows as FrameRows
 from tightrope.coupled.result import Cell, CoupledValue
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 _SPARE = Fraction(1, 10**12)
@@ -158,8 +158,7 @@ def _tighter(claim: Claim, low: Fraction | float, high: Fraction | float, comple
 
 def _open_states(link: Learned, claim: int, value: CoupledValue) -> tuple[OffsetArray, OffsetArray]:
     """The states that models speak of, in order, and their rows in the result's chain. Of a difference the
-    states of the second policy are numbered after those of the first.
-    """
+    states of the second policy are numbered after those of the first."""
     assert value.chain is not None
     chain, certificate = value.chain, link.certificate
     rows = np.flatnonzero(~chain.fixed)

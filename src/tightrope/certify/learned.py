@@ -66,7 +66,7 @@ from tightrope.coupled.result import CoupledValue
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.observed import ControllerLift
 from tightrope.learning.options import LearnOptions, learn_costs
 from tightrope.learning.outcomes import ObservedOutcomes
@@ -90,7 +90,7 @@ from tightrope.statistics.bets import PARTS
 from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.costs import CostModel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
-from tightrope.verdict import Kept
+from tightrope.verdict import AssumptionStatus
 
 RewardEnds = tuple[RewardStructure, RewardStructure]
 
@@ -312,7 +312,7 @@ def _with_difference(draft: Certificate) -> Certificate:
 
 def words_of(result: LearningResult) -> dict[str, str]:
     """What the user states of the data, in words; nothing in the certificate could show it."""
-    stated = [one for one in result.ledger.assumptions if one.kept is Kept.STATED]
+    stated = [one for one in result.ledger.assumptions if one.kept is AssumptionStatus.STATED]
     return {"stated": "; ".join(f"{one.name}: {one.why}" for one in stated)} if stated else {}
 
 

@@ -38,7 +38,7 @@ from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.observed import controlled
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind

@@ -19,7 +19,7 @@ from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.product import RabinAutomaton as CertifiedAutomaton
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.hoa import translate
 from tightrope.logic.long_run import read_average
 from tightrope.logic.solving import opposite

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tightrope.errors import CannotCertify, InputError, shown
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 PROGRAM = "tightrope-proved-check"
 PLACE = "TIGHTROPE_PROVED_CHECK"

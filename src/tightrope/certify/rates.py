@@ -33,7 +33,7 @@ from tightrope.certify.problem import to_domain, to_graph, to_polynomials
 from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.rates import RateResult, observe_times, timed_reach
 from tightrope.logic.long_run import read_average

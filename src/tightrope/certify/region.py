@@ -56,7 +56,7 @@ from tightrope.certificate.statistics.intervals import EventCounts
 from tightrope.certificate.statistics.slab import SlabHints
 from tightrope.certify.problem import to_graph, to_polynomials
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -535,8 +535,7 @@ def with_expression_rows(
 
 def refuse_uncertified(model: ParametricMDP, region: RegionKind | None = None) -> None:
     """What certificates do not hold: regions that the checker does not know, and denominators that it does
-    not prove to be positive. None stands for a region that is not decided yet.
-    """
+    not prove to be positive. None stands for a region that is not decided yet."""
     if model.structure.elsewhere is not None:
         raise InputError(
             "certificates do not hold outcomes that were never seen (elsewhere): the checker knows no bound "

@@ -36,7 +36,7 @@ from tightrope.certificate.product import (
 )
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import towards
 from tightrope.logic.long_run import (
     ComponentQuotient,

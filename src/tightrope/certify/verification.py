@@ -27,10 +27,10 @@ from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective,
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type, shown
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 
 if TYPE_CHECKING:
     from tightrope.certify.problem import Asked
@@ -616,7 +616,7 @@ def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tup
     known = structure if structure.transitions == transitions else None
     rows = (None if given is None else given.provenance) or of_counts(known, seen)
     chosen = [*chosen_with(getattr(own, "origin", None) or own.model, (), lambda: rows)]
-    chosen = [one for one in chosen if one.kept is not Kept.YES]
+    chosen = [one for one in chosen if one.kept is not AssumptionStatus.YES]
     is_given = any(one.name == "given policy" for one in certificate.claims)
     if is_given and isinstance(own, Own) and own.counts is not None:
         bets_on_it = stated.bets and not stated.method.endswith("best")
@@ -664,15 +664,15 @@ def _claim_asked_for(
     return next((name for name in ("value", "robust policy", "given policy") if name in values), None)
 
 
-def worth(verdict: Verdict) -> Worth:
+def worth(verdict: Verdict) -> Assessment:
     """The verdict as all surfaces show it; a check that fails is an assumption that is not kept."""
-    assumed = [Assumed(name, Kept(status), words) for name, status, words in verdict.assumptions]
+    assumed = [Assumed(name, AssumptionStatus(status), words) for name, status, words in verdict.assumptions]
     failed = [f"{one.name}: {one.detail}" for one in verdict.checks if not one.passed]
     if failed:
-        assumed.insert(0, Assumed("proof", Kept.NO, failed[0]))
+        assumed.insert(0, Assumed.violated("proof", failed[0]))
     undecided = "the bounds lie on both sides of the threshold" if verdict.answer == "not certified" else None
-    whole = Worth.of(assumed, contradicted=verdict.contradicted)
-    return Worth.of(assumed, limit=undecided) if whole.is_proved else whole
+    whole = Assessment.of(assumed, contradicted=verdict.contradicted)
+    return Assessment.of(assumed, limit=undecided) if whole.is_proved else whole
 
 
 def headline(verdict: Verdict, certificate: Certificate) -> str:

@@ -243,8 +243,7 @@ def _with_conversions(get_params: Callable[[Any], list[Any]]) -> Callable[[Any],
 def _converting(parameter: Any) -> Callable[[Any, Any], Any]:
     """How a parameter's value becomes what the command takes: as typer does it, which loads pydantic to that
     end, except where nothing is to be converted. Typer (0.29) has no setting for that; it is 7 % of the CPU
-    time of a small `info`.
-    """
+    time of a small `info`."""
     convert, descriptor = parameter.process_value, getattr(parameter, "type_descriptor", None)
     kind = getattr(descriptor, "annotation", None)
 

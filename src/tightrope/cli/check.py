@@ -27,7 +27,7 @@ from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
 from tightrope.io.results import CertifiedFacts, Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -43,7 +43,7 @@ from tightrope.problem import Problem, require_discrete
 from tightrope.solver.part import PartSolver
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
@@ -221,7 +221,7 @@ def check(request: CheckRequest) -> None:
     for answer in answers:
         for note in answer.record.notes or ():
             warn(note)
-    verdict = Worth.worst([answer.verdict for answer in answers])
+    verdict = Assessment.worst([answer.verdict for answer in answers])
     check_answers.report_answers(loaded, answers, verdict, request.json, part is not None)
     sys.stdout.flush()  # the answer comes before files, which may fail
     files.write(answers[0], loaded, point, policy, how, workspace, constants)
@@ -487,7 +487,7 @@ class OverDomain:
     more fields of the record, what makes the certificate, and the policy that may be written."""
 
     query: Query
-    verdict: Worth
+    verdict: Assessment
     interval: Interval | None
     facts: Mapping[str, Any]
     seconds: Mapping[str, float]
@@ -664,5 +664,5 @@ def _over_rates(
         return answered_file(proof, shown_value((result.lower, result.upper)), files.verify)
 
     whose = {"sets": "expression", "policy": "none: a chain has no choices", "notes": list(result.notes)}
-    verdict, spent = Worth.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin
+    verdict, spent = Assessment.of(limit="; ".join(result.missed) or None), time.perf_counter() - begin
     return OverDomain(query, verdict, Interval(result.lower, result.upper), whose, {"solve": spent}, certify)

@@ -13,14 +13,14 @@ from msgspec import UNSET, UnsetType, structs
 from tightrope.cli.output import memory_text, print_facts, print_json, print_table, print_verdict
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFacts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import guarantee_text, interval_text, text_above, text_below
 from tightrope.prism.parse.property_syntax import ValueOperator
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
@@ -122,7 +122,7 @@ class Answered:
     record: PropertyAnswer
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the answer is worth."""
         return self.record.judged
 
@@ -142,7 +142,7 @@ def support_assumed(least: float | None) -> tuple[Assumed, ...]:
     if least is None:
         return ()
     words = f"no transition that can happen has a probability below {least:g}"
-    return (Assumed("support", Kept.STATED, words),)
+    return (Assumed.stated("support", words),)
 
 
 def describe_solution(
@@ -174,7 +174,7 @@ def describe_solution(
     reading = query.reading
     return _record(
         query,
-        Worth.of(assumed, limit=None if is_answered else f"{query.text}: {trouble}"),
+        Assessment.of(assumed, limit=None if is_answered else f"{query.text}: {trouble}"),
         value,
         status.name.lower().replace("_", "-"),
         read_as=UNSET if reading is None else reading.taken,
@@ -201,7 +201,7 @@ def describe_answer(
         verdicts = {name(s): truth for s, truth in truths.items()}
     return _record(
         query,
-        Worth(own.word, (*own.assumptions, *assumed), own.why),
+        Assessment(own.word, (*own.assumptions, *assumed), own.why),
         value,
         answer.status,
         answer=answer.truth or UNSET,
@@ -214,7 +214,7 @@ def describe_answer(
 
 
 def _record(
-    query: Query, verdict: Worth, value: InitialValues | None, status: str, **others: Any
+    query: Query, verdict: Assessment, value: InitialValues | None, status: str, **others: Any
 ) -> PropertyAnswer:
     """The status never says more or less than the verdict."""
     if verdict.is_proved:
@@ -239,7 +239,7 @@ def _record(
 def report_answers(
     loaded: LoadedModel | TimedModel,
     answers: Sequence[Answered],
-    verdict: Worth,
+    verdict: Assessment,
     as_json: bool,
     is_part: bool = False,
 ) -> None:

@@ -25,7 +25,7 @@ from tightrope.numerics.text import interval_text
 from tightrope.prism.properties.query import Query
 from tightrope.problem import Problem
 from tightrope.solver.solution import OPEN
-from tightrope.verdict import Word, Worth
+from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
     from tightrope.cli.check import CheckRequest
@@ -94,7 +94,7 @@ def check_partial(
         )
         truth = query.answer(lower, upper) if query.is_threshold else None
         answered = _ended(solved) is None if truth is None else truth != OPEN
-        verdict = Worth.of(limit=None if answered else f"{query.text}: {_ended(solved) or 'left open'}")
+        verdict = Assessment.of(limit=None if answered else f"{query.text}: {_ended(solved) or 'left open'}")
         record = PropertyAnswer(
             **verdict.facts,
             question=query.text,
@@ -106,7 +106,7 @@ def check_partial(
             notes=_notes(solved, given is not None, close),
         )
         answers.append(Answered(query, solved, time.perf_counter() - begin, record))
-    verdict = Worth.worst([answer.verdict for answer in answers])
+    verdict = Assessment.worst([answer.verdict for answer in answers])
     report_answers(loaded, answers, verdict, request.json)
     sys.stdout.flush()
     if target is not None:

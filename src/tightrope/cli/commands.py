@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import cast
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import bound_text, interval_text
 
 if TYPE_CHECKING:

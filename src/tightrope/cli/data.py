@@ -25,7 +25,7 @@ from tightrope.io.coding import from_plain
 from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.io.results import DesignFacts, ReadingFacts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log, describe_reading
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta

@@ -17,7 +17,7 @@ from tightrope.cli.sources import LogRequest
 from tightrope.errors import InputError
 from tightrope.io.log_words import LOCAL, WORDS, LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.draft import Tie
 
 

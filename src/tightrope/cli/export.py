@@ -23,7 +23,7 @@ from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
 from tightrope.io.output import claim_file
 from tightrope.io.registry import format_of, writing_format
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP

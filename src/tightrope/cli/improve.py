@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tightrope.cli.compare import ComparedOptions, answer
 from tightrope.cli.options import SOLVING, declare, takes
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject

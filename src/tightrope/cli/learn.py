@@ -13,7 +13,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.io.log_words import LOG_WORDS, LogWords
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion

@@ -32,7 +32,7 @@ from tightrope.io import results as io_results
 from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import OutputDirectory, OutputFile
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning import result_files
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do

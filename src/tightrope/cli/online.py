@@ -35,7 +35,7 @@ from tightrope.io.coding import Real, from_plain
 from tightrope.io.output import claim, file_digest
 from tightrope.io.plans import Target
 from tightrope.io.results import Judged
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import learn
 from tightrope.learning.online import run
 from tightrope.learning.online.answers import EvenLearner, reaches
@@ -49,7 +49,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import bound_text, interval_text, text_above
 from tightrope.statistics.estimates import Budget, IntervalMethod
-from tightrope.verdict import Word, Worth
+from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
     from tightrope.learning.options import LearnOptions
@@ -242,11 +242,11 @@ def online(request: OnlineRequest) -> None:
     screen.leave(_verdict(records, result), request.accept_nominal, "the last update")
 
 
-def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Worth:
+def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Assessment:
     """That of the last update; and of the test of the model, where it was made."""
     last = records[-1]
     answer = from_plain(last, Judged).judged
-    return answer if result is None else Worth.worst([result.verdict, answer])
+    return answer if result is None else Assessment.worst([result.verdict, answer])
 
 
 def _source(request: OnlineRequest, subject: Subject) -> tuple[Source, Truth | None, int]:
@@ -423,7 +423,7 @@ class RunDisplay:
             self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
 
 
-def headline(verdict: Worth, record: Mapping[str, Any], delta: float) -> str:
+def headline(verdict: Assessment, record: Mapping[str, Any], delta: float) -> str:
     """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
     floor = _is_floor(record)
     claim = f"at {'least' if floor else 'most'} {_bound(record['guarantee'], floor)}"

@@ -32,7 +32,7 @@ from typer.models import ArgumentInfo
 
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
 class DeviceName(Enum):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from tightrope.data.log_counts import ReadProgress
-    from tightrope.verdict import Worth
+    from tightrope.verdict import Assessment
 
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
@@ -125,8 +125,7 @@ def plain_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: bool
 ) -> str | None:
     """The table as rich writes it into files and pipes, without rich, which takes 60 ms to import; None where
-    it would wrap, for a terminal, and where characters are not one column wide.
-    """
+    it would wrap, for a terminal, and where characters are not one column wide."""
     if sys.stdout.isatty() or any(name in os.environ for name in ASKS_FOR_COLOUR) or not rows:
         return None
     lines = [columns, *rows] if any(columns) else rows
@@ -172,13 +171,13 @@ def print_line(text: str) -> None:
         typer.echo(text)
 
 
-def print_verdict(verdict: Worth, headline: str) -> None:
+def print_verdict(verdict: Assessment, headline: str) -> None:
     """The verdict before everything else: its line, and why it is not `proved` where it is not."""
     typer.echo(shown("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]), "\t\n"))
 
 
 def answer(
-    verdict: Worth,
+    verdict: Assessment,
     headline: str,
     record: Struct | Mapping[str, object],
     as_json: bool,
@@ -195,7 +194,7 @@ def answer(
     sys.stdout.flush()
 
 
-def leave(verdict: Worth, accept_nominal: bool = False, about: str = "") -> None:
+def leave(verdict: Assessment, accept_nominal: bool = False, about: str = "") -> None:
     """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted."""
     from tightrope.errors import CannotCertify
     from tightrope.verdict import Word

@@ -19,7 +19,7 @@ from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 

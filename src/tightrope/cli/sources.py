@@ -27,7 +27,7 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.log_words import LOCAL, WORDS
 from tightrope.io.results import KeptFacts, ReadingFacts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import IntervalMDP
@@ -130,8 +130,7 @@ def load_model(
 
 def give_back_memory() -> None:
     """Return freed memory to the operating system, where the allocator can be told to (glibc). It keeps much
-    of what building took, just when solving needs as much again.
-    """
+    of what building took, just when solving needs as much again."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -34,9 +34,9 @@ from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import interval_text
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:  # what a check alone does not load
     from tightrope.certify.rates import OwnChain
@@ -161,7 +161,7 @@ def verify(request: VerifyRequest) -> None:
         _verify(request, WorkBudget.of(request.budget, request.exact), begin)
     except OverBudget as error:
         if request.json:
-            print_json(_refused(Worth.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
+            print_json(_refused(Assessment.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
         raise
 
 
@@ -173,7 +173,7 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
         bound, trouble = compare(certificate, own)
         if trouble is not None:
             if request.json:
-                other = Worth.of([Assumed("binding", Kept.NO, trouble)])
+                other = Assessment.of([Assumed.violated("binding", trouble)])
                 failed = Check("it is about what was given", False, trouble)
                 refused = _refused(other, f"NOT VALID for what you gave: {trouble}", begin, failed)
                 print_json(replace(refused, bound=bound, digest=loaded.digest))
@@ -268,7 +268,7 @@ def sets_of(certificate: Certificate) -> str | UnsetType:
     return "rectangular" if joint else "tied" if hints.region is None else "expression"
 
 
-def _refused(worth: Worth, headline: str, begin: float, *failed: Check) -> VerifyAnswer:
+def _refused(worth: Assessment, headline: str, begin: float, *failed: Check) -> VerifyAnswer:
     """What is said of a certificate in which nothing was checked."""
     return VerifyAnswer(
         verdict=worth.word.value,

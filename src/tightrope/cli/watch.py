@@ -27,9 +27,9 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
 from tightrope.io.results import Anomaly, Judged, ModelFit, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import bound_text
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.cli.sources import LoadedModel
@@ -345,23 +345,23 @@ class _Watching:
         return self.request.follow or self.log.is_stream
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """That of the test of the model, and of the promise where one is watched."""
         from tightrope.statistics.confidence_budget import COMPLETE
 
         assumed = [self.log.order, self.log.ends]
         if self.log.dropped:
-            assumed.append(Assumed(COMPLETE, Kept.NO, describe_dropped(self.log)))
-        result = self.monitor.judge(assumed)
+            assumed.append(Assumed.violated(COMPLETE, describe_dropped(self.log)))
+        result = self.monitor.assess(assumed)
         if self.fit is not None and self.fit.alarm and (result.is_proved or self.fit.is_refutation):
-            result = Worth.of(result.assumptions, contradicted=self.fit.misfit)
+            result = Assessment.of(result.assumptions, contradicted=self.fit.misfit)
         if self.returns is None or self.promised is None:
             return result
         if self.promised.nominal:
-            promise = Assumed("promise", Kept.NO, "the result that promises it is not proved itself")
-            result = Worth.worst([result, Worth.of([promise])])
+            promise = Assumed.violated("promise", "the result that promises it is not proved itself")
+            result = Assessment.worst([result, Assessment.of([promise])])
         if self.returns.alarm and result.is_proved:
-            return Worth.of(result.assumptions, contradicted="the returns contradict the promise")
+            return Assessment.of(result.assumptions, contradicted="the returns contradict the promise")
         return result
 
     def run(self) -> None:
@@ -470,8 +470,8 @@ class _Watching:
         result = self.verdict
         words = f"{result.word.name}: {self.words}"
         words += "" if returns is None else f"\n{returns_verdict(returns)}"
-        is_told = self.alarm and final and words.partition(" (")[0] == self.shown.partition(" (")[0]
-        if words != self.shown and not (is_told and returns is None):
+        is_repeated = self.alarm and final and words.partition(" (")[0] == self.shown.partition(" (")[0]
+        if words != self.shown and not (is_repeated and returns is None):
             self.shown = words
             typer.echo(words)
         self.say_how_read()

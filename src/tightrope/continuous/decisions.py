@@ -33,7 +33,7 @@ import numpy as np
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.transient import Pair, TimeHorizon, bounds_of
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.product import ranges
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -99,8 +99,7 @@ def run_events(
     table: FloatArray,
 ) -> tuple[FloatArray, int]:
     """Σ_k total[k]·x_k with x_k = end[k]·ends + T x_{k−1}, x_{−1} = 0, and the number of sweeps over
-    immediate states. Circles begin at top·worth[k]. The rows of `table`, where it has some, become x_0, ….
-    """
+    immediate states. Circles begin at top·worth[k]. The rows of `table`, where it has some, become x_0, …."""
     choice_start, transition_start, successor, probability, waiting, move, immediate, still, worth, bonus = (
         model
     )

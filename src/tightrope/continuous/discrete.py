@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import doubles

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor
 
@@ -30,8 +30,7 @@ _MOST_TERMS = 50_000_000
 class PoissonWeights:
     """Weights of k = first..first+len(weight)−1 with w_k·total = weight[k−first]·(1 ± error), where
     `low_total ≤ total ≤ high_total`. The probability below the window is at most `left`, that above it at
-    most `right`, and E[(N − last)⁺] at most `excess`.
-    """
+    most `right`, and E[(N − last)⁺] at most `excess`."""
 
     mean: Fraction
     first: int

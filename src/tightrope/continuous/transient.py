@@ -22,7 +22,7 @@ import numpy as np
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.sweeps import RobustSteps, Steps, follow_back, run_robust_steps, run_steps
 from tightrope.errors import CannotCertify
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import stop_interpreting

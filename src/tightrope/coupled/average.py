@@ -27,7 +27,7 @@ from tightrope.coupled.difference import difference_of
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import CoupledLimits, enclose, functions_of
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -55,8 +55,7 @@ class Cycle:
     @staticmethod
     def of(model: ParametricMDP, policy: Policy, reward: FloatArray, probability: FloatArray) -> Cycle | None:
         """With the state that is met most often at these probabilities of expressions; None where the chain
-        there has no single recurrent class.
-        """
+        there has no single recurrent class."""
         structure, weight = model.structure, policy.probability
         owner = np.repeat(structure.choice_state, np.diff(structure.transition_start))
         share = np.repeat(weight, np.diff(structure.transition_start))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import expand, order_for
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.bets import Slab, Wagers
@@ -31,14 +31,13 @@ _WEIGHT = 0.02
 
 _STEPS, _SIZES = 48, 3
 _PLACES = (1.0, 1.4)
-"""Where bounds of the wealth are tight: at so many times the distance at which the bettor has won."""
+"""Bounds of the wealth are tight at these multiples of the distance at which a strategy has won."""
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodBall:
     """All x that the evidence leaves are centre + axes·y with |y| ≤ radius; expressions are then within
-    `low` and `high`, and f(x) = middle + gradient·y up to `fuzz`.
-    """
+    `low` and `high`, and f(x) = middle + gradient·y up to `fuzz`."""
 
     centre: FloatArray
     axes: FloatArray
@@ -327,7 +326,7 @@ def range_over_ball(
         value = sign * constant, sign * slope, sign * 0.5 * (curve + curve.T)
         best = largest(value, None, 0.0, ball.radius)
         side = int((sign > 0.0) != complement)
-        for wagers, level in _bettors(slab, side, value[1], ball, outcomes):
+        for wagers, level in _strategies(slab, side, value[1], ball, outcomes):
             for near in _places(value[1], ball, wagers, outcomes, level):
                 wealth = wealth_below(wagers, outcomes, ball, near)
                 best = min(best, largest(value, wealth, level, ball.radius))
@@ -335,11 +334,11 @@ def range_over_ball(
     return -ends[0], ends[1]
 
 
-def _bettors(
+def _strategies(
     slab: Slab | None, side: int, slope: FloatArray, ball: LikelihoodBall, outcomes: Outcomes
 ) -> list[tuple[Wagers, float]]:
-    """The bettors for one end, with the levels that their wealth stays below: of many sizes those that have
-    won most at the end of the ball."""
+    """The strategies for one end, with the levels that their wealth stays below: of many sizes those that
+    have won most at the end of the ball."""
     if slab is None:
         return []
     listed = [
@@ -360,7 +359,7 @@ def _along(slope: FloatArray, ball: LikelihoodBall) -> Callable[[float], FloatAr
 def _places(
     slope: FloatArray, ball: LikelihoodBall, wagers: Wagers, outcomes: Outcomes, level: float
 ) -> list[FloatArray]:
-    """Probabilities of the expressions where the bettor has won, on the way along the slope."""
+    """Probabilities of the expressions where the betting strategy has won, on the way along the slope."""
     probability, low, high = _along(slope, ball), 0.0, ball.radius
     for _ in range(_STEPS):
         way = 0.5 * (low + high)

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tightrope.coupled.chain import Affine
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, proves_empty
 from tightrope.numerics.rounding import error_factor, product_error, up
@@ -58,8 +58,7 @@ class Split:
 @dataclass(frozen=True, eq=False)
 class Emptiness:
     """Σ multiplier·row contradicts the box of the cell: no point satisfies all rows (Farkas). Without any row
-    the box contradicts itself: a product of two bounds lies outside the bounds of the product.
-    """
+    the box contradicts itself: a product of two bounds lies outside the bounds of the product."""
 
     rows: OffsetArray
     multipliers: FloatArray
@@ -181,8 +180,7 @@ class Region:
         self, parent: Shape, cuts: Rows, lower: FloatArray, upper: FloatArray, directions: FloatArray
     ) -> Shape:
         """A cell of lifted coordinates: the McCormick rows of its own box, and an inner point by linear
-        programming, or the proof that there is none.
-        """
+        programming, or the proof that there is none."""
         first = len(self.bound) + len(cuts.bound)
         envelope, bound = coordinate_envelopes(self.coordinates, lower, upper)
         envelopes = Rows(envelope, bound, first + np.arange(len(bound)))
@@ -237,8 +235,7 @@ class Region:
         directions: FloatArray,
     ) -> tuple[Frame, Rows] | None:
         """A frame of few of the rows: those in `first` (if that works), the region's box, all cuts, and those
-        that bound the directions, each where it does no harm. Leaving rows out only enlarges the cell.
-        """
+        that bound the directions, each where it does no harm. Leaving rows out only enlarges the cell."""
         size = len(lower)
         if size > MOST_BOX_DIMENSIONS:
             return None
@@ -327,8 +324,7 @@ class Rows:
 @dataclass(frozen=True, eq=False)
 class Frame:
     """See the module. `simplices[k]` are the numbers of the rows that point k was made of, and
-    neighbours[k, j] is the point that shares all of them but the j-th. `radius` ≥ ‖points[k]‖.
-    """
+    neighbours[k, j] is the point that shares all of them but the j-th. `radius` ≥ ‖points[k]‖."""
 
     centre: FloatArray
     axes: FloatArray

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support
@@ -220,8 +220,7 @@ def _add_rewards(
     chain: Chain, model: ParametricMDP, reward: ParametricReward, used: OffsetArray, chance: FloatArray
 ) -> Chain:
     """The chain with the rewards of the choices in `used`, which the policy takes with these chances: entries
-    with expressions after those of the model, to one more row whose value is 1.
-    """
+    with expressions after those of the model, to one more row whose value is 1."""
     structure, last = model.structure, chain.rows
     row_of = np.full(structure.states, -1, dtype=np.int64)
     row_of[chain.state] = np.arange(last)
@@ -399,8 +398,7 @@ class Affine(NamedTuple):
 
 class Polynomials(NamedTuple):
     """One polynomial per row: constant [N], slope [N, n], curvature [N, n, n] (symmetric; [N, 0, 0] in first
-    order), and size [N] ≥ its absolute value on the ball.
-    """
+    order), and size [N] ≥ its absolute value on the ball."""
 
     constant: FloatArray
     slope: FloatArray
@@ -420,8 +418,7 @@ def apply_rows(
     defect: FloatArray,
 ) -> None:
     """Rows in order. `solve`: write the right-hand side's polynomial to `target` (`source` itself, or other
-    arrays for a step in time); else compare it with `source`. Fixed rows get their value.
-    """
+    arrays for a step in time); else compare it with `source`. Fixed rows get their value."""
     row_start, successor, expression, weight, reward, reward_error = rows
     middle, gradient, steepness, fuzz, radius = affine
     constant, slope, curvature, size = source
@@ -527,8 +524,7 @@ def error_rows(
     error_out: FloatArray,
 ) -> None:
     """defect + Σ w |m| c + R‖Σ w g c‖ + Σ w fuzz c for every row, in order, rounded up: at least defect +
-    P(x)c for every x of the ball. In place for chains without a cycle.
-    """
+    P(x)c for every x of the ball. In place for chains without a cycle."""
     row_start, successor, expression, weight, _, _ = rows
     middle, gradient, steepness, fuzz, radius = affine
     n = gradient.shape[1]

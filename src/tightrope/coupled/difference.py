@@ -27,7 +27,7 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.coupled.chain import Chain, Phase, chain_of, unrolled_chain
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import DEFAULT_GAP, CoupledLimits, enclose, functions_of, require_region
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -41,8 +41,7 @@ _UNIT = 2.0**-53
 class Side:
     """One of the two policies: on the model that it is a policy of, with the question there and what it is
     worth over the sets on its own. A policy with a memory has a product of the model, which has the same
-    expressions.
-    """
+    expressions."""
 
     model: ParametricMDP
     objective: Objective
@@ -55,8 +54,7 @@ def bound_difference(
     sets: Sets, policy: Side, baseline: Side, *, gap: float = DEFAULT_GAP, limits: CoupledLimits | None = None
 ) -> CoupledValue:
     """The certified interval of the policy's value less the baseline's, over the region of rectangular `sets`
-    with one parameter vector for both.
-    """
+    with one parameter vector for both."""
     begin = time.perf_counter()
     polytope = require_region(sets)
     objective = policy.objective

@@ -17,7 +17,7 @@ from tightrope.coupled.cells import Emptiness, Frame, Split
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
@@ -168,8 +168,7 @@ class CoupledValue(Record):
 
 def is_attained(excess: float, lower: float, upper: float, unit: float) -> bool:
     """Whether an end that is `excess` away from an instantiation counts as attained; `unit` is the size of
-    what values are made of, whose rounding is no loss.
-    """
+    what values are made of, whose rounding is no loss."""
     if not np.isfinite(excess):
         return False
     scale = max(abs(lower), abs(upper))

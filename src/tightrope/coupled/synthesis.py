@@ -33,7 +33,7 @@ from tightrope.coupled.value import (
     rewards_at,
 )
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
@@ -206,8 +206,7 @@ class Optimum:
     def between(self, points: list[FloatArray], limit: float) -> float:
         """A better limit between the points where candidates were worst: on the way from the last to each
         other one, by golden section. Policies that are good at one end are bad at the other, so V* is lower
-        between.
-        """
+        between."""
         sign = 1.0 if self.maximises else -1.0
         for other in points[:-1]:
             low, high = 0.0, 1.0

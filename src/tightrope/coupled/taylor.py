@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.coupled.cells import affine_at
 from tightrope.coupled.chain import Affine, Chain, Polynomials, apply_rows, chain_of, error_rows
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -31,8 +31,7 @@ _MOST_CURVATURES = 2**28
 @dataclass(frozen=True, eq=False)
 class TaylorModel:
     """|V_s(x) − (constant_s + slope_s·y + yᵀ curvature_s y)| ≤ error_s for all rows s and all |y| ≤ radius
-    with x = centre + axes·y; order 0 is a single point, order 1 has no curvature ([N, 0, 0]).
-    """
+    with x = centre + axes·y; order 0 is a single point, order 1 has no curvature ([N, 0, 0])."""
 
     centre: FloatArray
     axes: FloatArray
@@ -71,8 +70,7 @@ def expand(
 ) -> TaylorModel | None:
     """The model of a ball, or None where no error bound could be verified: a play need not stop for all of
     its parameters, or float64 does not carry the proof. Defects are raised by so many times (`spare`) the
-    largest value, for one who checks them with other roundings.
-    """
+    largest value, for one who checks them with other roundings."""
     affine = affine_at(functions, centre, axes, radius)
     size = axes.shape[1]
     bend = size if order >= 2 else 0
@@ -120,8 +118,7 @@ def _inductive_error(
     chain: Chain, affine: Affine, system: ErrorSystem, defect: FloatArray
 ) -> FloatArray | None:
     """A verified c ≥ defect + max P(y)c. Its limit from below is approached geometrically, so now and then a
-    step goes as far as the ratio of the last two steps promises, and a little further.
-    """
+    step goes as far as the ratio of the last two steps promises, and a little further."""
     # Next to large defects the factorisation cannot resolve tiny ones; raising them costs nothing.
     defect = np.where(chain.fixed, 0.0, np.maximum(defect, 1e-12 * float(defect.max())))
     guess, before = np.zeros(chain.rows), np.zeros(chain.rows)
@@ -210,8 +207,7 @@ class ErrorSystem:
 
     def solve(self, right: FloatArray, guess: FloatArray) -> FloatArray | None:
         """The next candidate c for c ≥ F(c), given F(guess): (I − P₀)⁻¹(F(guess) − P₀·guess), a little
-        inflated, with room for the rounding of the check at every row.
-        """
+        inflated, with room for the rounding of the check at every row."""
         known = right[self.free] - self.matrix @ guess + _ROOM * guess[self.free]
         solution = self.factor.solve(known) * _INFLATION
         largest = float(solution.max(initial=0.0))
@@ -309,8 +305,7 @@ class ValueGradient:
     def terms(self, x: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]] | None:
         """What the slope by expressions is a sum of: (visits of every row, values where its entries lead),
         one pair per step of a step-bounded objective and one for the equations; None where these are
-        singular at x.
-        """
+        singular at x."""
         chain = self.chain
         probability = np.clip(self.functions.linear @ x + self.functions.constant, 0.0, 1.0)
         matrix = build_matrix(chain, chain.weight * probability[chain.expression])

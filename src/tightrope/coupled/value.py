@@ -32,7 +32,7 @@ from tightrope.coupled.result import EXACT_SHARE, Cell, CoupledStatus, CoupledVa
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof, range_over_hull, vertex_proof
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
@@ -132,8 +132,7 @@ def enclose(
     complement: bool,
 ) -> CoupledValue:
     """The result for the chain of `blank`, whose value lies between `ends`; `complement`: the value reported
-    is 1 − the chain's.
-    """
+    is 1 − the chain's."""
     chain, functions = blank.chain, blank.functions
     assert chain is not None
     deadline = begin + limits.seconds
@@ -357,8 +356,7 @@ class Tree:
 
     def refine(self, gap: float, deadline: float, most: int) -> CoupledStatus | None:
         """Split until no more than a share `gap` of the width is without an instantiation, or, for gap 0,
-        until both ends are attained; None then, else why not.
-        """
+        until both ends are attained; None then, else why not."""
         while not self.is_within(gap):
             worst = self._worst()
             hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.modelled for node in self.nodes)
@@ -500,8 +498,7 @@ class Tree:
 
     def _bend(self, model: TaylorModel) -> FloatArray:
         """The direction in y in which the value bends most: the leading eigenvector of the curvature, or the
-        slope where the curvature is not known.
-        """
+        slope where the curvature is not known."""
         _, slope, curvature = model.at(self.chain.initial)
         if model.order < 2:
             return slope / max(float(np.linalg.norm(slope)), 1e-300)
@@ -510,8 +507,7 @@ class Tree:
 
     def _plane(self, node: Node, direction: FloatArray, slope: FloatArray | None) -> Split | None:
         """The plane through the centre across a direction of y; across a free parameter where products are
-        relaxed, the one that contributes most to the relaxation.
-        """
+        relaxed, the one that contributes most to the relaxation."""
         frame = node.shape.frame
         assert frame is not None
         inverse = np.linalg.inv(frame.axes)

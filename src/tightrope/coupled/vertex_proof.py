@@ -14,7 +14,7 @@ import numpy as np
 from tightrope.coupled.cells import Frame, affine_at
 from tightrope.coupled.chain import Affine, Chain, visits
 from tightrope.coupled.taylor import ErrorSystem, TaylorModel, expand
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.coordinates import AffineFunctions
@@ -25,8 +25,7 @@ _BLOCK = 2048
 @dataclass(frozen=True, eq=False)
 class VertexProof:
     """`bound` holds on the cell: the value at point number `point` (at most `error` off `value`), and no
-    more than `violation` beyond it.
-    """
+    more than `violation` beyond it."""
 
     point: int
     value: float
@@ -69,8 +68,7 @@ def vertex_proof(
 
 def point_model(chain: Chain, functions: AffineFunctions, frame: Frame, point: int) -> TaylorModel | None:
     """The values at the float64 point nearest to a point of the frame (how far it may be off enters the
-    rounding of the proof).
-    """
+    rounding of the proof)."""
     x = frame.to_x(frame.points[point : point + 1])[0]
     return expand(chain, functions, x, np.zeros((len(x), 0)), 0.0, order=0)
 

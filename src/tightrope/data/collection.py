@@ -54,7 +54,7 @@ from tightrope.data.simulator import (
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import read_document, to_text
 from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP

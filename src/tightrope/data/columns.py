@@ -26,7 +26,7 @@ from typing import Any
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import LOOKED_AT, MOST_COLUMNS, distinct, look, some_values
 from tightrope.io.table.data_table import COUNTS, Chunk, DataTable, structure_hash
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import ParametricReward, Structure
 
 STATE, NEXT_STATE, ACTION, CHOICE = "state", "next_state", "action", "choice"
@@ -444,7 +444,7 @@ def _state_columns(
     if complete and states is not StateNames.OWN and not (STATE in finder.given and STATE not in variables):
         names = tuple(name for name in present if name is not None)
         return StateNames.VARIABLES, names, _next_variables(table, structure, finder)
-    if states is not StateNames.VARIABLES and structure.own_states is not None:
+    if states is not StateNames.VARIABLES and structure.state_names is not None:
         return (StateNames.OWN, *_whole_states(table, finder, _or_variables(variables)))
     if states is StateNames.OWN:
         raise InputError(

@@ -30,7 +30,7 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import dense, holds_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 

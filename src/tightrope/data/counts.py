@@ -31,7 +31,7 @@ import numpy.typing as npt
 from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError, check_type, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.model.structure import Structure

@@ -14,7 +14,7 @@ from typing import Any
 from tightrope.data.engines import CONNECT_SECONDS, Place, require, require_answer, seen_by_worker
 from tightrope.data.read_plan import Part, ReadPlan, State, Work
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,11 @@ import msgspec
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed, AssumptionStatus
 
 
 class SamplingKind(Enum):
@@ -62,11 +62,16 @@ OPEN_END = "the last action of a log has no outcome in it"
 ORDER, ENDS = "order in time", "ends of episodes"
 """The names of what is assumed of the data themselves."""
 
-KNOWN_ORDER = Assumed(ORDER, Kept.YES, "the data were counted as they came")
-KNOWN_ENDS = Assumed(ENDS, Kept.YES, "every episode was followed to its end")
-_UNSAID_ORDER = Assumed(ORDER, Kept.UNKNOWN, "the file does not say in which order its data came")
-_UNSAID_ENDS = Assumed(ENDS, Kept.UNKNOWN, "the file does not say how its episodes ended")
-_DOUBT = {Kept.YES: 0, Kept.STATED: 1, Kept.UNKNOWN: 2, Kept.NO: 3}
+KNOWN_ORDER = Assumed.derived(ORDER, "the data were counted as they came")
+KNOWN_ENDS = Assumed.derived(ENDS, "every episode was followed to its end")
+_UNSAID_ORDER = Assumed.unverified(ORDER, "the file does not say in which order its data came")
+_UNSAID_ENDS = Assumed.unverified(ENDS, "the file does not say how its episodes ended")
+_DOUBT = {
+    AssumptionStatus.YES: 0,
+    AssumptionStatus.STATED: 1,
+    AssumptionStatus.UNKNOWN: 2,
+    AssumptionStatus.NO: 3,
+}
 
 
 def worse(one: Assumed, other: Assumed) -> Assumed:
@@ -201,7 +206,7 @@ _Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
 class _WrittenAssumption(msgspec.Struct):
-    kept: Kept
+    kept: AssumptionStatus
     why: str
 
 

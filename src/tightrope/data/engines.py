@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, check_type
 from tightrope.io.log_words import LOCAL as LOCAL
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.data.read_plan import Engine, Part, ReadPlan, State, Work

@@ -35,7 +35,7 @@ from tightrope.data.rows import TimeKind, plain_text
 from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, distinct, truth_values
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -371,8 +371,7 @@ class _Rows:
 
 def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, _Rows]:
     """All rows as they stand, or sorted within their episodes where some are out of order; `most` of those
-    that are in order.
-    """
+    that are in order."""
     rows = _Rows(plan)
     fold = Fold(plan, (rows,), by_name=True, excludes=excludes)
     for part in range(len(plan.tables)):

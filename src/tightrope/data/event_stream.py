@@ -35,7 +35,7 @@ from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Record
 

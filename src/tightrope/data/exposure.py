@@ -64,13 +64,13 @@ from tightrope.io.log_words import STEPS
 from tightrope.io.table.columns import ProblemCodes, RowProblem, describe_column, look, some_values, times_of
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, joined, state_marks, with_number
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -280,7 +280,7 @@ def _state_columns(
 ) -> tuple[StateNames, tuple[str, ...]]:
     """The columns of states: the model's variables, or `state` by index or by its author's names."""
     variables, wanted = tuple(structure.valuations), options.state_names
-    own = structure.own_states is not None and wanted is not StateNames.INDEX
+    own = structure.state_names is not None and wanted is not StateNames.INDEX
     if wanted in (None, StateNames.VARIABLES) and not (STATE in finder.given and STATE not in variables):
         present = [finder.variable(name) for name in variables]
         if variables and None not in present:
@@ -304,7 +304,7 @@ def _state_columns(
 
 def _holds_names(table: DataTable, name: str, structure: Structure) -> bool:
     """Whether a column gives states as the model's author calls them, rather than by index."""
-    own = structure.own_states
+    own = structure.state_names
     if own is None or name not in table.names:
         return False
     if own.are_numbers:
@@ -340,8 +340,7 @@ def _refuse_transitions(
 @dataclass(frozen=True, eq=False)
 class TimedPlan(ReadPlan):
     """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs; where
-    a row leads, the next one of its episode says. Dates count from `origin` on.
-    """
+    a row leads, the next one of its episode says. Dates count from `origin` on."""
 
     forms: tuple[_Form, ...] = ()
     origin: int | None = None
@@ -635,15 +634,15 @@ class _ExposureCounter:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
             if form.until is not None:
                 end = log.until[open_]
-                ends = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
+                ends = Assumed.derived(ENDS, f"the column {form.until} says until when each was watched")
             elif options.until_now:
                 end = np.full(len(open_), log.clock.max())
                 rule = "--until-now: episodes that are not over were watched until the log's last instant"
-                ends = Assumed(ENDS, Kept.STATED, rule)
+                ends = Assumed.stated(ENDS, rule)
             else:
                 end = np.full(len(open_), self._moment())
                 rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
-                ends = Assumed(ENDS, Kept.STATED, rule)
+                ends = Assumed.stated(ENDS, rule)
             early = end < log.clock[open_]
             if early.any():
                 row = int(open_[np.argmax(early)])
@@ -654,18 +653,18 @@ class _ExposureCounter:
             self.censored += len(open_)
             return ends
         if not len(open_):
-            return Assumed(ENDS, Kept.YES, "the log says how each episode ended")
+            return Assumed.derived(ENDS, "the log says how each episode ended")
         if self.episodes == 1:
-            return Assumed(ENDS, Kept.YES, "the log is one episode: all that came before some moment")
+            return Assumed.derived(ENDS, "the log is one episode: all that came before some moment")
         if options.ends == COMPLETE:
             rule = "--ends complete: watching an episode stopped with its last row, by a rule"
-            return Assumed(ENDS, Kept.STATED, rule)
+            return Assumed.stated(ENDS, rule)
         why = (
             f"of {len(open_):,} of {self.episodes:,} episodes nobody knows how long their last state lasted; "
             "--watched-until says until when they were watched, --until-now that it was until the log's last "
             "instant, --ends complete that a rule ended them with their last rows"
         )
-        return Assumed(ENDS, Kept.UNKNOWN, why)
+        return Assumed.unverified(ENDS, why)
 
     def provenance(self) -> Provenance:
         """Which rows were read; where they are in two files, these are the same."""
@@ -756,7 +755,7 @@ class TimedRows(Record):
         import pyarrow as pa
 
         variables = self.structure.valuations.items()
-        own = self.structure.own_states
+        own = self.structure.state_names
         named = own is not None and own.are_texts
         states: Any = [own[state] for state in self.state.tolist()] if own and named else self.state
         columns = {name: column[self.state] for name, column in variables} or {"state": states}

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Signatures
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray

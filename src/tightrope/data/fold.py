@@ -60,7 +60,7 @@ from tightrope.data.rows import NO_ACTION, LogRows
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
 TABLE = 40
@@ -87,8 +87,7 @@ class EventBatch:
     """Rows as events, one entry each. `transition` is −1 where the outcome is not in the log; `before` is the
     transition of the row that this one continues (−1: none); `since_start` rows of its episode came before
     it, `since_entry` since its state was entered; `place` and `origin` tell where it and the first row of
-    its episode stand in the log. `batch` numbers time-ordered batches.
-    """
+    its episode stand in the log. `batch` numbers time-ordered batches."""
 
     rows: LogRows
     table: OffsetArray
@@ -212,8 +211,7 @@ class Watched:
 @dataclass
 class _Piece:
     """Rows that are decoded and not followed yet; `after` as `follow_rows` takes it, and whether rows whose
-    place cannot be read stand at the end.
-    """
+    place cannot be read stand at the end."""
 
     events: EventBatch
     after: OffsetArray
@@ -442,8 +440,7 @@ class Fold:
 
     def _waiting(self, events: EventBatch, heads: OffsetArray) -> tuple[OffsetArray, EventBatch | None]:
         """What the first row of each episode here continues, and these rows, which are taken out of `last`.
-        Names of episodes that are over are those of others now.
-        """
+        Names of episodes that are over are those of others now."""
         after = np.full(len(heads), NOTHING, dtype=np.int64)
         if self.last is None:
             return after, None
@@ -463,8 +460,7 @@ class Fold:
 
     def _goes_on(self, last: EventBatch, heads: EventBatch) -> BoolArray:
         """Whether rows may be of the episodes that these last rows are of: in another table only where names
-        and steps, or times, say so.
-        """
+        and steps, or times, say so."""
         is_timed = self.plan.is_timed
         same: BoolArray = last.table == heads.table
         if same.all() or not (self.named or is_timed):
@@ -573,8 +569,7 @@ class Fold:
 
     def _settle(self, events: EventBatch, chunk: Chunk | None = None, is_last: bool = False) -> int:
         """Hand rows to the observers that are what they say; others are dropped, or an error. How many
-        outcomes are lost: something was done, and more than one outcome was possible.
-        """
+        outcomes are lost: something was done, and more than one outcome was possible."""
         if not len(events):
             return 0
         rows, lost = events.rows, 0
@@ -673,8 +668,7 @@ class Fold:
 
     def finish(self) -> None:
         """The log ends: `last_is_open` where the episode that it ends with is, which is no open end; and
-        `open_end` where the outcome of its very last action is not there.
-        """
+        `open_end` where the outcome of its very last action is not there."""
         if not self.has_begun:
             held, self.held, self.has_begun = self.held, [], True
             for piece in held:

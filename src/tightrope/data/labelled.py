@@ -28,7 +28,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.reading import Reading
 from tightrope.errors import InputError, Location, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.free import free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -223,7 +223,7 @@ def _keys(model: ParametricMDP, named: Sequence[tuple[str, int]]) -> list[tuple[
     """What the columns say of every state."""
     own = model.structure
     if named[0][0] == STATE and STATE not in own.valuations:
-        return [(str(own.own_states[s] if own.own_states is not None else s),) for s in range(own.states)]
+        return [(str(own.state_names[s] if own.state_names is not None else s),) for s in range(own.states)]
     columns = [own.valuations[name].tolist() for name, _ in named]
     return list(zip(*columns, strict=True))
 

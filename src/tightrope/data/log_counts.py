@@ -74,10 +74,10 @@ from tightrope.data.time_order import (
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.provenance import Provenance, RowTally, of_counts
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 
 class CountTally:
@@ -382,24 +382,24 @@ def order_of(
     """Whether batches follow the order in which rows happened, and how that is known."""
     if TIME in plan.columns[0].roles and options.order != AS_READ:
         if options.order == BY_TIME:
-            return Assumed(ORDER, Kept.STATED, "--order time: one clock runs for all episodes")
+            return Assumed.stated(ORDER, "--order time: one clock runs for all episodes")
         alike = notes[EPISODES] > 1 and notes[FIRST_LOW] == notes[FIRST_HIGH]
         if alike and plan.has_number_times and not interleaved:
             why = (
                 "every episode begins at the same number, so each may have a clock of its own; "
                 "--order time says that one clock runs for all"
             )
-            return Assumed(ORDER, Kept.UNKNOWN, why)
-        return Assumed(ORDER, Kept.YES, "batches follow the times of rows, over all files and episodes")
+            return Assumed.unverified(ORDER, why)
+        return Assumed.derived(ORDER, "batches follow the times of rows, over all files and episodes")
     if notes[EPISODES] == 1 and len(plan.tables) == 1 and not sorted_:
-        return Assumed(ORDER, Kept.YES, "all rows are of one episode, in its order")
+        return Assumed.derived(ORDER, "all rows are of one episode, in its order")
     if options.order == AS_READ:
-        return Assumed(ORDER, Kept.STATED, "--order as-read: rows stand in the order in which they happened")
+        return Assumed.stated(ORDER, "--order as-read: rows stand in the order in which they happened")
     why = (
         "no column holds the time of rows, so nothing says in which order episodes happened; --order as-read "
         "states that rows stand in that order"
     )
-    return Assumed(ORDER, Kept.UNKNOWN, why)
+    return Assumed.unverified(ORDER, why)
 
 
 def ends_of(
@@ -414,11 +414,11 @@ def ends_of(
     ends = _ends_of(plan, notes, last_is_open, order, options, watched)
     if options.gaps is not None and options.ends != COMPLETE and not _shows_gaps(plan):
         why = "--gaps outage: neither step numbers nor a regular clock show where rows are missing"
-        return worse(ends, Assumed(ENDS, Kept.UNKNOWN, why))
+        return worse(ends, Assumed.unverified(ENDS, why))
     if options.gaps is None or not (notes[HOLES] or notes[GAPS]):
         return ends
     why = "--gaps outage: where rows are missing within episodes, logging stopped for reasons of its own"
-    return worse(ends, Assumed(ENDS, Kept.STATED, why))
+    return worse(ends, Assumed.stated(ENDS, why))
 
 
 def _ends_of(
@@ -433,11 +433,11 @@ def _ends_of(
     may_lack = _may_lack_rows(plan)
     if not may_lack and not others and not last_is_open:
         why = "every episode ends in a state that nothing leaves, or is marked as over"
-        return Assumed(ENDS, Kept.YES, why)
+        return Assumed.derived(ENDS, why)
     if not may_lack and not others and (episodes == 1 or order.holds):
-        return Assumed(ENDS, Kept.YES, "all episodes are over but the last, which the end of the log cuts")
+        return Assumed.derived(ENDS, "all episodes are over but the last, which the end of the log cuts")
     if options.ends == COMPLETE:
-        return Assumed(ENDS, Kept.STATED, "--ends complete: every episode is whole, no row of it is missing")
+        return Assumed.stated(ENDS, "--ends complete: every episode is whole, no row of it is missing")
     if watched is not None:
         return _watched(plan, watched)
     if options.until_now or options.watched_until is not None:
@@ -447,20 +447,19 @@ def _ends_of(
             "next states are those of the next rows, and neither step numbers nor a regular clock show "
             "that none is missing between; --ends complete states it"
         )
-        return Assumed(ENDS, Kept.UNKNOWN, why)
+        return Assumed.unverified(ENDS, why)
     stop = others + last_is_open
     why = (
         f"{stop:,} of {episodes:,} {_plural(episodes, 'episode', 'episodes')} stop in a state that can be "
         "left, and nothing says that they were over; --ends complete states that no row is missing, "
         "--until-now cuts a running log at its last instant, a column truncated or terminated says it of each"
     )
-    return Assumed(ENDS, Kept.UNKNOWN, why)
+    return Assumed.unverified(ENDS, why)
 
 
 def _may_lack_rows(plan: ReadPlan) -> bool:
     """Whether a row could be missing within an episode without a trace: the rows around it follow each other
-    all the same. Where every step of the model leads one level further it could not.
-    """
+    all the same. Where every step of the model leads one level further it could not."""
     if not plan.columns[0].from_next_row or _shows_gaps(plan):
         return False
     return not has_levels(plan.structure)
@@ -480,12 +479,12 @@ def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
     how = f"the column {name} says until when each episode was watched"
     if watched.unknown:
         some = f"{watched.unknown:,} {_plural(watched.unknown, 'episode', 'episodes')}"
-        return Assumed(ENDS, Kept.UNKNOWN, f"{how}, but nothing of {some} that can go on")
+        return Assumed.unverified(ENDS, f"{how}, but nothing of {some} that can go on")
     if not plan.tick.step:
-        return Assumed(ENDS, Kept.STATED, f"{how}; {_STATED}")
+        return Assumed.stated(ENDS, f"{how}; {_STATED}")
     if watched.longest > (PARTS - 2 if watched.has_rows_at_ends else PARTS + 2):
-        return Assumed(ENDS, Kept.NO, f"{how}; but some stop before, and rows are missing there")
-    return Assumed(ENDS, Kept.YES, f"{how}, as their last rows show")
+        return Assumed.violated(ENDS, f"{how}; but some stop before, and rows are missing there")
+    return Assumed.derived(ENDS, f"{how}, as their last rows show")
 
 
 def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed:
@@ -507,10 +506,10 @@ def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed
     earliest, latest = (int(part) for part in tick.parts(np.array([notes[OPEN_EARLIEST], last])))
     inclusive = last == int(notes[LAST_TIME])  # rows at the very end: each open episode needs its own
     if tick.step and latest - earliest > (PARTS - 2 if inclusive else PARTS + 2):
-        return Assumed(ENDS, Kept.NO, f"{how}; but some stop before, and rows are missing there")
+        return Assumed.violated(ENDS, f"{how}; but some stop before, and rows are missing there")
     if tick.step:
-        return Assumed(ENDS, Kept.YES, f"{how}, as their last rows show")
-    return Assumed(ENDS, Kept.STATED, f"{how}; {_STATED}")
+        return Assumed.derived(ENDS, f"{how}, as their last rows show")
+    return Assumed.stated(ENDS, f"{how}; {_STATED}")
 
 
 def explain(plan: ReadPlan, error: InputError) -> InputError:
@@ -595,19 +594,19 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
 
 def _order(plan: ReadPlan, options: LogReadOptions) -> Assumed:
     if BATCH not in plan.columns[0].roles:
-        return Assumed(ORDER, Kept.UNKNOWN, "a table of counts without a column batch has no order")
+        return Assumed.unverified(ORDER, "a table of counts without a column batch has no order")
     if options.order is not None:
-        return Assumed(ORDER, Kept.STATED, f"--order {options.order}: batches are numbered as they came")
-    return Assumed(ORDER, Kept.STATED, "the column batch numbers batches in the order in which they came")
+        return Assumed.stated(ORDER, f"--order {options.order}: batches are numbered as they came")
+    return Assumed.stated(ORDER, "the column batch numbers batches in the order in which they came")
 
 
 def _ends(plan: ReadPlan, counted: LogCounts, options: LogReadOptions) -> Assumed:
     if plan.absorbing[plan.structure.successor[counted.count > 0]].all():
-        return Assumed(ENDS, Kept.YES, "what is counted leads to states that nothing leaves")
+        return Assumed.derived(ENDS, "what is counted leads to states that nothing leaves")
     if options.ends == COMPLETE:
-        return Assumed(ENDS, Kept.STATED, "--ends complete: what is counted is all that was seen")
+        return Assumed.stated(ENDS, "--ends complete: what is counted is all that was seen")
     why = "a table of counts does not say how episodes ended; --ends complete states that it counts all rows"
-    return Assumed(ENDS, Kept.UNKNOWN, why)
+    return Assumed.unverified(ENDS, why)
 
 
 def _join(parts: list[OffsetArray]) -> OffsetArray:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, holds_text, mark, whole_numbers
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel

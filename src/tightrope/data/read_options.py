@@ -1,6 +1,5 @@
 """How a log is to be read, where the user says so: the words (`tightrope.io.log_words`), checked, and what
-they mean for a log.
-"""
+they mean for a log."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from tightrope.data.engines import Place, parse_place
 from tightrope.data.rows import map_entries
 from tightrope.errors import InputError, check_keywords, check_type
 from tightrope.io.log_words import KINDS, WORDS, LogWords, load_reading
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 DESIGNS = {
     "fixed": SamplingKind.TRAJECTORIES,

@@ -33,7 +33,7 @@ from tightrope.data.rows import LogRows, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes
 from tightrope.io.table.data_table import Chunk, DataTable
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.provenance import Provenance, RowTally, transition_marks
@@ -101,8 +101,7 @@ class Engine(Protocol):
 
 class MakeObserver(Protocol):
     """Makes an observer of a log's events (`tightrope.data.fold`). `is_later`: of a part, with rows before
-    it. `is_ordered`: events come in the order in which they happened.
-    """
+    it. `is_ordered`: events come in the order in which they happened."""
 
     def __call__(self, is_later: bool, is_ordered: bool) -> Any: ...
 
@@ -178,8 +177,7 @@ class ReadPlan:
         self, tally: RowTally, rows: LogRows, transition: OffsetArray, table: int, place: OffsetArray
     ) -> None:
         """Let a tally take rows, of which these are the transitions, and how many of their episodes came
-        before them.
-        """
+        before them."""
         mark = transition_marks(self.structure)[transition]
         cost = rows.cost if COST in self.columns[table].roles else None
         tally.add(mark, self.names_of(rows, table), place, cost)
@@ -252,8 +250,7 @@ Work: TypeAlias = Callable[[ReadPlan, Part], State]
 
 def number_parts(plan: ReadPlan, engine: Engine) -> list[Part]:
     """The parts of a log, with the rows before each: those of text files are counted first, where batches
-    follow the numbers of rows.
-    """
+    follow the numbers of rows."""
     parts = plan.parts()
     if plan.boundaries is not None or not parts:
         return parts

@@ -62,12 +62,12 @@ from tightrope.errors import InputError, Location, describe
 from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
 from tightrope.io.table.opening import is_table, open_tables
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import END, START, Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance, joined
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 if TYPE_CHECKING:
     from tightrope.data.episode_log import EpisodeLog
@@ -436,10 +436,10 @@ def _after(earlier: SamplingDesign, later: SamplingDesign, options: LogReadOptio
     if not adaptive:
         return later
     if options.order == AS_READ:
-        order = Assumed(ORDER, Kept.STATED, "--order as-read: files stand in the order in which they came")
+        order = Assumed.stated(ORDER, "--order as-read: files stand in the order in which they came")
     else:
         why = "nothing says that these files came one after the other; --order as-read states it"
-        order = Assumed(ORDER, Kept.UNKNOWN, why)
+        order = Assumed.unverified(ORDER, why)
     return replace(later, order=worse(later.order, order))
 
 
@@ -532,7 +532,7 @@ def _with_design(counts: Counts, options: LogReadOptions) -> Counts:
         held = replace(held, kind=stated, planned=None if stated is SamplingKind.ADAPTIVE else held.planned)
     if stated is not None and held.kind is SamplingKind.GENERATIVE_FIXED and not held.ends.holds:
         drawn = "--design generative: rows are draws of single choices, whose number was fixed in advance"
-        held = replace(held, ends=Assumed(ENDS, Kept.STATED, drawn))
+        held = replace(held, ends=Assumed.stated(ENDS, drawn))
     if options.planned_episodes is not None:
         missing = held.censored
         plan, seen = options.planned_episodes, held.episodes

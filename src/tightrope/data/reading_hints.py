@@ -32,7 +32,7 @@ from tightrope.io.table.columns import (
     whole_numbers,
 )
 from tightrope.io.table.data_table import Chunk
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 LOOKED_AT = 20_000
@@ -147,7 +147,7 @@ class _Looker:
         return int((problems == 0).sum())
 
     def _others(self) -> Iterator[_Other]:
-        own, variables = self.structure.own_states, tuple(self.structure.valuations)
+        own, variables = self.structure.state_names, tuple(self.structure.valuations)
         whole = len(self.columns.state) == 1
         shown = f"the column '{self.columns.state[0]}'"
         if whole and self.columns.by is not StateNames.INDEX:
@@ -217,7 +217,7 @@ class _Looker:
             return _index(0)
         if self.columns.by is StateNames.VARIABLES:
             return self._variables(tuple(range(len(self.structure.valuations))))
-        own = self.structure.own_states
+        own = self.structure.state_names
         assert own is not None
         return lambda v: own.find_numbers(v[0]) if v and own.are_numbers else np.empty(0, dtype=np.int64)
 
@@ -363,7 +363,7 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: LogRows, shown: dict[st
 
 
 def _by_number(decoder: RowDecoder) -> bool:
-    own = decoder.index.structure.own_states
+    own = decoder.index.structure.state_names
     return decoder.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 
 

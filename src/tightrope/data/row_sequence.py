@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.io.table.columns import RowProblem
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
@@ -126,8 +126,7 @@ def add_notes(total: OffsetArray, more: OffsetArray) -> None:
 class RowPlace(NamedTuple):
     """Where rows stand: names of episodes, steps, times, these in parts of the clock's step, states and next
     states, numbers that rise with their place in the log, and whether an episode is marked as over there,
-    leads to a state that nothing leaves, and whether the row can be read.
-    """
+    leads to a state that nothing leaves, and whether the row can be read."""
 
     episode: OffsetArray
     step: OffsetArray
@@ -144,8 +143,7 @@ class RowPlace(NamedTuple):
 class Marks(NamedTuple):
     """What is found of each row: the place of its episode's first row, how many rows of the episode came
     before it, how many since its state was entered, whether it begins the episode, and whether it continues
-    the row before without a gap.
-    """
+    the row before without a gap."""
 
     origin: OffsetArray
     since_start: OffsetArray
@@ -173,8 +171,7 @@ def follow_rows(
     notes: OffsetArray,
 ) -> None:
     """Mark rows that are wrong, and take notes. `after` says what stands before each row: `FOLLOWS`,
-    `BROKEN`, `NOTHING`, or the number of a row in `last`, of which `last_marks` are known.
-    """
+    `BROKEN`, `NOTHING`, or the number of a row in `last`, of which `last_marks` are known."""
     has_episodes, has_steps = bits & HAS_EPISODES != 0, bits & HAS_STEPS != 0
     has_time, has_ends = bits & HAS_TIME != 0, bits & HAS_ENDS != 0
     from_next, is_sorted = bits & FROM_NEXT_ROW != 0, bits & IS_SORTED != 0

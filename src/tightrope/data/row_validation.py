@@ -296,7 +296,7 @@ class RowValidation:
     def _holds_numbers(self, role: str, name: str) -> bool:
         if self.columns.roles.get(role) == name:
             return role not in (ACTION, EPISODE, TIME, COST, WATCHED_UNTIL)
-        own = self.structure.own_states
+        own = self.structure.state_names
         return self.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
 
     def _describe_unmapped(self, chunk: Chunk, row: int) -> str:
@@ -314,7 +314,7 @@ class RowValidation:
         value = show_value(chunk, names[0], row)
         if self.columns.by_index:
             return f"column '{names[0]}' holds {value}, but the states are 0..{self.structure.states - 1}"
-        own = self.structure.own_states
+        own = self.structure.state_names
         if self.columns.by is StateNames.OWN and own is not None:
             last = len(own) - 1
             if own.are_numbers and (own[0], own[last]) == (0, last):

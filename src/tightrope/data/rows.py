@@ -67,7 +67,7 @@ from tightrope.io.table.columns import (
     whole_numbers,
 )
 from tightrope.io.table.data_table import Chunk, DataTable
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -273,7 +273,7 @@ class RowDecoder:
         column = self.map_column(chunk, STATE, problems, names[0])
         if self.columns.by is StateNames.INDEX:
             return whole_numbers(column, names[0], self.file, problems)
-        return own_states(column, names[0], self.file, index, problems)
+        return decode_named_states(column, names[0], self.file, index, problems)
 
     def _values(self, column: Any, variable: str, name: str, problems: ProblemCodes) -> OffsetArray:
         """The values of a variable: whole numbers, or names of them."""
@@ -288,9 +288,11 @@ class RowDecoder:
         return values
 
 
-def own_states(column: Any, name: str, file: str, index: ModelIndex, problems: ProblemCodes) -> OffsetArray:
+def decode_named_states(
+    column: Any, name: str, file: str, index: ModelIndex, problems: ProblemCodes
+) -> OffsetArray:
     """States as the model's author calls them; text stands for the number or the tuple that it shows."""
-    own = index.structure.own_states
+    own = index.structure.state_names
     assert own is not None
     if own.are_numbers:
         return own.find_numbers(whole_numbers(column, name, file, problems))

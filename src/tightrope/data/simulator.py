@@ -38,7 +38,7 @@ import numpy.typing as npt
 from tightrope.data.counts import MOST, Batches, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.errors import InputError, check_type, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import frozen_array
@@ -539,8 +539,7 @@ LANES = 8
 
 class EpisodeWalk(NamedTuple):
     """An alias table with a row per state, or per choice where the policy depends on the step (`Runs`); where
-    transitions lead; how episodes begin and end; `key` is that of their generators.
-    """
+    transitions lead; how episodes begin and end; `key` is that of their generators."""
 
     row: OffsetArray
     bucket: OffsetArray
@@ -552,8 +551,7 @@ class EpisodeWalk(NamedTuple):
 
 class Runs(NamedTuple):
     """A policy that depends on the step: the states that end an episode, and at state s `choice[i]` from
-    `step[i]` on, for i in start[s]..start[s + 1].
-    """
+    `step[i]` on, for i in start[s]..start[s + 1]."""
 
     stopping: BoolArray
     start: OffsetArray

@@ -22,7 +22,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.table.arrow import held_table
 from tightrope.io.table.data_table import first_line
 from tightrope.io.table.spark import SparkTable, as_row, feed, partition
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 PARTS_OF_JOB = 128
 """Two jobs run at once, and the states of their parts are in memory here."""

@@ -49,7 +49,7 @@ from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.states import find_choice
 from tightrope.model.structure import UNLABELLED, Structure, plain
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 
 class StepReader:
@@ -170,8 +170,8 @@ def count_episodes(
         counted.number,
         counted.steps,
         by_episodes=counted.by_episodes,
-        order=Assumed(ORDER, Kept.STATED, "episodes are given in the order in which they happened"),
-        ends=Assumed(ENDS, Kept.STATED, "episodes are given whole: no step is missing at their ends"),
+        order=Assumed.stated(ORDER, "episodes are given in the order in which they happened"),
+        ends=Assumed.stated(ENDS, "episodes are given whole: no step is missing at their ends"),
     )
     whole = counted.counts(design, model_hash)
     return (whole, None) if recent is None else recent.finish(whole)
@@ -209,7 +209,7 @@ class ObservationMap:
     def state(self, observation: Any, where: str) -> int:
         """The state that an observation shows; `where` goes into the error when it shows none."""
         shown = plain(self.convert_obs(observation) if self.convert_obs is not None else observation)
-        own = self.structure.own_states
+        own = self.structure.state_names
         if self.form is StateForm.INDEX:
             return self._by_index(shown, where)
         if own is not None and self.form is None:
@@ -227,7 +227,7 @@ class ObservationMap:
 
     def _gives_variables(self, shown: Any) -> bool:
         """Whether an observation that is no own state may still be the values of variables."""
-        own = self.structure.own_states
+        own = self.structure.state_names
         if not self.structure.valuations or own is None:
             return False
         return isinstance(shown, Mapping) or (isinstance(shown, tuple) and not own.has_sequences)

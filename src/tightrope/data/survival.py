@@ -24,7 +24,7 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes, describe_column, truth_values
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 
@@ -67,7 +67,7 @@ def entries_of(options: LogReadOptions, structure: Structure) -> tuple[list[Entr
 
 def _state(name: str, structure: Structure) -> int:
     """The state that a name means."""
-    own = structure.own_states
+    own = structure.state_names
     if own is not None and (found := own.find(name)) >= 0:
         return found
     if name in structure.labels and int(structure.labels[name].sum()) == 1:

@@ -37,7 +37,7 @@ from tightrope.data.rows import LogRows, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import OffsetArray
 
 BINS = 1 << 16
@@ -275,8 +275,7 @@ def _extent(times: OffsetArray) -> tuple[int, int, int]:
 class SortedRows:
     """Rows that have a place, sorted within their episodes, which are numbered; their tables, the names of
     episodes, and the rows that have no place. `position` is that of each in time, None where it is unknown;
-    `how` says what was done.
-    """
+    `how` says what was done."""
 
     rows: LogRows
     table: OffsetArray

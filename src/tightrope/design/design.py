@@ -26,7 +26,7 @@ from tightrope.design.directions import Criterion, Directions, EveryDirection, f
 from tightrope.design.episodes import Episodes, stationary
 from tightrope.design.information import Information
 from tightrope.design.oracle import Atom, Oracle, best_episodes
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP

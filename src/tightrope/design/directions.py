@@ -21,7 +21,7 @@ from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -303,8 +303,7 @@ def blind_combinations(
 
 def write_combination(information: Information, combination: FloatArray) -> str:
     """A combination, the coefficient of what matters most being 1; what matters less than a hundredth of it,
-    given the ranges of the domain, is left out.
-    """
+    given the ranges of the domain, is left out."""
     coordinates = information.maximiser.coordinates
     extent = (coordinates.upper - coordinates.lower)[: information.size]
     matters = np.abs(combination) * extent

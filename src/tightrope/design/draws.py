@@ -22,7 +22,7 @@ import numpy as np
 from tightrope.design.directions import Criterion, Directions
 from tightrope.design.information import Information
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.linear_program import least_norms
 

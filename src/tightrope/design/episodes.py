@@ -19,7 +19,7 @@ import numpy as np
 from tightrope.data.design import absorbing_states
 from tightrope.design.information import Information
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import acyclic_components, forward_reachable, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.policy import Policy
@@ -197,8 +197,7 @@ class Episodes:
 
 def stationary(structure: Structure, occupancy: FloatArray) -> Policy:
     """The one randomised policy that takes choices in the shares of an occupancy (Kallenberg): without a cap
-    its occupancy is the same. States that are never met take every choice alike.
-    """
+    its occupancy is the same. States that are never met take every choice alike."""
     starts = structure.choice_start[:-1]
     total = np.add.reduceat(occupancy, starts)
     choices = np.diff(structure.choice_start)

@@ -38,14 +38,14 @@ from tightrope.design.oracle import (
     price_oracle,
 )
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import plain_problem
 from tightrope.learning.online.answers import EvenLearner, refuse_other_words
 from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Exploration, default_exploration, exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import OnlineLearner
-from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
 from tightrope.learning.pipeline import Progress
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -211,8 +211,7 @@ Occupancy = Callable[[Policy], FloatArray]
 class Explored:
     """What is executed, the design it comes from, and its certified probability of ending badly, where that
     is bounded. `greedy` is the width that the robust policy's episodes would leave, relative to the
-    design's.
-    """
+    design's."""
 
     design: Design | None
     policy: Policy
@@ -268,8 +267,7 @@ class Safety:
     def certified_drawn(self, sets: Sets, policies: Sequence[tuple[float, Policy]], cap: int | None) -> float:
         """A verified upper bound where one of the policies is drawn per episode, by its share: nature may do
         its worst against each. Elsewhere than at the estimate that is not what the one randomised policy
-        meets. Policies that depend on the step are followed for `cap` steps.
-        """
+        meets. Policies that depend on the step are followed for `cap` steps."""
         kernel, total = IntervalOperator.of(sets.interval_model()), 0.0
         for share, policy in policies:
             objective = self.objective
@@ -355,7 +353,7 @@ def online(
     on_drift: OnDrift | str | None = None,
     baseline: PolicyGiven | str | None = None,
     allow_loss: float = 0.0,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> OnlineLearner:
     """Make a learner for a problem whose data are collected while it learns; options are those of `learn`.
 
@@ -396,7 +394,7 @@ def online(
         )
         even = EvenLearner(asks, delta, dict(options), until_gap, data, states)
         return cast(OnlineLearner, even)  # the same face: policy, observe, update, result, is_reached
-    words: LearnWords = {"iterations": ITERATIONS_ONLINE, **options}
+    words: LearnKwargs = {"iterations": ITERATIONS_ONLINE, **options}
     return OnlineLearner(
         plain_problem(asks),
         delta=delta,

@@ -18,7 +18,7 @@ from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.design.directions import Directions
 from tightrope.design.information import Information
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import ConeProgram
 from tightrope.regions.region import Region
@@ -54,8 +54,7 @@ class Gap(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Past:
     """The data so far, batch by batch: when each ends (in episodes), how many visits it has, its information,
-    and how much worse its plug-in did than the estimate (nan where that is not known).
-    """
+    and how much worse its plug-in did than the estimate (nan where that is not known)."""
 
     episodes: int
     visits: FloatArray
@@ -103,8 +102,7 @@ class Past:
 
     def kept(self, visits: float) -> FloatArray:
         """The information of the data so far that still counts after so many more visits: the pilot has
-        grown by then. A design that built on the rest would have no information there in the end.
-        """
+        grown by then. A design that built on the rest would have no information there in the end."""
         pilot = self.pilot(np.append(self.visits, visits))
         result: FloatArray = self.matrices[min(pilot, len(self.visits)) :].sum(axis=0)
         return result
@@ -183,8 +181,7 @@ class Curve:
 
     def _move(self, count: int) -> tuple[float, float]:
         """By which factor the width will differ where the estimate will be, and the standard deviation of its
-        logarithm.
-        """
+        logarithm."""
         if not count or not self.elsewhere:
             return 1.0, 0.0
         step = math.log(count) / math.log(STEP)
@@ -247,8 +244,7 @@ class Curve:
 
     def _after(self, pilot: int, count: int, episodes: FloatArray) -> tuple[FloatArray, float, float]:
         """(information, what the plug-ins cost, its variance) of the batches after a pilot, of which those to
-        come have so many episodes.
-        """
+        come have so many episodes."""
         past, size = self.past, self.information.size
         old = slice(min(pilot, len(past.visits)), None)
         skipped = max(pilot - len(past.visits), 0)
@@ -269,8 +265,7 @@ class Curve:
 
     def _gain(self, matrix: FloatArray, known: FloatArray) -> float:
         """By how much the estimate from all that is known is expected to fit some data better than the
-        truth does.
-        """
+        truth does."""
         share = np.linalg.lstsq(known, matrix, rcond=None)[0]
         pulled = np.linalg.lstsq(known, self.information.smoothing, rcond=None)[0]
         return 0.5 * float(np.trace(share)) + 0.5 * LESS_SMOOTHED * float(np.vdot(pulled, share.T))
@@ -316,8 +311,7 @@ class Corrected:
 
 def episodes_until(forecast: Forecast, gap: float) -> Gap:
     """More episodes until the gap is at most this, as expected and at both edges of what is likely; infinite
-    beyond the most that are forecast.
-    """
+    beyond the most that are forecast."""
     expected = smallest(lambda count: forecast.edge(count, 0) <= gap)
     low = smallest(lambda count: forecast.edge(count, 1) <= gap)
     high = smallest(lambda count: forecast.edge(count, 2) <= gap)
@@ -365,8 +359,7 @@ def total_width(
     centre: FloatArray | None = None,
 ) -> float:
     """Σ_k w_k·(h(u_k) + h(−u_k)) over {Δᵀ·matrix·Δ ≤ level} within the domain, around a centre (the point
-    of the information by default).
-    """
+    of the information by default)."""
     if not len(directions):
         return 0.0
     root = _whitener(information, matrix) * np.sqrt(max(level, 0.0))
@@ -554,8 +547,7 @@ class SampledCurve:
 
     def _draw_point(self, draw: int) -> Information:
         """Parameters that are likely after the data so far, within the domain; mirrored for every second
-        draw.
-        """
+        draw."""
         information, outcomes = self.information, self.outcomes
         seen = outcomes.pooled(self.counts)
         weight = np.bincount(outcomes.expression, weights=seen, minlength=len(information.probability))

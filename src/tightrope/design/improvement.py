@@ -15,11 +15,11 @@ import numpy as np
 
 from tightrope.data.counts import expected_counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.compare import differences, improve
 from tightrope.learning.differences import LOGGED, UNIFORM, Comparison
 from tightrope.learning.learn import counts_of, plain_problem
-from tightrope.learning.options import LearnOptions, LearnWords
+from tightrope.learning.options import LearnKwargs, LearnOptions
 from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, problem_of
@@ -63,7 +63,7 @@ def plan_improvement(
     *,
     delta: float = 0.001,
     share: float = SHARE,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> ImprovementPlan:
     """How many more episodes until an improvement over the baseline is proved, to all appearance."""
     if isinstance(baseline, str) and baseline == LOGGED:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.statistics.coordinates import Coordinates

@@ -19,7 +19,7 @@ import numpy as np
 
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
 from tightrope.errors import CannotCertify, InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import Structure
@@ -240,8 +240,7 @@ def _improve_choices(
     arrays: EpisodeArrays, reward: FloatArray, value: FloatArray, policy: OffsetArray, margin: float
 ) -> float:
     """Take better choices where they are better by more than the margin, relatively; the most any backup
-    gains.
-    """
+    gains."""
     choice_start, transition_start, successor, expression, probability, stop = arrays
     most = 0.0
     for s in range(len(stop)):

@@ -29,14 +29,14 @@ from tightrope.io import plans
 from tightrope.io.coding import record_of, to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Decisions
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import text_above
 from tightrope.problem import Problem
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,7 +174,7 @@ class Plan(Record):
     hangs_on: tuple[Combination, ...]
     unidentifiable: tuple[str, ...]
     notes: tuple[str, ...]
-    verdict: Worth
+    verdict: Assessment
     draws: PlannedDraws | None = None
 
     @property

@@ -60,7 +60,7 @@ from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
 from tightrope.io.plans import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, Aim, Target
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, decide, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, parametric
@@ -79,7 +79,7 @@ from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Word, Worth
+from tightrope.verdict import Assessment, Word
 
 POINTS = 24
 """Of a curve."""
@@ -413,8 +413,7 @@ class Planner:
 
 class Outlook:
     """One result, and the policies whose intervals count: that of one, or of two the mean (the distance
-    between guarantee and best possible value is half of each, to first order).
-    """
+    between guarantee and best possible value is half of each, to first order)."""
 
     def __init__(self, result: LearningResult, counts: Counts, stage: Stage, policies: Sequence[Policy]):
         self.result, self.counts, self.stage, self.policies = result, counts, stage, policies
@@ -485,7 +484,7 @@ _DRAW_ROUNDS = 4
 class NothingToPlan(CannotCertify):
     """The data refute the model; `verdict` says so, and what it rests on."""
 
-    def __init__(self, contradiction: str, verdict: Worth):
+    def __init__(self, contradiction: str, verdict: Assessment):
         super().__init__(
             f"there is nothing to plan: {contradiction}\nhint: more data make no wrong model right; "
             "'tightrope doctor' (tr.doctor) says what is wrong and how to amend it; `refuted=True` plans all "

@@ -8,7 +8,7 @@ import msgspec
 
 from tightrope.io.coding import DocumentFile, Real
 from tightrope.io.results import Interval, Judged, ReadingFacts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.record import Record
 
 COMPARISON_FILE = "comparison.json"
@@ -32,8 +32,7 @@ class CandidateAnswer(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, eq=False, repr=False)
 class KeptProperty(Record):
     """A property that a policy must keep, and the certified interval of what is compared with the threshold:
-    the difference to the baseline, or the policy's value.
-    """
+    the difference to the baseline, or the policy's value."""
 
     text: str
     interval: Interval
@@ -44,8 +43,7 @@ class KeptProperty(Record):
 class Change:
     """A state where the new policy does something else: what the log has seen of it, and its share of what is
     gained at the estimate. The shares of all changes sum to 1 (the performance difference lemma); they are
-    an estimate, and say what to change first.
-    """
+    an estimate, and say what to change first."""
 
     state: str
     today: str

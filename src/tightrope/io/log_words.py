@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, Location, check_type
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.data.columns import StateForm, StateNames
@@ -39,8 +39,7 @@ LOCAL = "local"
 class LogWord:
     """How a field of `LogWords` is said elsewhere: its option in a terminal, with what it takes there
     (`kind`); the type of its value in a saved reading, None where that has no such key. `about`: what a log
-    must have, so that the word means something.
-    """
+    must have, so that the word means something."""
 
     flag: str
     help: str

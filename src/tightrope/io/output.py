@@ -37,7 +37,7 @@ from msgspec.structs import replace
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text, to_plain
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy_file import POLICY_FORMATS
 from tightrope.numerics.machine import lock, open_folder
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from tightrope.errors import InputError, describe
 from tightrope.io.coding import DocumentFile, Real
 from tightrope.io.results import Interval, Judged, SignatureDraws
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
 AS_SO_FAR = "as so far"
@@ -42,8 +42,7 @@ class Aim(Enum):
 class Target:
     """An aim and its number: a width of the policy's interval (`relative`: a share of its value), the
     distance between guarantee and what the best policy could reach, a guarantee, or a number of episodes.
-    `falls`: small values are good ones, so that a guarantee is an upper bound.
-    """
+    `falls`: small values are good ones, so that a guarantee is an upper bound."""
 
     aim: Aim
     amount: float
@@ -122,8 +121,7 @@ LABEL = "a forecast, not a guarantee: the guarantee is what `learn` says about t
 
 class StrategyFacts(msgspec.Struct, kw_only=True, frozen=True):
     """One way to collect data: more episodes until the aim, with a likely range, the steps they take, and the
-    curve (more episodes, gap, low, high). Infinite numbers mean more than can be forecast.
-    """
+    curve (more episodes, gap, low, high). Infinite numbers mean more than can be forecast."""
 
     name: str
     episodes: Real
@@ -140,8 +138,7 @@ class DesignedFacts(msgspec.Struct, kw_only=True, frozen=True):
     """The exploration of the next stage: certified to lose at most the share `optimality` against the best at
     the estimate; `shares` of episodes belong to the policies 01, 02, … of the directory. `certified` bounds
     the probability of what is to be avoided, `certified_drawn` that where one of the policies is drawn per
-    episode.
-    """
+    episode."""
 
     optimality: Real
     solves: int
@@ -169,8 +166,7 @@ class NextFacts(msgspec.Struct, frozen=True):
 
 class PlanDocument(Judged, kw_only=True):
     """What a plan says; `design` and `next` are null where there is nothing to collect. Where `unit` is
-    "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which.
-    """
+    "draws", what is said of episodes is about draws of single choices, and `draws` says how many of which."""
 
     format: str = PLAN_FORMAT
     version: int = PLAN_VERSION

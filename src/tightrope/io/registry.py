@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from tightrope.atomic import path_of
 from tightrope.errors import InputError
 from tightrope.io.output import FileKind, OutputFile, claim_file
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import plain_suffix
 
 if TYPE_CHECKING:

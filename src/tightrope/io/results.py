@@ -20,10 +20,10 @@ from msgspec import UNSET, UnsetType
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, read_document, to_plain
 from tightrope.io.interval import Interval as Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.numerics.record import Facts, Record
-from tightrope.verdict import Assumed, Word, Worth
+from tightrope.verdict import Assessment, Assumed, Word
 
 
 class Judged(msgspec.Struct, kw_only=True):
@@ -35,10 +35,12 @@ class Judged(msgspec.Struct, kw_only=True):
     assumptions: list[Assumed]
 
     @property
-    def judged(self) -> Worth:
+    def judged(self) -> Assessment:
         """The verdict; never better than what it rests on."""
         known = tuple(self.assumptions)
-        return Worth.of(known) if self.verdict is Word.PROVED else Worth(self.verdict, known, self.why)
+        return (
+            Assessment.of(known) if self.verdict is Word.PROVED else Assessment(self.verdict, known, self.why)
+        )
 
 
 class WidthFacts(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.function_text import DECIMAL, exact_number
 from tightrope.model.mdp import MDP, SUM_TOLERANCE, IntervalMDP
@@ -191,8 +191,7 @@ def whole_number(text: str) -> int | None:
 @dataclass(frozen=True)
 class RowCheck:
     """Refuses rows that are none of a model, at the place of the first that is wrong; `choice` is what the
-    file calls one.
-    """
+    file calls one."""
 
     start: OffsetArray
     successor: IndexArray

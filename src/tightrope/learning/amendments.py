@@ -27,7 +27,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, check_number
 from tightrope.io.results import FindingFacts, Interval, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.free import FreeRows
 from tightrope.model.parameters import LinearConstraint, Parameters
@@ -39,7 +39,7 @@ from tightrope.monitoring.examination import Finding
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 LEAST = 20
 """Visits below which a value of a memory has no parameters of its own."""
@@ -61,7 +61,10 @@ STEPS = 7
 SELECTION = "selection"
 _UNPAID = "the amendment was chosen on the data that it is learned from: --select-on divides them"
 _UNTOLD = "whether the amendment was chosen by looking at these data is not known: --select-on"
-UNPAID, UNKNOWN = Assumed(SELECTION, Kept.NO, _UNPAID), Assumed(SELECTION, Kept.UNKNOWN, _UNTOLD)
+UNPAID, UNKNOWN = (
+    Assumed.violated(SELECTION, _UNPAID),
+    Assumed.unverified(SELECTION, _UNTOLD),
+)
 """Of an amendment that was chosen on all data, and of one that was given: nobody knows how it came about."""
 
 
@@ -170,7 +173,7 @@ def divide(size: int, share: float, seed: int, what: str) -> tuple[BoolArray, As
     picked: BoolArray = np.zeros(size, np.bool_)
     picked[np.random.default_rng(seed).permutation(size)[:number]] = True
     why = f"the amendment was chosen on {number:,} of {size:,} {what} (seed {seed}), and learned from others"
-    return picked, Assumed(SELECTION, Kept.YES, why)
+    return picked, Assumed.derived(SELECTION, why)
 
 
 def e_value_of(log_e: float) -> float:
@@ -181,8 +184,7 @@ def e_value_of(log_e: float) -> float:
 @dataclass(frozen=True, eq=False)
 class Amended:
     """The amended problem and its log; `product` says which state and transition of the model is behind each
-    of its own, `values` what the memory of each state is called.
-    """
+    of its own, `values` what the memory of each state is called."""
 
     amendment: Amendment
     problem: Problem
@@ -211,7 +213,7 @@ class Amended:
         notes = [f"written by tightrope: the model amended by {self.amendment.text}", self.claims]
         notes += [line.removeprefix("// ") for line in self.origin()]
         memory = list(self.model.structure.valuations)[-1] if len(self.values) > 1 else None
-        own = self.behind.own_states
+        own = self.behind.state_names
         if own is not None and own.are_texts:
             notes += [f"s={number}: {name}" for number, name in enumerate(own)]
         if memory is not None:
@@ -225,8 +227,7 @@ class Amended:
 @dataclass(frozen=True, eq=False)
 class Memory:
     """A finite memory: what it is at `first`, after a transition (`step`), and which `value` of it, in a
-    state, rows may differ by, with the name of that value.
-    """
+    state, rows may differ by, with the name of that value."""
 
     first: Hashable
     step: Callable[[Any, int], Hashable]
@@ -240,8 +241,7 @@ class Memory:
 
 def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = LEAST) -> Amended:
     """The amended problem, and the same log for it. Values of a memory with fewer than `least` visits share
-    their parameters.
-    """
+    their parameters."""
     model = problem.model
     if (
         not isinstance(model, ParametricMDP)
@@ -472,8 +472,7 @@ class _Paired:
         self, model: ParametricMDP, chosen: BoolArray, transition: OffsetArray, least: int
     ) -> tuple[OffsetArray, list[str]]:
         """Which choices of the product share parameters: one group per value of the memory and per part of
-        the model that shares parameters; −1 where nothing is split.
-        """
+        the model that shares parameters; −1 where nothing is split."""
         product, memory = self.product, self.memory
         pairs = zip(product.memory.tolist(), product.state.tolist(), strict=True)
         codes: dict[Hashable, int] = {}
@@ -720,8 +719,7 @@ def _column_memory(name: str, problem: Problem, log: EpisodeLog) -> tuple[Memory
 
 def _with_draw(made: Amended, problem: Problem, begins: OffsetArray) -> Amended:
     """With a first state that draws which value an episode has, from one distribution; `begins` are the first
-    rows of episodes. The draw is a row of the log like any other.
-    """
+    rows of episodes. The draw is a row of the log like any other."""
     model, structure, log = made.model, made.model.structure, made.log
     initial = problem.model.structure.initial
     assert isinstance(problem.model, ParametricMDP)

@@ -24,7 +24,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.coding import record_of
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import Unobserved
@@ -53,7 +53,7 @@ from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import OPEN, Solution, SolveOptions
 from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 SETS = (SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR)
 """Those that have a hull."""
@@ -119,13 +119,13 @@ class LearnedAnswer(Record):
         return self.limit is None
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the result is worth, in one word, with all that it rests on."""
         limit = self.limit
         if self.truth == OPEN:
             limit = f"{self.text} is true for some of the models that the data leave, and false for others"
         assumed = rests_on(self.ledger, self.options, None, self.problem)
-        return Worth.of(assumed, contradicted=self.contradiction, limit=limit)
+        return Assessment.of(assumed, contradicted=self.contradiction, limit=limit)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from scipy.special import gammaln, logsumexp, xlogy
 from tightrope.ambiguity.sets import SetsKind, tied, untied, widened
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import decide, silent
 from tightrope.learning.policy_solver import PolicySolver
 from tightrope.learning.products import require_support

@@ -65,8 +65,7 @@ def bets_of(
 ) -> PolicyBets | None:
     """The bets on a given policy's value, or on the best one's. Where nobody has asked for bets (`unasked`)
     there are none where they make no sense, and a given policy is bet on only if it was there before the
-    data: planned to be bet on, or what they were collected by. Otherwise it is judged by bets on the best.
-    """
+    data: planned to be bet on, or what they were collected by. Otherwise it is judged by bets on the best."""
     if not unasked:
         if given is not None and design.bet_on and given.digest not in (*design.bet_on, design.followed):
             raise InputError(

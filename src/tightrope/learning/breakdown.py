@@ -24,7 +24,7 @@ import numpy as np
 from tightrope.ambiguity.sets import of_domain, widened
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import BreakdownFacts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import silent
 from tightrope.learning.policy_solver import GIVEN, PolicySolver
 from tightrope.model.objective import Direction
@@ -82,8 +82,7 @@ def breakdown(
     result: LearningResult, *, threshold: float | None = None, rows: str | None = None
 ) -> Breakdown:
     """The largest misfit under which the robust policy of a result still meets a `threshold` (keeps half of
-    its margin, where none is given); of one assumption, where `rows` names a parameter or an action.
-    """
+    its margin, where none is given); of one assumption, where `rows` names a parameter or an action."""
     sets = result.sets.narrow or result.sets
     touched = _touched(result.model, rows)
     maximises, by_model = result.problem.maximises, result.by_model

@@ -32,7 +32,7 @@ from tightrope.learning.differences import (
     Differences,
     KeptText,
 )
-from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
 from tightrope.learning.pipeline import Progress
 from tightrope.model.continuous import Continuous
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -84,7 +84,7 @@ def compare(
     *,
     delta: float = 0.001,
     progress: Progress | bool | None = None,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> Comparison:
     """How much better a policy is than a baseline, for certain: the difference of their values.
 
@@ -119,7 +119,7 @@ def improve(
     candidate: PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven] | None = None,
     delta: float = 0.001,
     progress: Progress | bool | None = None,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> Comparison:
     """Find the policy with the largest certified improvement over a baseline.
 

@@ -73,7 +73,7 @@ def couple_all(
     """All policies over one parameter vector; `beyond` what was asked: whether the robust one, the given
     one, each with so many cells at most."""
     values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
-    cut = cut_along_values(solved.prepared, chain.objective, [one.policy for one in values])
+    cut = cut_along_gradient(solved.prepared, chain.objective, [one.policy for one in values])
     if cut is not None:
         solver, alone = solved.solver, solved.optimistic is None
         solved = chain.solve(cut, solver.options, solver.deadline, alone=alone, fit=fit)
@@ -102,8 +102,7 @@ def refine(
 ) -> tuple[Decisions, SolvedPolicies]:
     """What was solved over rectangular sets over coupled ones, where a forecast says that it pays, and what
     was tried. Both hold whenever the region does, so the better one may be taken after looking; `spent` are
-    the seconds so far.
-    """
+    the seconds so far."""
     region, begin = solved.prepared.region, time.perf_counter()
     quotients = bool(chain.model.expressions.denominators)  # of which no certificate holds coupled values
     if solved.prepared.contradiction is not None or not isinstance(region, Polytope) or quotients:
@@ -162,8 +161,7 @@ def _gain(before: PolicyValue | None, after: PolicyValue | None, one_end: bool, 
 def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) -> float | None:
     """How many times narrower the value would be over coupled sets, to first order at the estimate and by the
     values at corners of the region: of a given policy the whole interval, of the robust one the distance of
-    its guarantee. None where there is no telling.
-    """
+    its guarantee. None where there is no telling."""
     model, objective = chain.model, chain.objective
     functions = region.coordinates.functions(model.expressions)
     slope = ValueGradient.of(model, objective, value.policy, functions)
@@ -204,8 +202,7 @@ def couple_robust(
     solver: PolicySolver, rectangular: PolicyValue, betted: Sequence[Policy] = (), cells: int | None = None
 ) -> tuple[PolicyValue, CoupledSynthesis | None]:
     """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
-    are those that were bet on.
-    """
+    are those that were bet on."""
     if solver.objective.depends_on_step:
         return couple(solver, rectangular, cells), None
     solver.progress("solve: the robust policy over the coupled set")
@@ -250,7 +247,7 @@ def _limits(solver: PolicySolver, cells: int | None) -> CoupledLimits:
     return CoupledLimits(seconds=seconds, cells=cells or CoupledLimits.cells)
 
 
-def cut_along_values(
+def cut_along_gradient(
     prepared: Prepared, objective: Objective, policies: Sequence[Policy], differences: bool = False
 ) -> Prepared | None:
     """The region cut along the policies' values, and along their `differences` from the first, with the

@@ -37,9 +37,9 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.comparisons import Change, KeptProperty
 from tightrope.io.results import Interval, ModelFit
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.bet_policy import PolicyBets, question_of
-from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_values
+from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_gradient
 from tightrope.learning.learn import counts_of, plain_problem
 from tightrope.learning.options import LearnOptions, OutcomesUse
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe_done
@@ -52,7 +52,7 @@ from tightrope.learning.pipeline import (
     SolvedPolicies,
 )
 from tightrope.learning.policy_solver import OPTIMISTIC
-from tightrope.learning.result import CLOSE, LearningResult, judge, rests_on
+from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parameters import Parameters
@@ -74,7 +74,7 @@ from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.verdict import Kept, Worth
+from tightrope.verdict import Assessment, AssumptionStatus
 
 if TYPE_CHECKING:  # loaded where it applies
     from tightrope.learning.logged import LoggedBaseline
@@ -228,18 +228,18 @@ class Comparison(Record):
         return f"better by at least {bound_text(self.improvement, True)}"
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the result is worth, in one word, with all that it rests on."""
         known = rests_on(self.ledger, self.options, self.fit, self.problem)
         bets = self.options.region is not None and self.options.region.bets
         if bets and self.baseline_name == GIVEN and self.baseline is not None:
             chosen = chosen_before(self.baseline, self.counts)
-            known = (*known, chosen) if chosen.kept is Kept.STATED else known
+            known = (*known, chosen) if chosen.kept is AssumptionStatus.STATED else known
         if self.baseline is None:
             from tightrope.learning.logged import ASSUMED
 
             known = (*known, ASSUMED)
-        return judge(known, self.counts, self.fit, self.contradiction, self.status)
+        return assess(known, self.counts, self.fit, self.contradiction, self.status)
 
     @property
     def status(self) -> str:
@@ -327,7 +327,7 @@ class DifferenceBets(PolicyBets):
     def __call__(
         self, x: FloatArray, share: float | None, nearby: Callable[[], PointsAround] | None = None
     ) -> list[FloatArray] | None:
-        """One bettor, on the best policy alone."""
+        """One betting strategy, on the best policy alone."""
         gradients = super().__call__(x, share)
         functions, expression = self.functions, self.model.expression
         probability = np.clip(functions.constant + functions.linear @ x, 0.0, 1.0)
@@ -394,7 +394,7 @@ class Differences:
         counts = counts_of(data, model)
         bets, plan = options.region is not None and options.region.bets, count_planned_episodes(counts)
         few = plan is not None and plan < FEWEST_BET  # known before the data
-        has_seen = policy is not None and chosen_before(policy, counts).kept is Kept.NO
+        has_seen = policy is not None and chosen_before(policy, counts).kept is AssumptionStatus.NO
         if bets and (few or has_seen):
             options = replace(options, region=region_kind("likelihood"))
         part, several = 0.5 * delta if is_logged else delta, Serves.SEVERAL
@@ -428,7 +428,7 @@ class Differences:
         known = policies if self.baseline is None else (self.baseline, *policies)
         plain = [one for one in known if one.structure is own and not one.has_memory]
         if self.prepared.contradiction is None:
-            cut = cut_along_values(self.prepared, self.objective, plain, differences=True)
+            cut = cut_along_gradient(self.prepared, self.objective, plain, differences=True)
             self.prepared = self.prepared if cut is None else cut
             self._sides.clear()
             self._values.clear()
@@ -473,8 +473,7 @@ class Differences:
         gap: float | None = None,
     ) -> Difference:
         """The certified difference of a policy to the baseline, or to another one; `wanted` are its ends that
-        are to be close, `cells` how many parts the region is cut into at most, `gap` how close.
-        """
+        are to be close, `cells` how many parts the region is cut into at most, `gap` how close."""
         other = self.baseline if baseline is None else baseline
         self.chain.progress(f"compare: {name}")
         one = self.side(policy, objective)
@@ -633,7 +632,7 @@ class Differences:
         notes = [
             f"{name} was made from these data: nothing is bet on it; bounds are for all policies at once"
             for name, one in known.items()
-            if one is not None and chosen_before(one, self.chain.data).kept is Kept.NO
+            if one is not None and chosen_before(one, self.chain.data).kept is AssumptionStatus.NO
         ]
         crossed = [row.name for row in rows if row.interval.lower > row.interval.upper]  # with confidence
         words = "what the episodes returned lies outside of what the model allows for the difference of"

@@ -31,7 +31,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.amendments import (
     AUTO,
     LEAST,
@@ -52,7 +52,7 @@ from tightrope.learning.amendments import (
 from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import counts_of, learn
-from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
 from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.pipeline import Pipeline, Serves, Settled
@@ -70,7 +70,7 @@ from tightrope.problem import Problem, learnable, require_model
 from tightrope.provenance import NAMED, union
 from tightrope.solver.solve import solve
 from tightrope.statistics.costs import checked_range
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
 
 ALPHA = 0.001
 SECONDS = 60.0
@@ -114,13 +114,13 @@ class AmendedAnswer(Record):
         return None if self.result is None else self.result.ledger.delta
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """That of the result, with the selection among its assumptions."""
         result = self.result if self.groups is None else self.groups
-        own = Worth.of(()) if result is None else result.verdict
+        own = Assessment.of(()) if result is None else result.verdict
         known = own.given(self.selection)
         known = known if self.values is None else known.given(self.values)
-        return _judge(self.examination, self.counts, self.amended.model, known)
+        return _assess(self.examination, self.counts, self.amended.model, known)
 
     def _title_(self) -> str:
         return f"AmendedAnswer: {self.amended.amendment.text}"
@@ -156,20 +156,20 @@ class Diagnosis(Record):
     selection: str = ""
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the answer on the model as it is is worth."""
         if self.result is not None:
             known = self.result.verdict
         else:
-            known = Worth.of((self.counts.design.order, self.counts.design.ends))
+            known = Assessment.of((self.counts.design.order, self.counts.design.ends))
         wrong = [one.finding.text for one in self.findings if one.finding.kind == "cost"]
         if (
             wrong
             and known.word in (Word.PROVED, Word.NOMINAL)
             and all(one.name != "costs" or one.holds for one in known.assumptions)
         ):
-            known = Worth.of((*known.assumptions, Assumed("costs", Kept.NO, wrong[0])))
-        return _judge(self.examination, self.counts, self.model, known)
+            known = Assessment.of((*known.assumptions, Assumed.violated("costs", wrong[0])))
+        return _assess(self.examination, self.counts, self.model, known)
 
     @property
     def value(self) -> Interval | None:
@@ -209,10 +209,9 @@ class Diagnosis(Record):
         return [(one.finding.kind, one.finding.text) for one in self.findings]
 
 
-def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Worth) -> Worth:
+def _assess(found: Examination, counts: Counts, model: ParametricMDP, known: Assessment) -> Assessment:
     """The verdict on an answer whose model was examined: an alarm refutes the model where its level holds
-    for the data, and is a doubt where nobody knows.
-    """
+    for the data, and is a doubt where nobody knows."""
     if not found.is_doubt or known.word is Word.CONTRADICTED:
         return known
     worst = f" Worst: {found.findings[0].text}." if found.findings else ""
@@ -222,17 +221,17 @@ def _judge(found: Examination, counts: Counts, model: ParametricMDP, known: Wort
     )
     others = tuple(one for one in known.assumptions if one.name != "model")
     if not found.alarm:
-        growing = Assumed("model", Kept.UNKNOWN, f"evidence against it is growing {why}")
-        return Worth.of((*others, growing), limit=known.why if known.word is Word.LIMIT else None)
+        growing = Assumed.unverified("model", f"evidence against it is growing {why}")
+        return Assessment.of((*others, growing), limit=known.why if known.word is Word.LIMIT else None)
     why = f"the data contradict the model {why}"
     design = counts.design
     ordered = design.order.holds or found.refutes_in_any_order(model)
     sure = design.ends.holds and ordered and not design.censored and found.doubtful_columns is None
     if found.log_e_value == math.inf or sure:
-        return Worth.of(known.assumptions, contradicted=why)
+        return Assessment.of(known.assumptions, contradicted=why)
     nominal = found.doubtful_columns or "order or ends of the data are not known"
-    doubt = Assumed("model", Kept.NO, f"{why} That level is nominal: {nominal}")
-    return Worth.of((*others, doubt))
+    doubt = Assumed.violated("model", f"{why} That level is nominal: {nominal}")
+    return Assessment.of((*others, doubt))
 
 
 @spell_out()
@@ -248,7 +247,7 @@ def doctor(
     cluster: str | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> Any:
     """Test a model against a log, measure what each finding does to the answer, and propose fixes.
 
@@ -388,7 +387,11 @@ def _divide(
     if select_on is not None and select_by is not None:
         raise InputError("`select_on` and `select_by` are two ways to pay for the same choice: give one")
     if select_by is not None:
-        return log, log, Assumed(SELECTION, Kept.YES, "the amendment is paid for by a union bound")
+        return (
+            log,
+            log,
+            Assumed.derived(SELECTION, "the amendment is paid for by a union bound"),
+        )
     if select_on is None:
         if cluster is not None:
             raise InputError("`cluster` says what `select_on` divides: give both")
@@ -560,14 +563,14 @@ class _Answers:
         self, change: Amendment, log: EpisodeLog, selection: Assumed, is_chosen: bool
     ) -> AmendedAnswer:
         """The answer on an amended model, from the part of the log that is there to learn from."""
-        if not is_chosen and selection.kept is Kept.NO:
+        if not is_chosen and selection.kept is AssumptionStatus.NO:
             selection = UNKNOWN
         delta, least = self.delta, LEAST
-        if selection.kept is Kept.YES and log is self.log:
+        if selection.kept is AssumptionStatus.YES and log is self.log:
             possible = max(len(_possible(self.model, log)), 1)
             delta, least, change = self.delta / possible, 0, replace(change, choices=None)
             why = f"the amendment is one of {possible} that could have been chosen, and each has δ/{possible}"
-            selection = Assumed(SELECTION, Kept.YES, why)
+            selection = Assumed.derived(SELECTION, why)
         self.tell(f"learn: {change.text}")
         made = self._amend(log, change, least)
         made = replace(made, origin=lambda: self._origin(made, log, least))
@@ -579,7 +582,9 @@ class _Answers:
         values = None
         if change.kind == "split":
             why = f"a value of '{change.feature}' that the log does not have does not occur"
-            values = Assumed("values", Kept.UNKNOWN if is_chosen else Kept.STATED, why)
+            values = Assumed(
+                "values", AssumptionStatus.UNKNOWN if is_chosen else AssumptionStatus.STATED, why
+            )
         tested = examine(made.model, made.log, alpha=self.alpha, counts=counts)
         result = None
         if self.asked:

@@ -26,7 +26,7 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
@@ -40,7 +40,7 @@ from tightrope.statistics.estimates import EventIntervals, Events, IntervalMetho
 from tightrope.statistics.intervals import beta_binomial
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.pooling import pooled_intervals, trials_of
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assessment, Assumed, Word
 
 MOST_GROUPS = 1_000
 MANY = 12
@@ -103,18 +103,21 @@ class Groups(Record):
         return max(1.0 - self.delta - 2.0 / (len(self.groups) + 1), 0.0)
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the answers are worth together."""
         worths = [one.result.verdict for one in self.groups]
         assumed = dict.fromkeys(one for worth in worths for one in worth.assumptions if one.name != "model")
         evidence = power_text(self.examination.log_e_value)
         stated = [
-            Assumed("model", Kept.STATED, f"{MODEL_RIGHT}, within each group; tested: e-value {evidence}"),
-            Assumed("groups", Kept.STATED, f"values of '{self.column}' do not depend on what happened"),
+            Assumed.stated(
+                "model",
+                f"{MODEL_RIGHT}, within each group; tested: e-value {evidence}",
+            ),
+            Assumed.stated("groups", f"values of '{self.column}' do not depend on what happened"),
         ]
         limits = [worth.why for worth in worths if worth.word is Word.LIMIT]
         empty = [one.result.contradiction for one in self.groups if one.result.contradiction is not None]
-        return Worth.of((*assumed, *stated), contradicted=(*empty, None)[0], limit=(*limits, None)[0])
+        return Assessment.of((*assumed, *stated), contradicted=(*empty, None)[0], limit=(*limits, None)[0])
 
     def _title_(self) -> str:
         return f"Groups: {len(self.groups):,} values of '{self.column}'"

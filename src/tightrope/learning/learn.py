@@ -16,7 +16,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.data.reading import Reading, read_data
 from tightrope.errors import InputError, ReadingWarning, check_type, choose, describe
-from tightrope.learning.options import LearnOptions, LearnWords, spell_out
+from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
 from tightrope.learning.pipeline import Pipeline, Progress, Serves
 from tightrope.learning.result import LearningResult, ResultTable
 from tightrope.model.continuous import Continuous
@@ -54,7 +54,7 @@ def learn(
     since: int | None = None,
     window: int | None = None,
     chosen_at: int | None = None,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> Any:
     """Compute the certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
 
@@ -148,7 +148,7 @@ def learn_all(
     kinds: Sequence[SetsKind | str] | None = None,
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
-    **options: Unpack[LearnWords],
+    **options: Unpack[LearnKwargs],
 ) -> dict[SetsKind, LearningResult]:
     """Learn over several `kinds` of sets (all) with one region; statistics and region are computed once.
 
@@ -203,8 +203,7 @@ def learn_all(
 class Reduction(Protocol):
     """A kind of question that can be learned about: `apply` makes it one about a model with data, `start`
     opens the chain for these, and `lift` makes of a walk along the chain what was asked for. A new kind is a
-    file with such an object, and a line in `REDUCTIONS`, which says what it accepts.
-    """
+    file with such an object, and a line in `REDUCTIONS`, which says what it accepts."""
 
     def apply(self, problem: Problem) -> Problem: ...
 
@@ -251,8 +250,7 @@ class PlainQuestions:
 
 class TemporalFormulas(PlainQuestions):
     """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
-    with a deterministic automaton.
-    """
+    with a deterministic automaton."""
 
     def apply(self, problem: Problem) -> Problem:
         """The product; a `ReadingWarning` says how the path is read."""

@@ -25,7 +25,7 @@ from tightrope.data.reading_hints import Unknown, unknown_values
 from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import DataTable
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.regions.bounds import parameter_box
@@ -34,7 +34,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import EventIntervals, IntervalMethod, event_intervals
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,17 @@ class LogDescription:
     states: str | None = None
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """The best that a result from this log can be worth: intervals do not need its order in time."""
         design = self.reading.counts.design
         missing = "; ".join(design.censored) or ("rows cannot be counted" if self.refused else "")
-        whole = Assumed("complete data", Kept.NO if missing else Kept.YES, missing or "nothing is missing")
+        whole = Assumed(
+            "complete data",
+            AssumptionStatus.NO if missing else AssumptionStatus.YES,
+            missing or "nothing is missing",
+        )
         conflict = self.estimates.conflict if self.estimates is not None else ()
-        return Worth.of((design.ends, whole), contradicted="; ".join(conflict) or None)
+        return Assessment.of((design.ends, whole), contradicted="; ".join(conflict) or None)
 
 
 def describe_log(

@@ -23,7 +23,7 @@ from tightrope.coupled.value import functions_of
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -37,11 +37,10 @@ from tightrope.regions.polytope import Polytope
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
-ASSUMED = Assumed(
+ASSUMED = Assumed.stated(
     "episodes",
-    Kept.STATED,
     "episodes are independent draws of one way to act, whatever it is, and none was left out because of how "
     "it came out; this is assumed and not tested",
 )
@@ -287,8 +286,7 @@ class LoggedBaseline:
 
     def bound(self, region: Polytope, side: Side) -> tuple[float, float]:
         """By how much a policy is better than what was done at least: at one parameter vector, and by the
-        policy's interval apart.
-        """
+        policy's interval apart."""
         low, high = side.lower, side.upper
         low, high = (1.0 - high, 1.0 - low) if self.objective.complement else (low, high)
         least = low if self.sign > 0 else -high

@@ -24,7 +24,7 @@ from tightrope.beliefs.robust import Rivals, Value, weigh
 from tightrope.beliefs.solve import evaluate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import PlainQuestions, counts_of
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress

@@ -19,7 +19,7 @@ import numpy as np
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError, check_keywords, choose, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.free import unlinked_rows
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -40,7 +40,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.priors import Prior, PriorGiven, check_priors, read_priors
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed, AssumptionStatus
 
 if TYPE_CHECKING:
     from tightrope.statistics.costs import CostIntervals, CostModel
@@ -117,7 +117,7 @@ NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
 """What numbers among the options must be, in words."""
 
 
-class LearnWords(TypedDict, total=False):
+class LearnKwargs(TypedDict, total=False):
     """The fields of `LearnOptions`, as keyword arguments of `learn` and its relatives."""
 
     region: RegionKind | str | None
@@ -250,7 +250,7 @@ class LearnOptions:
     @classmethod
     def of(cls, function: str, words: Mapping[str, object]) -> LearnOptions:
         """The options that keyword arguments of a function give."""
-        made = cls(**check_keywords(function, LearnWords, words, besides=("delta",)))
+        made = cls(**check_keywords(function, LearnKwargs, words, besides=("delta",)))
         if function == "online" and (made.outcomes is OutcomesUse.ONLY or made.behaviour is not None):
             raise InputError(
                 "`online` learns from counts as they come, and looks at no outcomes of episodes",
@@ -276,10 +276,10 @@ class LearnOptions:
         return CostModel(self.cost_range, self.cost_sd)
 
     @property
-    def words(self) -> LearnWords:
+    def words(self) -> LearnKwargs:
         """What differs from the defaults, as keyword arguments: `learn(problem, data, **options.words)`."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return cast(LearnWords, {name: given[name] for name in given if given[name] != _DEFAULTS[name]})
+        return cast(LearnKwargs, {name: given[name] for name in given if given[name] != _DEFAULTS[name]})
 
     @property
     def without_outcomes(self) -> LearnOptions:
@@ -347,7 +347,7 @@ class Decisions:
     refines: bool = False
     """Whether the sets are refined while it pays."""
     along: bool = False
-    """Whether a likelihood and bets bound values along themselves (`tightrope.learning.along_value`)."""
+    """Whether a likelihood and bets bound values along themselves (`tightrope.learning.gradient_bound`)."""
 
     @property
     def has_intervals(self) -> bool:
@@ -678,7 +678,9 @@ def chosen_with(model: Any, priors: Sequence[Prior], data: Callable[[], Provenan
     if named is not None and not (named.is_telling and named.overlap(data()) is Overlap.NONE):
         why = chosen_by_names(model)
         covered = "its successors were seen in these data; what was not seen leads elsewhere"
-        one = Assumed(f"{Artefact.MODEL} {CHOSEN}", Kept.NO if why else Kept.YES, why or covered)
+        one = Assumed(
+            f"{Artefact.MODEL} {CHOSEN}", AssumptionStatus.NO if why else AssumptionStatus.YES, why or covered
+        )
         chosen = (*(other for other in chosen if other.name != one.name or not other.holds), one)
     return chosen
 
@@ -716,7 +718,7 @@ def selection_of(
         made[Artefact.MODEL] = [model.made_from]
     chosen = {what: chosen_without(what, each, data) for what, each in made.items() if each}
     for what, one in chosen.items():
-        if one.kept is Kept.NO and COSTS[what][0] is Consequence.REFUSED:
+        if one.kept is AssumptionStatus.NO and COSTS[what][0] is Consequence.REFUSED:
             hint = f"leave `{what}` out, or take one from other data"
             raise InputError(f"`{what}`: {one.why}, which would count twice", hint=hint)
     return tuple(chosen.values())

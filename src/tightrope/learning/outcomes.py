@@ -31,7 +31,7 @@ from tightrope.data.fold import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, ModelFit, ObservedFacts, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -51,7 +51,7 @@ from tightrope.statistics.confidence_budget import Assumption, assumed_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed, AssumptionStatus
 
 REFUTES = 0.001
 """The probability with which a right behaviour is refused."""
@@ -168,10 +168,10 @@ class ObservedOutcomes(Record):
         """What is assumed of episodes beyond what every log must keep to."""
         if self.from_steps:
             why = "given its choice, the outcome of each step is a draw of its own; this is assumed"
-            return Assumed("episodes", Kept.STATED, why)
+            return Assumed.stated("episodes", why)
         fixed = "" if self.planned is None else ", their number was fixed in advance"
         why = f"episodes are independent draws of {self.policy}{fixed}; this is assumed and not tested"
-        return Assumed("episodes", Kept.STATED, why)
+        return Assumed.stated("episodes", why)
 
     def sampling(self, design: SamplingDesign) -> tuple[Assumption, tuple[Assumed, ...]]:
         """What the interval needs of the way the log was collected, and whether that holds."""
@@ -371,7 +371,7 @@ def plan_observation(
     product with its memory. Where no episode is of the policy its steps may be put together.
     """
     given = as_policy(problem.model, policy) if given is None else given
-    if given is not None and (chosen := chosen_before(given, counts)).kept is Kept.NO:
+    if given is not None and (chosen := chosen_before(given, counts)).kept is AssumptionStatus.NO:
         return Unobserved(f"{chosen.why}; returns are of policies that were chosen without them")
     plan = _plan_episodes(problem, counts, policy, behaviour, return_range, given)
     if isinstance(plan, Unobserved) and behaviour is None:
@@ -454,7 +454,7 @@ def chosen_before(policy: Policy, counts: Counts) -> Assumed:
     design = counts.design
     named = _is_named(policy, design.followed or "", policy.structure) or policy.digest in design.bet_on
     if named or policy.structure.choices == policy.structure.states:
-        return Assumed("policy", Kept.YES, "the data name it")
+        return Assumed.derived("policy", "the data name it")
     return chosen_without(Artefact.POLICY, [policy.made_from], lambda: counts.provenance)
 
 

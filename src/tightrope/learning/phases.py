@@ -31,7 +31,7 @@ from scipy.special import gammaincc, gammaln, logsumexp
 
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.amendments import Amendment
 from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
 from tightrope.logic.timed import bound_over_rates

@@ -34,7 +34,7 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts, expected_counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Binding, ModelFit
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import (
     OVER_THE_DOMAIN,
     Decisions,
@@ -86,7 +86,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Kept, Worth
+from tightrope.verdict import Assessment, AssumptionStatus
 
 if TYPE_CHECKING:  # loaded where they apply
     from tightrope.coupled.synthesis import CoupledSynthesis
@@ -120,9 +120,9 @@ class EmptyRegion(CannotCertify):
         self.ledger = ledger
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """The data refute the model."""
-        return Worth.of(self.ledger.assumptions, contradicted=self.contradiction)
+        return Assessment.of(self.ledger.assumptions, contradicted=self.contradiction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +140,7 @@ class Prepared:
 @dataclass(frozen=True, eq=False)
 class Settled:
     """What an earlier look at growing data has settled: its predictions, the intervals of events, where the
-    region was, and the policy that a slab bets on; or the test of the model, where it was made before.
-    """
+    region was, and the policy that a slab bets on; or the test of the model, where it was made before."""
 
     predictions: Predictions | None = None
     intervals: EventIntervals | None = None
@@ -153,8 +152,7 @@ class Settled:
 @dataclass(frozen=True, eq=False)
 class SolvedPolicies:
     """Policies over prepared sets; `robust` and `optimistic` are None where a given policy was evaluated
-    alone.
-    """
+    alone."""
 
     prepared: Prepared
     solver: PolicySolver
@@ -189,8 +187,7 @@ class DeltaSplit:
 
 class Serves(Enum):
     """What a chain is for: results over one kind of sets, over several, which share a region, or over what
-    was left open: then the region may be a joint one, and sets are refined while it pays.
-    """
+    was left open: then the region may be a joint one, and sets are refined while it pays."""
 
     ONE = "one kind of sets"
     SEVERAL = "several kinds of sets"
@@ -252,8 +249,7 @@ class Pipeline:
         """The chain for a problem whose data speak of its base: counts are lifted to a product, and a given
         policy that needs a memory gets a chain of its own, over the same events with the same counts.
         What episodes returned is looked at beside the model, with a part of δ of its own, unless the options
-        say otherwise.
-        """
+        say otherwise."""
         if problem.query.is_plain:
             problem = learnable(problem)
         steered = None
@@ -308,7 +304,7 @@ class Pipeline:
 
     def has_seen(self, policy: Policy | None) -> bool:
         """Whether a policy was made from the data: then no statement may single it out."""
-        return policy is not None and chosen_before(policy, self.data).kept is Kept.NO
+        return policy is not None and chosen_before(policy, self.data).kept is AssumptionStatus.NO
 
     def made(self, policy: Policy) -> Policy:
         """A policy that was found with these data, which says so."""
@@ -349,8 +345,7 @@ class Pipeline:
 
     def results(self, several: Sequence[LearnOptions]) -> list[LearningResult]:
         """One result for each of these options. Large models are solved over several kinds of sets at a time.
-        How the threads are shared out depends on their number alone, and so do the bits of the results.
-        """
+        How the threads are shared out depends on their number alone, and so do the bits of the results."""
         threads = count_threads(self.options.threads)
         workers = min(threads, len(several))
         is_small = self.model.structure.transitions < LEAST_TRANSITIONS
@@ -366,8 +361,7 @@ class Pipeline:
 
     def result(self, options: LearnOptions, threads: int | None = None) -> LearningResult:
         """The result for these options, which may differ from the chain's in the kind of sets; `threads`
-        are for its solves, if not those of the chain. Several threads may ask at a time.
-        """
+        are for its solves, if not those of the chain. Several threads may ask at a time."""
         if options.outcomes is OutcomesUse.ONLY and self.counts is not None:
             return self._outcomes_only(options)
         how = options if threads is None else replace(options, threads=threads)
@@ -673,8 +667,7 @@ class Pipeline:
         fit: Fit | None = None,
     ) -> SolvedPolicies:
         """The robust and the optimistic policy, and the given one's value; `alone`: that value only. Over a
-        domain the given policy takes the place of the robust one.
-        """
+        domain the given policy takes the place of the robust one."""
         policy = self.policy
         synthesises = not alone and (policy is None or self.counts is not None)
         solves = 2 * synthesises + (not alone) + 2 * (policy is not None)
@@ -693,9 +686,11 @@ class Pipeline:
         """The same over one parameter vector for the whole run, where coupled sets were decided on."""
         if solved.prepared.contradiction is not None or not (decisions.along or decisions.couples):
             return solved
-        from tightrope.learning import along_value, coupling
+        from tightrope.learning import coupling, gradient_bound
 
-        return along_value.narrow(self, solved) if decisions.along else coupling.couple_all(self, solved, fit)
+        return (
+            gradient_bound.narrow(self, solved) if decisions.along else coupling.couple_all(self, solved, fit)
+        )
 
 
 def plan_outcomes(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.ambiguity.sets import Sets
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import LearnOptions, Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
@@ -143,8 +143,7 @@ class PolicySolver:
     ) -> tuple[PolicyValue, Solution]:
         """The robust policy with its interval, and the optimistic one. With several threads half of them look
         for the optimistic policy while the others look for the robust one; what else there is to wait for or
-        to do, whatever the policies are, comes `before` and `after` the optimistic one then.
-        """
+        to do, whatever the policies are, comes `before` and `after` the optimistic one then."""
         threads = self.workspace.threads
         if not are_solved_together(self.kernel.structure, self.workspace.device, threads):
             guarantee = self.find(ROBUST)
@@ -212,8 +211,7 @@ class PolicySolver:
     ) -> Solution:
         """One solve: `what` for, of a `policy` or the best one. Nature is against the agent where the robust
         policy is looked for, and for it elsewhere, unless it is given; `start` are values to look from, say
-        those of fewer data.
-        """
+        those of fewer data."""
         self.progress(f"solve: {what}")
         if nature is None:
             nature = self.objective.agent.opposite if what == ROBUST else self.objective.agent

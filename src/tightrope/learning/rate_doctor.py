@@ -32,7 +32,7 @@ import numpy as np
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.amendments import (
     AUTO,
     MOST,
@@ -72,7 +72,7 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 from tightrope.solver.solution import SolveOptions
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
 
 TIMES = ("since-entry", "since-start", "clock")
 BINS = (3, 6, 12)
@@ -124,9 +124,9 @@ class AmendedRates(Record):
         return e_value_of(self.examination.log_e_value)
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """That of the result, with the selection among its assumptions."""
-        own = Worth.of(()) if self.result is None else self.result.verdict
+        own = Assessment.of(()) if self.result is None else self.result.verdict
         return own.given(self.selection)
 
     def _facts_(self) -> Facts:
@@ -156,17 +156,17 @@ class RateDiagnosis(Record):
     breakdown = None
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the answer on the model as it is is worth."""
         if self.result is not None:
             return self.result.verdict
         fit = self.examination
         if fit.alarm and fit.doubtful_columns is None:
-            return Worth.of((), contradicted=f"a rate is not constant: {fit.findings[0].text}")
+            return Assessment.of((), contradicted=f"a rate is not constant: {fit.findings[0].text}")
         if fit.is_doubt:
             why = fit.doubtful_columns or "evidence against it is growing"
-            return Worth.of((Assumed("model", Kept.UNKNOWN, why),))
-        return Worth.of(())
+            return Assessment.of((Assumed.unverified("model", why),))
+        return Assessment.of(())
 
     @property
     def value(self) -> Interval | None:
@@ -234,7 +234,7 @@ class RateDoctor:
                 change = pick(findings)
             else:
                 change = Amendment.of(amend) if isinstance(amend, str) else amend
-                selection = UNKNOWN if selection.kept is Kept.NO else selection
+                selection = UNKNOWN if selection.kept is AssumptionStatus.NO else selection
             answer = AmendedRates(*self._follow(change, chosen, learned, exposure, selection))
         return RateDiagnosis(model, fit, tuple(findings), result, estimate, answer)
 

@@ -28,7 +28,7 @@ from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.io.answers import RateAnswer, RateFacts, RateFinding, TimedLogFacts
 from tightrope.io.results import Interval, WidthFacts, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress
@@ -60,7 +60,7 @@ from tightrope.solver.solution import SolveOptions
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget, assumed_of
 from tightrope.statistics.rates import MOST_PARAMETERS, RateClasses, RateEvents, estimate_rates, texts_of
 from tightrope.statistics.returns import frequency_interval
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed
 
 METHOD = "gamma-Poisson confidence sequence"
 JOINT_METHOD = "likelihood region of rates, by a mixture"
@@ -107,26 +107,26 @@ class RateResult(Record):
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the result is worth, in one word, with all that it rests on."""
         assumed = rests_on(self.ledger, LearnOptions(), None, self.problem)
         if self.value is None:
-            return Worth.of(assumed, contradicted=EMPTY)
+            return Assessment.of(assumed, contradicted=EMPTY)
         seen = self.outcomes
         if isinstance(seen, ObservedOutcomes):
             assumed = (*assumed, seen.assumption)
             if seen.contradiction is not None:
-                return Worth.of(assumed, contradicted=seen.contradiction)
+                return Assessment.of(assumed, contradicted=seen.contradiction)
         if (refuted := _refutation(self.fit)) is not None:
-            return Worth.of(assumed, contradicted=refuted)
+            return Assessment.of(assumed, contradicted=refuted)
         if self.fit is not None and self.fit.is_doubt:
             columns = self.fit.doubtful_columns
             why = f"a rate is not constant: {self.fit.findings[0].text}"
-            doubt = Assumed("model", Kept.UNKNOWN, f"evidence that rates change is growing: {self.fit_text}")
+            doubt = Assumed.unverified("model", f"evidence that rates change is growing: {self.fit_text}")
             if columns is not None:
-                doubt = Assumed("model", Kept.NO, f"{why}; {columns}")
+                doubt = Assumed.violated("model", f"{why}; {columns}")
             assumed = (*(one for one in assumed if one.name != doubt.name), doubt)
-        return Worth.of(assumed, limit="; ".join(self.value.missed) or None)
+        return Assessment.of(assumed, limit="; ".join(self.value.missed) or None)
 
     def headline(self) -> str:
         """The verdict in a line: the word, then the interval as far as it may be claimed."""

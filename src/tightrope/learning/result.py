@@ -40,7 +40,7 @@ from tightrope.io.results import (
     WidthFacts,
     WitnessFacts,
 )
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
 from tightrope.learning.policy_solver import PolicyValue
@@ -64,7 +64,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Assumed, Kept, Word, Worth
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +170,7 @@ class Result(Record):
         return None if bound is UNSET else bound
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the result is worth, in one word, with all that it rests on."""
         return self.outcome.judged
 
@@ -365,7 +365,7 @@ class LearningResult(Result):
     def outcome(self) -> Outcome:
         """All that is said of the result: the keys of `tightrope learn --json`, as one record."""
         coupled = self.decisions.sets is SetsKind.COUPLED and not self.fallback
-        verdict, best = self._judge(), self.optimistic
+        verdict, best = self._assess(), self.optimistic
         kindest = self._clip(float((best.upper if self._maximises else best.lower)[self.problem.free_state]))
         hides = self.problem.is_of_controller
         return record_of(
@@ -428,23 +428,23 @@ class LearningResult(Result):
             return self.robust.interval
         return seen.model
 
-    def _judge(self) -> Worth:
+    def _assess(self) -> Assessment:
         seen = None if self.seen is None else self.seen.contradiction
         refuted = self.contradiction or self.refuted_costs or seen
-        return judge(self._rests_on(), self.counts, self.fit, refuted, self._ended())
+        return assess(self._rests_on(), self.counts, self.fit, refuted, self._ended())
 
     def _rests_on(self) -> tuple[Assumed, ...]:
         known = rests_on(self.ledger, self.options, self.fit, self.problem)
         if self.wrong_costs is not None:
-            known = (*known, Assumed("costs", Kept.NO, self.wrong_costs))
+            known = (*known, Assumed.violated("costs", self.wrong_costs))
         if self.problem.is_of_controller:
-            known = (*known, Assumed("readings", Kept.STATED, INDEPENDENT_READINGS))
+            known = (*known, Assumed.stated("readings", INDEPENDENT_READINGS))
         joint = self.region is not None and self.region.kind.has_intervals
         singled_out = self.seen is not None or (self.decisions.bets and not joint)
         if self.value is None or self.counts is None or not singled_out:
             return known
         chosen = chosen_before(self.given or self.value.policy, self.counts)
-        return (*known, chosen) if chosen.kept is Kept.STATED else known
+        return (*known, chosen) if chosen.kept is AssumptionStatus.STATED else known
 
     def _ended(self) -> str:
         stopped = [s.status.value for s in self.solutions if not s.is_initial_certified]
@@ -547,16 +547,14 @@ class LearningResult(Result):
     def find_breakdown(self, *, threshold: float | None = None, rows: str | None = None) -> Any:
         """How far, in total variation at every choice, the process may be from what was learned before the
         robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
-        the name of a parameter or an action, to doubt that alone (docs/doctor.md).
-        """
+        the name of a parameter or an action, to doubt that alone (docs/doctor.md)."""
         from tightrope.learning.breakdown import breakdown
 
         return breakdown(self, threshold=threshold, rows=rows)
 
     def assumption_chain(self, unit: str | None = None) -> Any:
         """The result under weaker and weaker assumptions (expressions, ties, one distribution a choice, per
-        `unit`, a column of the log), what each step costs, and which of them the data refute.
-        """
+        `unit`, a column of the log), what each step costs, and which of them the data refute."""
         from tightrope.learning.assumption_chain import assumption_chain
 
         return assumption_chain(self, unit)
@@ -725,16 +723,16 @@ def _widen(expression: IndexArray, lower: FloatArray, upper: FloatArray, width: 
         width[expression[t]] = max(width[expression[t]], upper[t] - lower[t])
 
 
-def judge(
+def assess(
     known: tuple[Assumed, ...], counts: Counts | None, fit: ModelFit | None, refuted: str | None, ended: str
-) -> Worth:
+) -> Assessment:
     """The verdict on something learned: `refuted` are words about what contradicts the model, beside what the
     log and the test of the model say; `ended` is how the computation ended."""
     refuted = refutation(counts, fit, refuted)
     if refuted is None and fit is not None and fit.is_doubt:  # so is a nominal alarm
-        doubt = Kept.UNKNOWN if fit.misfit is None else Kept.NO
+        doubt = AssumptionStatus.UNKNOWN if fit.misfit is None else AssumptionStatus.NO
         known = tuple(replace(one, kept=doubt) if one.name == "model" else one for one in known)
-    return Worth.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
+    return Assessment.of(known, contradicted=refuted, limit=None if ended == CLOSE else ended)
 
 
 INDEPENDENT_READINGS = "what a controller reads is independent given the state, drawn as the model says"
@@ -747,21 +745,21 @@ def rests_on(
     tested = f"{MODEL_RIGHT}; " + (NOT_TESTED if fit is None else f"tested: {fit.text}")
     if fit is not None and fit.is_doubt:
         tested += f"; {REMEDY}"
-    assumptions = [*ledger.assumptions, Assumed("model", Kept.STATED, tested)]
+    assumptions = [*ledger.assumptions, Assumed.stated("model", tested)]
     model = None if problem is None else problem.base
     if isinstance(model, ParametricMDP) and model.parameters.narrowed:
-        assumptions.append(Assumed("domain", Kept.YES, model.parameters.narrowed))
+        assumptions.append(Assumed.derived("domain", model.parameters.narrowed))
     if fit is not None and fit.rows_tested is not None and fit.rows_tested < fit.events:
         rows = f"{fit.rows_tested:,} of {fit.events:,} rows were tested"
         untested = f"outcomes depend on state and action alone: {rows}"
-        assumptions.append(Assumed("untested rows", Kept.STATED, untested))
+        assumptions.append(Assumed.stated("untested rows", untested))
     if options.assume_support is not None:
         least = f"no transition that can happen has a probability below {options.assume_support:g}"
-        assumptions.append(Assumed("support", Kept.STATED, least))
+        assumptions.append(Assumed.stated("support", least))
     if options.misfit:
-        assumptions.append(Assumed("misfit", Kept.STATED, misfit_text(options.misfit)))
+        assumptions.append(Assumed.stated("misfit", misfit_text(options.misfit)))
     if ledger.of_costs and options.cost_model is not None:
-        assumptions.append(Assumed("costs", Kept.STATED, options.cost_model.text))
+        assumptions.append(Assumed.stated("costs", options.cost_model.text))
     return tuple(assumptions)
 
 

@@ -64,7 +64,7 @@ from tightrope.io.results import (
     TruthFacts,
 )
 from tightrope.io.umb import umb_is_available
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy

@@ -212,8 +212,7 @@ def solve_over_domain(
 ) -> Any:
     """The interval of a policy over all instantiations in the model's domain; of the most robust one found
     where none is given. With a `policy`, `value` and `robust` of the result are both its interval. Questions
-    that are no single objective give what `learn` gives of them.
-    """
+    that are no single objective give what `learn` gives of them."""
     if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
         reduction = reduction_of(problem)
         chain = Pipeline.start(

@@ -17,7 +17,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic import formula as ltl
 from tightrope.logic.formula import FALSE, TRUE, Formula
 from tightrope.logic.translation import (

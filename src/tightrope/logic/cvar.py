@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.reward_bounds import through_choices
 from tightrope.logic.solving import ANYTHING, Solve
 from tightrope.logic.values import BoundedValue, StateBounds

@@ -17,7 +17,7 @@ from dataclasses import field
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.formula import FALSE, TRUE, Elementary, Formula
 from tightrope.logic.translation import whole_automaton
 from tightrope.model.product import MOST_STATES, Automaton, RabinPair

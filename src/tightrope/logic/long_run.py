@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import towards
 from tightrope.logic.solving import Directions, Solve, opposite, reaching, require_constant
 from tightrope.logic.values import BoundedValue, StateBounds

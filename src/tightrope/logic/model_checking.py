@@ -8,7 +8,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
 from tightrope.logic.solving import under
@@ -26,7 +26,7 @@ from tightrope.prism.parse.property_syntax import Filter, Multi, ValueOperator
 from tightrope.prism.parse.syntax import Binary, Call, Expression
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import InitialValues, SolveOptions, verdict_of, width
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed
 
 SPARE = 10
 """Parts of arithmetic are solved so many times as closely as the result is wanted."""
@@ -104,11 +104,11 @@ class Answer(Record):
         return verdict_of(self.structure, self.holds, self.fails)
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """`proved` where it is answered; an automaton that another program made is a stated assumption."""
         made = "it was made by a program that the user named, and nobody has checked it"
-        assumed = [Assumed("automaton", Kept.STATED, made)] if self.believed else []
-        return Worth.of(assumed, limit=None if self.is_answered else self.trouble)
+        assumed = [Assumed.stated("automaton", made)] if self.believed else []
+        return Assessment.of(assumed, limit=None if self.is_answered else self.trouble)
 
     @property
     def is_certified(self) -> bool:

@@ -35,7 +35,7 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import AcceptingComponents, accepting_components
 from tightrope.logic.formula import Formula
 from tightrope.logic.solving import require_constant

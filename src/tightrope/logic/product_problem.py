@@ -17,7 +17,7 @@ import numpy as np
 
 from tightrope.data.counts import Batches, Counts
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.hoa import hoa_text
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula

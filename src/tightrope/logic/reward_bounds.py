@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.solving import ANYTHING, PROBABILITY, Directions, Solve, from_starts, reaching
 from tightrope.logic.temporal import PathBounds
 from tightrope.logic.values import StateBounds, StateTruth

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic import formula as ltl
 from tightrope.logic.accepting import Won, finite_memory_choices, states_meeting, winning_states
 from tightrope.logic.formula import FALSE, TRUE, Formula

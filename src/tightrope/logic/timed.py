@@ -26,7 +26,7 @@ from tightrope.continuous.decisions import EventHorizon, expect_optimally, refus
 from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
 from tightrope.continuous.transient import Pair, TimeHorizon, earn_until, expect_at
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.long_run import bound_quotient_average
 from tightrope.logic.operators import Operators, OperatorTask

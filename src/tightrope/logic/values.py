@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, up

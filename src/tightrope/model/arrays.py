@@ -27,7 +27,7 @@ from tightrope.model.numbers import double
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial
-from tightrope.model.structure import OwnStates, RewardStructure, Structure
+from tightrope.model.structure import NamedStates, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
 
 _CANCELLED = 2.0**-12
@@ -103,7 +103,7 @@ def from_arrays(
         initial=initial,
         labels={name: np.flatnonzero(members).tolist() for name, members in bitmaps.items()},
         choice_rewards={} if rewards is None else {REWARD: rewards.tolist()},
-        own_states=own,
+        state_names=own,
     )
 
 
@@ -138,7 +138,7 @@ def _plain(
         given,
         {} if rewards is None else {REWARD: RewardStructure(choice=rewards)},
         {},
-        OwnStates(own),
+        NamedStates(own),
         declared_mdp=len(names) > 1,
     )
     return MDP(structure, probability)

@@ -30,7 +30,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tightrope.errors import InputError, check_type, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.authored import (
     explore,
@@ -55,7 +55,7 @@ from tightrope.model.polynomial import Function, Polynomial, RationalFunction, a
 from tightrope.model.structure import (
     START,
     UNLABELLED,
-    OwnStates,
+    NamedStates,
     ParametricReward,
     RewardStructure,
     Structure,
@@ -92,7 +92,7 @@ def build_from_function(
     states, (state, action) or (state, action, next state) to amounts, 0 by default. Rewards add up and may
     have parameters.
 
-    States are any hashable values; the model keeps them (`structure.own_states`), and data, environments and
+    States are any hashable values; the model keeps them (`structure.state_names`), and data, environments and
     policies use them. Fields of a NamedTuple become state variables; otherwise `variables` gives them.
 
     >>> import tightrope as tr
@@ -154,7 +154,7 @@ def describe_states(states: Sequence[Any], labels: Any, state_rewards: Any, vari
         "labels": label_states(states, labels),
         "state_rewards": amounts("state_rewards", state_rewards, [(state,) for state in states]),
         "valuations": valuations_of(states, variables),
-        "own_states": states,
+        "state_names": states,
     }
 
 
@@ -169,11 +169,12 @@ def build_from_rows(
     choice_rewards: Named | None = None,
     transition_rewards: BySuccessor | None = None,
     valuations: Mapping[str, Sequence[int | bool]] | None = None,
+    state_names: Sequence[Hashable] | None = None,
     own_states: Sequence[Hashable] | None = None,
 ) -> ParametricMDP | IntervalMDP:
     """From explicit rows in any order of states; labels list their states.
 
-    The numbers of the rows are the model's own states, unless `own_states` gives what to call each of them.
+    States are called by their numbers, unless `state_names` (or `own_states`, its older name) names them.
     `initial` is the state that runs begin in, or the probability of each, numbers or `free`: then one state
     more draws it, which is no step (bounds on steps do not count it, and logs do not show it).
 
@@ -185,6 +186,7 @@ def build_from_rows(
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
     """
+    state_names = own_states if state_names is None else state_names
     if isinstance(initial, Mapping):
         start = _Start.of(rows, initial, states, parameters)
         return build_from_rows(
@@ -197,7 +199,7 @@ def build_from_rows(
             choice_rewards={name: [*values, 0] for name, values in (choice_rewards or {}).items()},
             transition_rewards={name: [*values, {}] for name, values in (transition_rewards or {}).items()},
             valuations=start.valuations(valuations or {}),
-            own_states=start.names(own_states),
+            state_names=start.names(state_names),
         )
     named = {
         "labels": labels,
@@ -206,7 +208,7 @@ def build_from_rows(
         "transition_rewards": transition_rewards,
         "valuations": valuations,
     }
-    listed: list[Row] = _checked_rows(rows, 3, parameters, initial, states, own_states, named)
+    listed: list[Row] = _checked_rows(rows, 3, parameters, initial, states, state_names, named)
     order = sorted(range(len(listed)), key=lambda i: listed[i][0])
     total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
     parameters = parameters or Parameters()
@@ -222,7 +224,7 @@ def build_from_rows(
         initial,
         labels or {},
         valuations or {},
-        OwnStates(range(total) if own_states is None else own_states),
+        NamedStates(range(total) if state_names is None else state_names),
     )
     has_intervals = any(isinstance(p, tuple) for p in probabilities)
     exact_ones = None
@@ -319,7 +321,7 @@ def _checked_rows(
     parameters: Parameters | None,
     initial: object,
     states: object,
-    own_states: object,
+    state_names: object,
     named: Mapping[str, Any],
 ) -> list[Any]:
     """The rows, once everything that is given has the right type, and there are as many rewards as rows."""
@@ -327,8 +329,8 @@ def _checked_rows(
     check_type("initial", initial, int, "the number of a state")
     if states is not None:
         check_type("states", states, int, "a number of states")
-    if own_states is not None:
-        check_type("own_states", own_states, Sequence, "a list of states")
+    if state_names is not None:
+        check_type("state_names", state_names, Sequence, "a list of states")
     for argument, given in named.items():
         if given is not None:
             check_type(argument, given, Mapping, "a mapping from names")
@@ -411,7 +413,7 @@ class Skeleton:
         initial: int,
         labels: Mapping[str, Sequence[int]],
         valuations: Mapping[str, Sequence[int | bool]],
-        own_states: OwnStates,
+        state_names: NamedStates,
     ) -> Structure:
         if states <= 0:
             raise InputError("a model needs at least one state")
@@ -437,7 +439,7 @@ class Skeleton:
             bitmaps,
             {},
             {name: np.asarray(column) for name, column in valuations.items()},
-            own_states,
+            state_names,
         )
 
 
@@ -683,6 +685,7 @@ def build_ctmc_from_rows(
     state_rewards: Named | None = None,
     transition_rewards: BySuccessor | None = None,
     valuations: Mapping[str, Sequence[int | bool]] | None = None,
+    state_names: Sequence[Hashable] | None = None,
     own_states: Sequence[Hashable] | None = None,
 ) -> ParametricCTMC | IntervalCTMC:
     """From explicit rows in any order of states; labels list their states.
@@ -696,13 +699,14 @@ def build_ctmc_from_rows(
     >>> round(low, 6), round(high, 6)
     (0.8, 0.8)
     """
+    state_names = own_states if state_names is None else state_names
     named = {
         "labels": labels,
         "state_rewards": state_rewards,
         "transition_rewards": transition_rewards,
         "valuations": valuations,
     }
-    listed: list[RateRow] = _checked_rows(rows, 2, parameters, initial, states, own_states, named)
+    listed: list[RateRow] = _checked_rows(rows, 2, parameters, initial, states, state_names, named)
     if twice := [state for state, times in Counter(row[0] for row in listed).items() if times > 1]:
         raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
     reached = [s for state, row in listed for s in (state, *row)]
@@ -720,7 +724,7 @@ def build_ctmc_from_rows(
         initial,
         {"deadlock": stuck, **(labels or {})},
         valuations or {},
-        OwnStates(range(total) if own_states is None else own_states),
+        NamedStates(range(total) if state_names is None else state_names),
     )
     gained = {
         name: [values[of_state[state]] if state in of_state else {} for state in range(total)]

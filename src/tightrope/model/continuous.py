@@ -27,7 +27,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP

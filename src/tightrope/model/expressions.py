@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.polynomial import (
     Function,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions, ExpressionTable
 from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial

@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure, Structured, frozen_array, new_digest
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -123,8 +123,7 @@ class IntervalMDP(Structured):
     @property
     def sums_admit_one(self) -> bool:
         """Whether no sum of lower bounds is above 1, and none of upper bounds below, by more than rounding.
-        It may be False where one is close to that.
-        """
+        It may be False where one is close to that."""
         return self._seen[1]
 
     def _facts_(self) -> Facts:
@@ -168,8 +167,7 @@ def _look_at(
     transition_start: OffsetArray, lower: FloatArray, upper: FloatArray, tolerance: float
 ) -> tuple[bool, bool]:
     """Whether all bounds are within [0, 1], in order, and admit a distribution up to `tolerance`; and whether
-    they do up to the rounding of their sums.
-    """
+    they do up to the rounding of their sums."""
     right, clean = True, True
     for c in range(len(transition_start) - 1):
         low, high = 0.0, 0.0

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import END, ParametricReward, RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record

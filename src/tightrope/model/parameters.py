@@ -28,7 +28,7 @@ from numbers import Rational
 from typing import Any, NoReturn
 
 from tightrope.errors import InputError, Location, check_type
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.function_text import FunctionReader
 from tightrope.model.numbers import Number, exact_argument, show
 from tightrope.model.polynomial import Function, Polynomial
@@ -324,8 +324,7 @@ class Parameters(Record):
 
     def blocks(self) -> list[list[int]]:
         """The parameters, grouped: two are in one group where constraints link them, directly or through
-        others. The domain is the product of its parts.
-        """
+        others. The domain is the product of its parts."""
         root = list(range(len(self.names)))
         for row in self._linked:
             for i in row[1:]:

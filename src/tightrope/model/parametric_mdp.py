@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.free import MOST_COORDINATES, free_choices, without_numbers

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.authored import ask, is_table, table_columns
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
 from tightrope.model.policy_file import Choices, read_policy_file, write_choices
@@ -68,7 +68,7 @@ class Policy(Record):
 
     >>> from tightrope import Policy, build_from_rows
     >>> rows = [(0, "stay", {0: 1}), (0, "go", {1: 1}), (1, "", {1: 1})]
-    >>> model = build_from_rows(rows, own_states=["here", "there"])
+    >>> model = build_from_rows(rows, state_names=["here", "there"])
     >>> policy = Policy(model, {"here": "go"})
     >>> policy["here"], policy.actions("here"), policy.action("here"), policy.predict(["here", "there"])
     ('go', {'go': 1.0}, 'go', ['go', ''])
@@ -251,8 +251,7 @@ class Policy(Record):
 
     def predict(self, states: Any, *, step: int | None = None) -> list[str | int]:
         """The actions in many states: a list of states, or a table with a column for each state variable (or
-        one called `state`), as `log["action"] = policy.predict(log)` has it.
-        """
+        one called `state`), as `log["action"] = policy.predict(log)` has it."""
         if is_table(states):
             columns = table_columns(states)
             names = [name for name in self.structure.valuations if name != "state" or name in columns]
@@ -376,8 +375,7 @@ class Policy(Record):
     @property
     def for_solver(self) -> OffsetArray | FloatArray | TimeVaryingChoices:
         """As the solver takes it: the index of a choice per state, or of a choice per state and step, or a
-        probability per choice.
-        """
+        probability per choice."""
         if self.steps is not None:
             return self.steps
         return self.choice if self.is_deterministic else self.probability

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import OffsetArray

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -70,7 +70,7 @@ def write_choices(
         head |= {} if model_hash is None else {"model": model_hash}
     if structure.valuations:
         head["variables"] = list(structure.valuations)
-    elif own is None and structure.own_states is not None:
+    elif own is None and structure.state_names is not None:
         head["states"] = INDEX
     if certified is not None:
         head["certified"] = certified
@@ -85,7 +85,7 @@ def write_choices(
 
 def list_own_states(structure: Structure) -> Sequence[object] | None:
     """The model's own states, where each is the same state again when it is read from JSON."""
-    own = structure.own_states
+    own = structure.state_names
     if own is None or structure.valuations:
         return None
     try:
@@ -206,8 +206,7 @@ class _Entry:
 
 def read_policy_file(path: Path | str, structure: Structure) -> tuple[Choices, Provenance | None]:
     """The choices in a file for a model; every state with more than one is in it, once. And the data that
-    they were made from, where the file says so.
-    """
+    they were made from, where the file says so."""
     return _PolicyReader(str(path), structure).read()
 
 
@@ -216,7 +215,7 @@ class _PolicyReader:
         self.file = file
         self.structure = structure
         columns = [column.tolist() for column in structure.valuations.values()]
-        self.by_index = structure.own_states is None and not columns
+        self.by_index = structure.state_names is None and not columns
         valuations = zip(*columns, strict=True)
         self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
 
@@ -390,7 +389,7 @@ class _PolicyReader:
                 f"entry {number} names state {shown}, but the states are 0..{structure.states - 1}"
             )
         names = list(structure.valuations)
-        own = structure.own_states
+        own = structure.state_names
         if own is not None and not isinstance(shown, dict):
             if (state := own.find(shown)) >= 0:
                 return state

@@ -25,7 +25,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.numbers import Number, exact
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.rationals import RationalArray

@@ -31,7 +31,7 @@ import numpy as np
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, Location, check_type, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.authored import ask
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind
@@ -113,7 +113,7 @@ class POMDP(Structured):
         model = import_module("tightrope.model.builder").build_from_function(
             initial, successors, parameters, **words
         )
-        own = model.structure.own_states
+        own = model.structure.state_names
         made: POMDP = import_module("tightrope.model.sensor").observed(
             model, [ask("observe", observe, state) for state in own]
         )
@@ -153,8 +153,7 @@ class POMDP(Structured):
     @cached_property
     def aligned(self) -> OffsetArray:
         """For every choice of the model, in the order of its own, the choices of each state sorted so that
-        the k-th ones of states that look alike have one action.
-        """
+        the k-th ones of states that look alike have one action."""
         own, seen = self.structure, self.observation
         action = own.action_of_choice
         order: OffsetArray = np.lexsort((np.arange(own.choices), action, own.choice_state))

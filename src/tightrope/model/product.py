@@ -22,7 +22,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Objective

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order
@@ -167,8 +167,7 @@ def _controls(degree: int, low: Any, high: Any) -> npt.NDArray[Any]:
 
 def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
     """(low, high) with low ≤ f(θ) ≤ high for every expression f and every θ in the box; infinite where a
-    denominator may vanish.
-    """
+    denominator may vanish."""
     if not expressions.denominators:
         return polynomial_ranges(expressions, lower, upper)
     tops, bottoms = numerators(expressions), denominators(expressions)
@@ -290,8 +289,7 @@ _POSITIVE = Between(high=math.inf, strict=True)
 @dataclass(frozen=True)
 class SignProof:
     """The sign of each denominator on the domain. `failed`: the first that has none, with a point where it
-    is 0 or has the other sign, or with None where the matter could not be settled.
-    """
+    is 0 or has the other sign, or with None where the matter could not be settled."""
 
     sign: tuple[int, ...]
     failed: tuple[int, tuple[ExactPoint, Fraction] | None] | None = None

@@ -134,7 +134,7 @@ def _sensed(
         initial=own.initial,
         labels=labels,
         valuations=variables or None,
-        own_states=names,
+        state_names=names,
     )
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
     choice = np.array([origin[i] for i in order])

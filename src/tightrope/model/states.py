@@ -33,7 +33,7 @@ _VALUE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(-?\d+|true|false)\s*")
 
 def find_state(structure: Structure, state: Any) -> int:
     """The number of a state; what is none is an `InputError`."""
-    shown, own = plain(state), structure.own_states
+    shown, own = plain(state), structure.state_names
     if own is not None and (number := own.find(shown)) >= 0:
         return number
     names = tuple(structure.valuations)
@@ -64,7 +64,7 @@ def index_or_state(structure: Structure, state: Any) -> int:
 
     Refused where it could be the value of the model's only variable as well.
     """
-    if is_whole(state) and structure.own_states is None and structure.valuations:
+    if is_whole(state) and structure.state_names is None and structure.valuations:
         if len(structure.valuations) == 1:
             name = next(iter(structure.valuations))
             raise InputError(
@@ -78,8 +78,8 @@ def index_or_state(structure: Structure, state: Any) -> int:
 
 def show_state(structure: Structure, state: int) -> Any:
     """A state as its author calls it: an own state, else its variables' values by name, else its index."""
-    if structure.own_states is not None:
-        return structure.own_states[state]
+    if structure.state_names is not None:
+        return structure.state_names[state]
     if structure.valuations:
         return {name: column[state].item() for name, column in structure.valuations.items()}
     return state
@@ -170,7 +170,7 @@ def _scan(structure: Structure, wanted: Mapping[str, Any]) -> Any:
 
 
 def _list_known(structure: Structure) -> str:
-    names, own = tuple(structure.valuations), structure.own_states
+    names, own = tuple(structure.valuations), structure.state_names
     if names:
         return f"; states have values of {', '.join(names)}"
     return f"; its own states are {own.listing()}" if own is not None else f" of {structure.states} states"
@@ -193,7 +193,7 @@ def state_columns(structure: Structure, states: npt.NDArray[np.integer]) -> dict
 
     if structure.valuations:
         return {name: pa.array(column[states]) for name, column in structure.valuations.items()}
-    own = structure.own_states
+    own = structure.state_names
     if own is None:
         return {"state": pa.array(states.astype(np.int64))}
     listed = [own[state] for state in states.tolist()]

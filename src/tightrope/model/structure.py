@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -54,8 +54,8 @@ def structure_facts(structure: Structure) -> list[tuple[str, str]]:
     facts = []
     if structure.valuations:
         facts.append(("variables", list_names(structure.valuations)))
-    elif structure.own_states is not None:
-        facts.append(("states", structure.own_states.listing()))
+    elif structure.state_names is not None:
+        facts.append(("states", structure.state_names.listing()))
     starts = structure.initial_states
     shown = structure.state_name(starts[0])
     facts.append(("initial", shown if len(starts) == 1 else f"{len(starts):,} states, such as {shown}"))
@@ -100,7 +100,7 @@ def new_digest(kind: bytes) -> hashlib._Hash:
 class Structure(Record):
     """Validated on construction; all arrays are read-only afterwards.
 
-    `own_states` are the states as the author of the model calls them, where it was built from such.
+    `state_names` are the user-defined states, if the model was built from such.
 
     >>> import tightrope as tr
     >>> structure = tr.build_from_rows([(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]).structure
@@ -117,7 +117,7 @@ class Structure(Record):
     labels: Mapping[str, BoolArray] = field(default_factory=dict)
     rewards: Mapping[str, RewardStructure] = field(default_factory=dict)
     valuations: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    own_states: OwnStates | None = None
+    state_names: NamedStates | None = None
     declared_mdp: bool = False
     """Its author calls it an MDP, even if no state has two choices."""
     definitions: Any = None
@@ -181,14 +181,19 @@ class Structure(Record):
         for name, column in self.valuations.items():
             if column.shape != (states,):
                 raise InputError(f"variable '{name}' has {column.shape[0]} values for {states} states")
-        if self.own_states is not None and len(self.own_states) != states:
-            raise InputError(f"{len(self.own_states)} own states are given for {states} states")
+        if self.state_names is not None and len(self.state_names) != states:
+            raise InputError(f"{len(self.state_names)} state names are given for {states} states")
+
+    @property
+    def own_states(self) -> NamedStates | None:
+        """The same as `state_names`, by its older name."""
+        return self.state_names
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the arguments of the constructor: mappings that cannot be written to have no pickles."""
         named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
         arrays = (self.choice_start, self.transition_start, self.successor)
-        own = (self.own_states, self.declared_mdp, self.definitions)
+        own = (self.state_names, self.declared_mdp, self.definitions)
         return Structure, (*arrays, self.initial_states, self.action, self.action_names, *named, *own)
 
     def _title_(self) -> str:
@@ -314,7 +319,7 @@ class Structure(Record):
     def state_name(self, state: int) -> str:
         """`(x=1,y=2)` where the model has variables, else what its author calls it, else the index."""
         if not self.valuations:
-            return str(state) if self.own_states is None else repr(self.own_states[state])
+            return str(state) if self.state_names is None else repr(self.state_names[state])
         values = ",".join(f"{name}={_show(column[state])}" for name, column in self.valuations.items())
         return f"({values})"
 
@@ -437,10 +442,10 @@ SHOWN = 6
 """How many states a message lists."""
 
 
-class OwnStates(Sequence[Hashable]):
+class NamedStates(Sequence[Hashable]):
     """`states[i]` is what the author calls state number i; all are different.
 
-    >>> own = OwnStates([2, 3, 1])
+    >>> own = NamedStates([2, 3, 1])
     >>> own.find(3), own.find(7), own.find("three")
     (1, -1, -1)
     """
@@ -461,13 +466,13 @@ class OwnStates(Sequence[Hashable]):
         return iter(self._states)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OwnStates) and list(self) == list(other)
+        return isinstance(other, NamedStates) and list(self) == list(other)
 
     def __hash__(self) -> int:
         return hash((len(self), self._states[0] if len(self) else None))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OwnStates, (self._states,)
+        return NamedStates, (self._states,)
 
     @cached_property
     def _index(self) -> dict[Hashable, int]:

@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.io.results import Moved
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.blocks import Block

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.io.results import Anomaly
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.monitoring.best_fit import (
     BARRIER,
     BestFit,
@@ -213,8 +213,7 @@ _NEGLIGIBLE = 1e-4
 @dataclass(frozen=True, eq=False)
 class JointTerms:
     """Term [j, k] has the power λ_k; `past` and `since` are events per expression, and S is over the first
-    `closed[j]` periods.
-    """
+    `closed[j]` periods."""
 
     fit: BestFit
     compensation: Compensation

@@ -34,7 +34,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.episode_scores import Episodes, PathRules
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -37,8 +37,7 @@ _ROUNDING = 1e-9
 class Episodes:
     """The rows of episodes that begin in the initial state, one episode behind the other: each begins at its
     `start`, and `step` counts from 0 within it. What follows a gap is left out; `elsewhere` episodes begin in
-    other states, and `empty` ones were cut before their first step.
-    """
+    other states, and `empty` ones were cut before their first step."""
 
     transition: OffsetArray
     start: OffsetArray
@@ -125,8 +124,7 @@ class Scores:
 class PathRules:
     """How paths are scored. `decided[s]` is what is added when s is entered after at least `first` steps,
     `early[s]` before that; NaN where the path goes on. After `last` steps it is over. `rests` bounds what is
-    still to come from a state after so many steps, in the value of that moment; `ends` bounds all returns.
-    """
+    still to come from a state after so many steps, in the value of that moment; `ends` bounds all returns."""
 
     structure: Structure
     gain: FloatArray

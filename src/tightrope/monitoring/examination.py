@@ -41,7 +41,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, VisitGrid
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum
@@ -206,8 +206,7 @@ class Examination(Record):
 
     def refutes_in_any_order(self, model: ParametricMDP) -> bool:
         """Whether a finding that is no drift is an alarm in a chain: there rows of different episodes are
-        independent under the model, and any order of them will do that does not depend on outcomes.
-        """
+        independent under the model, and any order of them will do that does not depend on outcomes."""
         return not model.structure.has_choices and any(
             one.kind != "drift" and one.is_stated for one in self.refuting
         )

@@ -22,7 +22,7 @@ import numpy as np
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.data.fit_tables import dyadic
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.urns import first_rows
 from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only

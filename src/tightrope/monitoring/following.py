@@ -42,12 +42,12 @@ from tightrope.io.table.data_table import LogFile
 from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
 from tightrope.io.table.text import CsvTable, JsonLines
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 1 << 20
@@ -58,8 +58,8 @@ MOST_KEPT = 20_000
 
 ENDS = (DONE, TERMINATED, TRUNCATED)
 
-_AS_THEY_COME = Assumed(ORDER, Kept.YES, "rows are taken as they come")
-_GOING_ON = Assumed(EPISODE_ENDS, Kept.YES, "what is open goes on: rows are taken as they come")
+_AS_THEY_COME = Assumed.derived(ORDER, "rows are taken as they come")
+_GOING_ON = Assumed.derived(EPISODE_ENDS, "what is open goes on: rows are taken as they come")
 
 
 @dataclass

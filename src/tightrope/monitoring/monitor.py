@@ -30,14 +30,14 @@ from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError, check_number, describe
 from tightrope.io.results import Anomaly, Seen
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.authored import is_table
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.departures import PartEvidence, Parts
 from tightrope.monitoring.drift import DriftEvidence
 from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.verdict import Assumed, Kept, Worth
+from tightrope.verdict import Assessment, Assumed
 
 DEFAULT_ALPHA = 0.001
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
@@ -95,7 +95,7 @@ class Monitor(EProcess):
         self.begin_at = self.look_at
         self._waiting: list[OffsetArray] = []
         self._reader: StepReader | None = None
-        self.order = Assumed(ORDER, Kept.YES, "events are weighed in the order in which they come")
+        self.order = Assumed.derived(ORDER, "events are weighed in the order in which they come")
 
     @property
     def evidence(self) -> float:
@@ -115,23 +115,23 @@ class Monitor(EProcess):
         return self.first_alarm is not None
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the watch has come to: `contradicted` where there is an alarm, `limit` where nothing was seen.
 
         `proved` says that the test is valid and has found no evidence; it does not say that the model fits.
         """
-        return self.judge([self.order])
+        return self.assess([self.order])
 
-    def judge(self, assumptions: Iterable[Assumed]) -> Worth:
+    def assess(self, assumptions: Iterable[Assumed]) -> Assessment:
         """The verdict where the level of the test rests on these: an alarm refutes the model where they are
         kept, and in any case where the model excludes what was seen."""
         known = tuple(assumptions)
         if self.alarm and (self.impossible is not None or all(one.holds for one in known)):
             when = f"the data contradict the model, by event {self.first_alarm:,}"
-            return Worth.of(known, contradicted=when)
+            return Assessment.of(known, contradicted=when)
         if not self.events:
-            return Worth.of(known, limit="no events were read, so nothing was tested")
-        return Worth.of(known)
+            return Assessment.of(known, limit="no events were read, so nothing was tested")
+        return Assessment.of(known)
 
     @property
     def warning(self) -> bool:

@@ -33,7 +33,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.io.results import Anomaly
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy

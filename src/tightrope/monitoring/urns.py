@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import betaln, expit, gammaln, logit
 
 from tightrope.data.fit_tables import VISITS, CountTable
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
@@ -64,8 +64,7 @@ _SPARE = 1e-11
 class Visits:
     """Rows sorted by context, in their order: those of context i are start[i]:start[i+1], with outcomes
     0..width[i]−1. `row` says where each stands in the log; `contexts` is their number in the model, visited
-    or not.
-    """
+    or not."""
 
     row: OffsetArray
     start: OffsetArray
@@ -121,8 +120,7 @@ def before_last_exits(visits: Visits, rows: int, end: int) -> OffsetArray:
 @dataclass(frozen=True)
 class Cells:
     """Values of a feature in each context: `cell` of each visit; those of context i are
-    start[i]:start[i+1], by first appearance, and `value` names them (−2: several).
-    """
+    start[i]:start[i+1], by first appearance, and `value` names them (−2: several)."""
 
     cell: IndexArray
     start: OffsetArray

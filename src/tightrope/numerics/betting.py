@@ -30,7 +30,7 @@ from tightrope.numerics.value_slopes import (
 FROZEN_FROM = 0.25
 """The share of the plan after which the policy that is bet on stays."""
 
-MOST_BETTORS, POINTS, ALIKE = 3, 32, 0.999
+MOST_TARGETS, POINTS, ALIKE = 3, 32, 0.999
 """How many policies are bet on, how many points they are looked for at, and the cosine from which on two
 gradients are one."""
 
@@ -56,8 +56,7 @@ _SMALLEST = 2.0**-30
 @dataclass(frozen=True, eq=False)
 class BetTable:
     """What is bet on: the expressions of a likelihood, and outcomes o of signatures, start[k] to start[k+1],
-    each of probability multiplicity[o]·f for f = expression[o].
-    """
+    each of probability multiplicity[o]·f for f = expression[o]."""
 
     likelihood: SmoothedLikelihood
     expression: Any
@@ -194,8 +193,7 @@ class TargetPolicies:
     ) -> list[Slopes] | None:
         """The slopes of each value at these probabilities of transitions, when this share of the plan has
         come (None where there is no plan); None where there is no telling. With points `nearby` there are
-        several policies.
-        """
+        several policies."""
         held, ended = self.held, share is not None and share >= 1.0
         if not held or not (self.frozen or (ended and len(held) > 1)):
             best = self._best(probability, held[0] if held else None)
@@ -265,7 +263,7 @@ class TargetPolicies:
         if not groups:
             return self.held or (best,)
         if not self.held:
-            return tuple(groups[group][0] for group in order[:MOST_BETTORS])
+            return tuple(groups[group][0] for group in order[:MOST_TARGETS])
         order = order[: len(self.held)]
         own = [group_of(policy, opens=False) for policy in self.held]
         free = [group for group in order if group not in own]

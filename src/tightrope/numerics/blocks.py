@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MANY = 12

@@ -283,8 +283,7 @@ def _note_use(path: Path) -> None:
 @cache
 def drop_unused(folders: Path) -> None:
     """Files go one by one, so that another process finds a whole one or none; folders that processes of this
-    version write to stay.
-    """
+    version write to stay."""
     stamp, now = folders / "swept", time.time()
     with suppress(OSError):
         if stamp.exists() and now - stamp.stat().st_mtime < DAY:

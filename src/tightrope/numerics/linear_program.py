@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 
@@ -41,8 +41,7 @@ class LinearStatus(Enum):
 @dataclass(frozen=True)
 class LinearOutcome:
     """A claimed optimum (`point`) or infeasibility, with non-negative multipliers of the rows for the
-    proof.
-    """
+    proof."""
 
     status: LinearStatus
     point: FloatArray

@@ -22,8 +22,7 @@ CLOSE = 1e-8
 @dataclass(frozen=True, eq=False)
 class SmoothedLikelihood:
     """Expressions f = linear·x + constant, where x are the parameters t, the reciprocals of polynomials
-    of t and products of earlier coordinates, and the faces a·t ≤ b of the polytope.
-    """
+    of t and products of earlier coordinates, and the faces a·t ≤ b of the polytope."""
 
     products: Sequence[tuple[int, ...]]
     linear: FloatArray

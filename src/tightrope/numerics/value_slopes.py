@@ -80,8 +80,7 @@ def met_choices(question: GraphQuestion, weight: FloatArray) -> OffsetArray:
 
 def best_steps(question: GraphQuestion, probability: FloatArray) -> tuple[OffsetArray, ...] | None:
     """A choice for every state and step, the last step first, where steps are bounded; None where those of
-    all states are too many.
-    """
+    all states are too many."""
     phases, values = phases_of(question, np.arange(question.states)), first_values(question)
     if values is None or sum(steps for steps, _, _ in phases) * question.states > _MOST_STORED:
         return None
@@ -258,8 +257,7 @@ def _ending(question: GraphQuestion) -> OffsetArray:
 @dataclass(frozen=True, eq=False)
 class Spread:
     """What a play brings on average, its variance, how often it is expected to take each transition, and how
-    much the value gains where that is more likely and the others of its choice less, in proportion.
-    """
+    much the value gains where that is more likely and the others of its choice less, in proportion."""
 
     value: float
     variance: float

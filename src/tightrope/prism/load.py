@@ -17,7 +17,7 @@ from typing import TypedDict, TypeVar, Unpack
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import LARGEST_RATE, MarkovAutomaton, ParametricCTMC, rate_box
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import Parameters, narrow_domain

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

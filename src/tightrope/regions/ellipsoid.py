@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.linear_program import ConeProgram
@@ -80,8 +80,7 @@ class Ellipsoid(Record):
     @cached_property
     def emptiness(self) -> Emptiness:
         """Empty where one row of the domain is violated on the whole ellipsoid; else the centre, moved
-        inside.
-        """
+        inside."""
         if not self.within_domain:
             return Emptiness(False, self._to_x(self.squares.centre))
         rows = self._rows

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, down, largest_over_box, up
@@ -63,8 +63,7 @@ class Nearby:
     @staticmethod
     def around(region: Polytope, before: Nearby | None) -> Nearby | None:
         """Where to look next: as `before` while that helped and the region fills most of the frame, so that a
-        region which has not moved comes out the same; None where vertices are not known.
-        """
+        region which has not moved comes out the same; None where vertices are not known."""
         vertices, witness = region.vertices, region.emptiness.witness
         if vertices is None or region.coordinates.is_lifted:
             return None

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.blocks import Block
 from tightrope.numerics.record import Record
@@ -167,8 +167,7 @@ def rows_between(
     functions: AffineFunctions, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(linear, bound of +linear·x, bound of −linear·x) for lower ≤ f(x) ≤ upper, with the slack of f
-    added.
-    """
+    added."""
     above = up(up(upper - functions.constant) + functions.slack)
     below = up(up(functions.constant - lower) + functions.slack)
     return functions.linear, above, below

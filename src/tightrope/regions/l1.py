@@ -53,8 +53,7 @@ class DistributionBalls(RegionKind):
     @abstractmethod
     def excess(self, seen: FloatArray, sets: FloatArray, gamma: float) -> FloatArray:
         """By how much the probabilities of sets [n, outcomes] may exceed their shares: [signatures, n], from
-        counts [signatures, outcomes], rounded up; all of them together with probability at least 1 − γ.
-        """
+        counts [signatures, outcomes], rounded up; all of them together with probability at least 1 − γ."""
 
     def build(self, task: RegionTask) -> Polytope:
         options = task.options

@@ -152,8 +152,7 @@ def maxima_along(
     system: Halfspaces, likelihood: LogLikelihood, centre: FloatArray, normals: FloatArray
 ) -> FloatArray:
     """Where each normal is largest over the likelihood region within the rows that are no cuts; no points
-    where the centre is not strictly inside of these.
-    """
+    where the centre is not strictly inside of these."""
     uncut = ScaledHalfspaces.of(system.take(system.origin != Origin.CUT))
     eye = np.eye(len(centre))
     matrix = np.concatenate([uncut.matrix, eye, -eye])
@@ -312,8 +311,7 @@ class LogLikelihood:
 
     def rescale(self, origin: FloatArray, scale: FloatArray) -> LogLikelihood:
         """The same function of y with x = origin + scale·y, in plain float64: for searching, not for
-        proving.
-        """
+        proving."""
         everything = AffineFunctions(self.linear * scale, self.constant + self.linear @ origin, self.slack)
         return LogLikelihood(everything, self.weight, self.level)
 
@@ -411,8 +409,7 @@ def support_points(
     likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray, centre: FloatArray, normals: FloatArray
 ) -> FloatArray:
     """One point near the maximum for each normal; the rows matrix·x ≤ bound must hold strictly at the
-    centre.
-    """
+    centre."""
     room = bound - matrix @ centre
     depth = float(likelihood.values(centre[None, :])[0]) - likelihood.level
     if depth <= 0.0 or np.any(room <= 0.0):
@@ -567,8 +564,7 @@ def _model(
 @kernel
 def _solve(curve: FloatArray, gradient: FloatArray, step: FloatArray) -> bool:
     """curve·step = gradient by Cholesky's method, in the lower triangle of `curve`; False where it has no
-    curvature in some direction.
-    """
+    curvature in some direction."""
     size = len(gradient)
     for a in range(size):
         for b in range(a + 1):

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.record import Facts, Record
@@ -175,8 +175,7 @@ class Polytope(Record):
 
     def _without_vertices(self, directions: FloatArray) -> FloatArray:
         """Upper bounds of directions·x by a walk along edges, by linear programs where the walk gets
-        stuck.
-        """
+        stuck."""
         scaled = self._scaled
         in_y = directions * scaled.half
         if self.coordinates.size == 0:
@@ -242,8 +241,7 @@ _PERTURBATIONS = (0.0, 1e-11, 1e-9, 1e-7)
 @dataclass(frozen=True, eq=False, repr=False)
 class EnclosingVertices(Record):
     """{ y : matrix·y ≤ bound } ⊆ conv(points) + [−error, error]ᵈ; `facets` are the rows that carry a
-    vertex. Point k is where the rows simplices[k] meet; neighbours[k, j] shares all of them but the j-th.
-    """
+    vertex. Point k is where the rows simplices[k] meet; neighbours[k, j] shares all of them but the j-th."""
 
     points: FloatArray
     error: float

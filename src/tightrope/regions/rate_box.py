@@ -25,7 +25,7 @@ from math import inf, log
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tightrope.data.counts import Counts
 from tightrope.errors import choose
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
@@ -181,8 +181,7 @@ class RegionOptions:
 @dataclass(frozen=True, eq=False)
 class RegionTask:
     """What a region is built from. `predictions` are those of an earlier look at growing data; `gradient` is
-    that of the value to bet on, for kinds that bet.
-    """
+    that of the value to bet on, for kinds that bet."""
 
     model: ParametricMDP
     counts: Counts

@@ -20,7 +20,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.regions.region import Region, RegionKind, RegionOptions, RegionTask
 from tightrope.statistics.outcomes import Outcomes
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 if TYPE_CHECKING:
     from tightrope.statistics.bets import Gradient
@@ -103,7 +103,7 @@ def build_region(
     if _is_own(chosen):
         return cast(Region, region)
     why = _UNPROVED if chosen.certificate is None else _UNCHECKED
-    doubt = Assumed("region", Kept.UNKNOWN, f"the region {chosen.value} of another package has {why}")
+    doubt = Assumed.unverified("region", f"the region {chosen.value} of another package has {why}")
     ledger = replace(region.ledger, assumptions=(*region.ledger.assumptions, doubt))
     return cast(Region, replace(region, ledger=ledger))
 

@@ -86,7 +86,7 @@ def enclose_slab(
     slab: Slab,
     gradient: Gradient,
 ) -> Polytope:
-    """The guard's polytope with rows of the bettors, tight where the value that is bet on ends."""
+    """The guard's polytope with rows of the betting strategies, tight where the value that is bet on ends."""
     evidence = guard.evidence
     assert evidence is not None
     centre = LikelihoodMaximiser.of(guard.coordinates, functions).lifted(evidence.estimate)
@@ -129,8 +129,8 @@ class _Stage:
         self.terms: dict[int, tuple[Terms, float, FloatArray]] = {}
 
     def add_all(self, centre: FloatArray, directions: FloatArray) -> None:
-        """Rows of all sides along each of the directions. One bettor's log-wealth is the same function along
-        all of them; several have their best shares along each."""
+        """Rows of all sides along each of the directions. One strategy's log-wealth is the same function
+        along all of them; several have their best shares along each."""
         parts = directions[:, None, :] if len(self.slab.every) > 1 else directions[None, :, :]
         for part in parts:
             for side in self.slab.sides:
@@ -252,8 +252,7 @@ def slab_region(
     narrow: Callable[[Polytope], Polytope] = lambda guard: guard,
 ) -> Polytope:
     """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension. `narrow`
-    makes the guard smaller by what is known beside it.
-    """
+    makes the guard smaller by what is known beside it."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)
@@ -276,13 +275,18 @@ def slab_region(
         *(f"guard, {note}" for note in guard.ledger.notes),
     )
     ledger = replace(
-        guard.ledger, delta=delta, gamma=delta, method="value slab", budget="guard and bettors", notes=notes
+        guard.ledger,
+        delta=delta,
+        gamma=delta,
+        method="value slab",
+        budget="base region and bets",
+        notes=notes,
     )
     return enclose_slab(guard, ledger, outcomes, functions, slab, gradient)
 
 
 class ValueSlab(RegionKind):
-    """A likelihood region and what bettors on one policy's value leave of it."""
+    """A likelihood region and what betting strategies on one policy's value leave of it."""
 
     value = "slab"
     needs_order = True

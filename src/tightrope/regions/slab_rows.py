@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.statistics.bets import Wagers

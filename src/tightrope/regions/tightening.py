@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty

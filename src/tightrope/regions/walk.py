@@ -30,8 +30,7 @@ _REFRESH = 40
 
 def bound_by_walks(system: ScaledHalfspaces, directions: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Safe upper bounds of directions·y over the scaled system, and which of them come from a maximum
-    reached.
-    """
+    reached."""
     size = system.matrix.shape[1]
     eye = np.eye(size)
     matrix = np.concatenate([eye, -eye, system.matrix])

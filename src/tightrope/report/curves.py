@@ -23,7 +23,7 @@ from matplotlib.ticker import NullFormatter
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.output import OutputFile, figure_metadata
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray

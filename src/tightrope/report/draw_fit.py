@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
 from tightrope.io.results import FITS, Anomaly, Look, ModelFit, ResultDocument, Seen
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.report.style import (
     FAINT,
     GREY,

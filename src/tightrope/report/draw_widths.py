@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from tightrope.io.results import Interval, ObservedEvent, ResultDocument
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box

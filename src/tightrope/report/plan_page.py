@@ -19,7 +19,7 @@ from msgspec import UnsetType
 from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import in_words
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import text_above
 from tightrope.report.curves import save
 from tightrope.report.page import asset, content_rules, inline_svg, template

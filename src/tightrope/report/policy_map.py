@@ -24,7 +24,7 @@ from msgspec import UnsetType
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text
 from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.report.style import ACTIONS, legend_below, name_axes, plain
 

@@ -16,14 +16,14 @@ from msgspec import UNSET
 
 from tightrope.errors import TightropeError
 from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell
 from tightrope.prism.parse.syntax import Binary, Expression, Label, Literal, Unary
 from tightrope.prism.properties.shape import is_simple_path
 from tightrope.report.style import at_least, at_most, interval_text, number
-from tightrope.verdict import Assumed, Kept, Word
+from tightrope.verdict import Assumed, AssumptionStatus, Word
 
 GIVEN = "given the data, whatever the unknown parameters are"
 
@@ -272,7 +272,7 @@ def _warnings(assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
     lines = [("When to look again", again)]
     if not assumptions:
         return lines
-    frail = min(assumptions, key=lambda one: _FRAIL[one.kept])
+    frail = min(assumptions, key=lambda one: list(_KEPT).index(one.kept))
     return [("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."), *lines]
 
 
@@ -281,10 +281,6 @@ def _more_data(steps: int, unit: str, command: str) -> str:
         f"About {3 * steps:,} {unit} more, four times as many in all: widths shrink with the root of the "
         f"data. This is a rule of thumb; {command} forecasts it for this model."
     )
-
-
-_FRAIL = {Kept.NO: 0, Kept.UNKNOWN: 1, Kept.STATED: 2, Kept.YES: 3}
-"""Assumptions from the frailest to the firmest."""
 
 
 def advice(run: ResultDocument) -> list[tuple[str, str]]:
@@ -325,10 +321,10 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
 
 
 _KEPT = {
-    Kept.NO: "not kept",
-    Kept.UNKNOWN: "not known to be kept",
-    Kept.STATED: "stated, not shown by the data",
-    Kept.YES: "kept as far as the input shows",
+    AssumptionStatus.NO: "not kept",
+    AssumptionStatus.UNKNOWN: "not known to be kept",
+    AssumptionStatus.STATED: "stated, not shown by the data",
+    AssumptionStatus.YES: "kept as far as the input shows",
 }
 
 

@@ -26,7 +26,7 @@ from tightrope.atomic import atomic_path
 from tightrope.errors import shown
 from tightrope.io.output import figure_metadata
 from tightrope.io.results import ResultDocument
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 WIDTH = 6.2
 """Inches: the text width of most papers in one column."""

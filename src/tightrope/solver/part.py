@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy, policy_of
 from tightrope.model.policy_choices import TimeVaryingChoices
@@ -29,7 +29,7 @@ from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import interval_text
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.bellman.operator import BellmanOperator
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 
 class Status(Enum):
@@ -140,8 +140,7 @@ class Progress:
 
     def _expect_fill(self, groups: int) -> float:
         """What the largest block factorised so far says of one of so many groups: fill grows with size, on a
-        grid at most with its square root. Infinite where nothing is known.
-        """
+        grid at most with its square root. Infinite where nothing is known."""
         if self.filled_groups == 0:
             return float("inf")
         return self.fill * math.pow(max(1.0, groups / self.filled_groups), self.growth)
@@ -158,8 +157,7 @@ class Progress:
 
     def patience_for(self, groups: int) -> int:
         """Sweeps after which a block is factorised: fewer where factors are known to be cheap. One with fill
-        f costs about 2f² sweeps.
-        """
+        f costs about 2f² sweeps."""
         most = min(PATIENCE, groups // 20 + 60)
         return int(min(most, 60 + 4 * self._expect_fill(groups) ** 2))
 
@@ -168,8 +166,7 @@ class Progress:
 class Fixpoint(Record):
     """Bounds of the equations' value, a policy that attains the agent's one, and the ranking that certifies
     the owners'; `steps` is the policy by step where it depends on it. `shortfall` says why bounds may be
-    wider than asked.
-    """
+    wider than asked."""
 
     lower: FloatArray
     upper: FloatArray
@@ -242,9 +239,9 @@ class Solution(Record):
         return isinstance(self.kernel, FactoredOperator)
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """`proved`, or `limit` where the bounds of some state are verified but wider than was asked."""
-        return Worth.of(limit=None if self.status is Status.CERTIFIED else self.status.value)
+        return Assessment.of(limit=None if self.status is Status.CERTIFIED else self.status.value)
 
     @property
     def is_certified(self) -> bool:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError, check_number, check_type
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -75,8 +75,7 @@ Solvable: TypeAlias = "Problem | Model | Sets | BellmanOperator | FactoredOperat
 
 class Workspace:
     """A device by name (`tightrope.solver.cuda.device.DEVICES`), the threads that work on the CPU (None: one
-    per core, `tightrope.numerics.team`), and the models that lie on the device.
-    """
+    per core, `tightrope.numerics.team`), and the models that lie on the device."""
 
     def __init__(self, device: str = "cpu", threads: int | None = None) -> None:
         self.device, self.threads = device, count_threads(threads)

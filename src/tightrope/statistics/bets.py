@@ -21,7 +21,7 @@ import numpy as np
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.betting import SMOOTHED, BetTable, PointsAround
 from tightrope.numerics.rounding import UNIT, down, up
@@ -58,8 +58,7 @@ class Gradient(Protocol):
     ) -> list[FloatArray] | None:
         """∂V/∂x of every policy that is bet on, at coordinates x when this share of the plan has come (None
         where there is no plan), several if there are points `nearby`; None where there is no telling: then
-        no bet is placed.
-        """
+        no bet is placed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +201,7 @@ def _has_episodes(counts: Counts) -> bool:
 
 def count_planned_episodes(counts: Counts) -> int | None:
     """The number of episodes planned before the first one, if batches tell how many each holds and the data
-    were not analysed early. Trajectories whose number was fixed in advance are their own plan.
-    """
+    were not analysed early. Trajectories whose number was fixed in advance are their own plan."""
     design = counts.design
     if design.anytime or not _has_episodes(counts):
         return None
@@ -270,9 +268,8 @@ _REGRET = 1.8
 
 @dataclass(frozen=True)
 class Levels:
-    """How δ is split: the level of the guard and those of the bettors for the lower and the upper end of the
-    value, 0 where there is none; together at most δ.
-    """
+    """How δ is split: the level of the base region and those of the strategies for the lower and the upper
+    end of the value, 0 where there is none; together at most δ."""
 
     guard: float
     lower: float
@@ -281,8 +278,7 @@ class Levels:
     @staticmethod
     def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1, guard: float | None = None) -> Levels:
         """The split for these ends of the value, in a model of so many free parameters; `guard` is the
-        guard's share, if it is not the usual one.
-        """
+        guard's share, if it is not the usual one."""
         if ends is Ends.BOTH:
             guard = guard or GUARD_SHARE
             side = down(0.5 * (1.0 - guard) * delta)
@@ -294,15 +290,15 @@ class Levels:
 
     @property
     def sides(self) -> tuple[float, float]:
-        """The levels of both bettors."""
+        """The levels of both betting strategies."""
         return self.lower, self.upper
 
     def note(self) -> str:
         """One line for reports."""
         guard = f"δ is split: {self.guard:.3g} for the guard (a likelihood region)"
         if self.lower == self.upper:
-            return f"{guard}, {self.lower:.3g} for each of the two bettors"
-        return f"{guard}, {max(self.sides):.3g} for a bettor on the end that is guaranteed"
+            return f"{guard}, {self.lower:.3g} for each of the two betting strategies"
+        return f"{guard}, {max(self.sides):.3g} for the betting strategy on the guaranteed endpoint"
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,7 +329,7 @@ class Slab:
     price: tuple[float, float]
     levels: Levels
     rows: tuple[tuple[SlabRow, ...], ...] = ()
-    bettors: int = 1
+    strategies: int = 1
     without: int = 0
     given: bool = True
     events: tuple[tuple[int, int], ...] = ()
@@ -346,10 +342,12 @@ class Slab:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A line where there are several bettors, and one where bets are missing."""
+        """A line where there are several betting strategies, and one where bets are missing."""
         due, several = len(self.plan.placed), tuple[str, ...]()
-        if self.bettors > 1:
-            several = (f"{self.bettors} bettors share the stake, each on a policy that may be the best",)
+        if self.strategies > 1:
+            several = (
+                f"{self.strategies} betting strategies split the initial wealth, one per candidate policy",
+            )
         if not self.without:
             return several
         return (
@@ -401,13 +399,13 @@ def place_bets(
         along = gradient(maximiser.lifted(t), share, nearby)
         without += along is None
         due.append((t, weight, [one @ maximiser.jacobian(t) for one in along or ()]))
-    bettors = max((len(slopes) for _, _, slopes in due), default=0) or 1
-    every = tuple(Scale(one.amount, one.weight / bettors) for _ in range(bettors) for one in every)
+    strategies = max((len(slopes) for _, _, slopes in due), default=0) or 1
+    every = tuple(Scale(one.amount, one.weight / strategies) for _ in range(strategies) for one in every)
     bets: list[list[list[Bets]]] = [[[] for _ in every] for _ in range(2)]
     for batch, so_far, (t, weight, slopes) in zip(plan.placed, plan.so_far, due, strict=True):
-        slopes = slopes or [np.zeros(len(t))] * bettors
+        slopes = slopes or [np.zeros(len(t))] * strategies
         for number, scale in enumerate(every):
-            slope = slopes[number * bettors // len(every)]
+            slope = slopes[number * strategies // len(every)]
             for side, wanted in enumerate((slope, -slope)):
                 if not math.isfinite(price[side]):
                     continue
@@ -421,7 +419,9 @@ def place_bets(
         tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
         for side, cost in zip(bets, price, strict=True)
     )
-    return Slab(plan, every, (low, high), (price[0], price[1]), levels, bettors=bettors, without=without)
+    return Slab(
+        plan, every, (low, high), (price[0], price[1]), levels, strategies=strategies, without=without
+    )
 
 
 PARTS = 1024

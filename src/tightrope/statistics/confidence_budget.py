@@ -12,8 +12,8 @@ from enum import Enum
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.io.coding import record_of
 from tightrope.io.results import LedgerFacts
-from tightrope.late import dataclass
-from tightrope.verdict import Assumed, Kept
+from tightrope.lazy_dataclass import dataclass
+from tightrope.verdict import Assumed, AssumptionStatus
 
 
 class Assumption(Enum):
@@ -128,7 +128,9 @@ class ConfidenceBudget:
         elif self.events == 1:
             share += f" for one statement (budget '{self.budget}')"
         head = [f"{self.method}: {share}", f"assumes {self.assumption.value}: {_WORDS[self.assumption]}"]
-        stated = [one for one in self.assumptions if one.kept is Kept.STATED and one.name != SAMPLING]
+        stated = [
+            one for one in self.assumptions if one.kept is AssumptionStatus.STATED and one.name != SAMPLING
+        ]
         head += [f"stated, {one.name}: {one.why}" for one in stated]
         if self.censored:
             head.append(f"outcomes are missing from the data: {'; '.join(self.censored)}")
@@ -158,16 +160,16 @@ def assumed_of(
     """
     words = _WORDS[assumption]
     if assumption is Assumption.ADAPTIVE_ANYTIME:
-        sampled = Assumed(SAMPLING, Kept.YES, f"nothing is needed: {words}")
+        sampled = Assumed.derived(SAMPLING, f"nothing is needed: {words}")
     elif assumption is Assumption.NONE:
-        sampled = Assumed(SAMPLING, Kept.NO, words)
+        sampled = Assumed.violated(SAMPLING, words)
     else:
         holds = design.kind is not SamplingKind.ADAPTIVE
         if assumption is Assumption.FIXED_DESIGN:
             holds = design.fixed_visits(tied)
         why = f"the method needs that {words}; the data are said to be {design.kind.value}"
-        sampled = Assumed(SAMPLING, Kept.STATED if holds else Kept.NO, why)
-    missing = [Assumed(COMPLETE, Kept.NO, reason) for reason in design.censored]
+        sampled = Assumed(SAMPLING, AssumptionStatus.STATED if holds else AssumptionStatus.NO, why)
+    missing = [Assumed.violated(COMPLETE, reason) for reason in design.censored]
     log = [design.ends, *([design.order] if ordered else []), *design.chosen]
-    stated = [one for one in log if one.kept is Kept.STATED]
+    stated = [one for one in log if one.kept is AssumptionStatus.STATED]
     return (*stated, sampled, *(one for one in log if one not in stated), *missing)

@@ -23,7 +23,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.model.polynomial import Monomial, Polynomial, monomial_order
@@ -269,8 +269,7 @@ def _substitute(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polyn
 
 def hinge(denominator: Polynomial) -> Monomial:
     """The monomial whose product with the reciprocal follows from the others; its coefficient is ±1 if
-    possible.
-    """
+    possible."""
     candidates = [m for m in sorted(denominator.terms, key=monomial_order) if m]
     return next((m for m in reversed(candidates) if abs(denominator.terms[m]) == 1), candidates[-1])
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tightrope.data.costs import CostSums
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial, monomial_order

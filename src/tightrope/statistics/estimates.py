@@ -28,7 +28,7 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function
@@ -180,8 +180,7 @@ class Events(Record):
 @remember
 def constant_values(table: Expressions) -> tuple[OffsetArray, FloatArray, FloatArray]:
     """The constant expressions of a table and their values, rounded outward where float64 cannot hold
-    them.
-    """
+    them."""
     constant = np.flatnonzero(table.is_constant)
     values = RationalArray.from_fractions([table.polynomial(int(e)).constant_term for e in constant])
     return constant, values.to_float_down(), values.to_float_up()

@@ -105,8 +105,7 @@ def over_distinct_counts(
 
 def weissman_radius(outcomes: OffsetArray, trials: OffsetArray, gamma: float) -> FloatArray:
     """The radius at level 1 − gamma for each (number of outcomes ≥ 2, number of draws), rounded up, at
-    most 2.
-    """
+    most 2."""
     k = outcomes.astype(np.float64)
     log_sets = k * np.log(2.0) + np.log1p(-np.exp2(1.0 - k))
     radius = np.sqrt(2.0 * (log_sets + np.log(1.0 / gamma)) / np.maximum(trials, 1)) * (1.0 + 1e-13)
@@ -167,8 +166,7 @@ def interval_of_evidence(
     successes: OffsetArray, trials: OffsetArray, log_q: FloatArray, gamma: float
 ) -> tuple[FloatArray, FloatArray]:
     """All p with p^K (1−p)^(n−K) > γ·q, where q is what some predictor gave to the same trials: the set
-    is an interval that holds at all times (Ville). The limit allows for the error of the evaluation.
-    """
+    is an interval that holds at all times (Ville). The limit allows for the error of the evaluation."""
     k, n = successes.astype(np.float64), trials.astype(np.float64)
     limit: FloatArray = np.log(1.0 / gamma) - log_q + _error(k, n)
     rate = k / np.maximum(n, 1.0)

@@ -25,7 +25,7 @@ from enum import Enum
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor, product_error

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.blocks import Block, find_blocks
@@ -37,8 +37,7 @@ class LikelihoodMaximiser:
     @cached_property
     def faces(self) -> tuple[FloatArray, FloatArray]:
         """Rows a·t ≤ b of the domain in the free parameters, box included; rows without extent are
-        dropped.
-        """
+        dropped."""
         size = len(self.coordinates.free)
         matrix, bound, _ = self.coordinates.domain_rows()
         eye = np.eye(size)

@@ -51,8 +51,7 @@ def pooled_intervals(
     event: OffsetArray, group: OffsetArray, success: BoolArray, sizes: tuple[int, int], gamma: float
 ) -> tuple[OffsetArray, OffsetArray, FloatArray, FloatArray]:
     """Successes, trials and bounds at level 1 − gamma each, arrays by event and group (`sizes`); trials are
-    in order, and those of group −1 are seen by predictions alone.
-    """
+    in order, and those of group −1 are seen by predictions alone."""
     shape = sizes
     trials, successes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     log_q = np.zeros(shape)

@@ -17,7 +17,7 @@ import numpy as np
 from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor
@@ -214,8 +214,7 @@ def _mix(
     first: int, usual: int, excess: FloatArray, visits: FloatArray, delta: float
 ) -> tuple[FloatArray, float]:
     """(shares of pilots of 0, 10, 20, … batches, their price) from what is known of the batches from `first`
-    on; `usual` is the pilot that covers at most a tenth.
-    """
+    on; `usual` is the pilot that covers at most a tenth."""
     count = max((first + len(visits) - 1) // PILOT_STEP, usual) + 1
     number = np.arange(first // PILOT_STEP, count)
     start = PILOT_STEP * number - first

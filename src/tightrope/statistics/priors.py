@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, describe
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parameters import Parameters
 from tightrope.numerics.arrays import FloatArray
 from tightrope.provenance import Provenance

@@ -16,7 +16,7 @@ from math import inf, lgamma, log
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import freeze_fields
 from tightrope.numerics.rounding import down, up
@@ -97,8 +97,7 @@ def mean_interval(
     low: Tally, high: Tally, ends: tuple[float, float], gamma: float, planned: int | None
 ) -> tuple[float, float]:
     """Bounds on the mean of returns within `ends`: `low` are they above the lower one at least, `high` below
-    the upper one at least. Where that is infinite only the lower bound is sought, with all of gamma.
-    """
+    the upper one at least. Where that is infinite only the lower bound is sought, with all of gamma."""
     a, b = ends
     if not math.isfinite(b):
         return float(down(a + lower_mean(low, gamma, planned))), math.inf

@@ -19,8 +19,7 @@ from tightrope.numerics.arrays import OffsetArray
 @dataclass(frozen=True, eq=False)
 class ChoiceKinds:
     """The expressions at every choice, each once, with how many transitions have it: those of choice c are
-    start[c] to start[c+1]. Choices with the same ones are of one kind.
-    """
+    start[c] to start[c+1]. Choices with the same ones are of one kind."""
 
     start: OffsetArray
     expression: OffsetArray

@@ -53,7 +53,7 @@ from tightrope.certificate.statistics.likelihood import (
 from tightrope.certificate.statistics.outcomes import SeenOutcomes
 from tightrope.certificate.verdict import Check
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import GRID, MOST_BETTORS, MOST_SUCCESSORS, SMOOTHED, BetTable, TargetPolicies
+from tightrope.numerics.betting import GRID, MOST_SUCCESSORS, MOST_TARGETS, SMOOTHED, BetTable, TargetPolicies
 from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.value_slopes import value_slopes
 
@@ -70,8 +70,7 @@ class SlabHints:
     """A stage of a slab's rows: `region` proves bounds of expressions, with rows of earlier stages. Each row
     has a point near which it shall be tight, a share for every scale of its bets, the place of its side among
     those that are bet on, and the multiple of the base region's evidence; without the last two there is one
-    row for every side, of the log-wealth alone.
-    """
+    row for every side, of the log-wealth alone."""
 
     region: RegionHints = fields.part(RegionHints)
     point: FloatArray = fields.reals("rows", "SIZE")
@@ -133,9 +132,9 @@ class BetSchedule:
 def levels(
     delta: Fraction, both: bool, free: int, best: bool = False, gains: bool = False, few: bool = False
 ) -> tuple[Fraction, Fraction]:
-    """(level of the guard, of each bettor): beside intervals a quarter where the best policy is bet on; else
-    a tenth for both ends of a value, three with few data, a tenth for a difference, and by dimension for one
-    end of a value."""
+    """(level of the base region, of each strategy): beside intervals a quarter with bets on the best policy;
+    else a tenth for both ends of a value, three with few data, a tenth for a difference, and by dimension
+    for one end of a value."""
     if best or both or gains:
         guard = delta / 4 if best else delta * 3 / 10 if few else delta / 10
         return guard, (delta - guard) / (2 if both else 1)
@@ -146,13 +145,13 @@ def levels(
 class PlacedBets:
     """stake[side, scale, number, outcome] stood while outcomes were seen[number, outcome] times.
 
-    Scales are those of one bettor after the other. Side 0 looks for the lower end of the reported value, side
-    1 for the upper one; `sides` are bet on: both ends of a given policy's value, else the one that the agent
-    wants to move, of the best policy's value or of what that gains over the given one.
+    Scales are those of one strategy after the other. Side 0 looks for the lower end of the reported value,
+    side 1 for the upper one; `sides` are bet on: both ends of a given policy's value, else the one that the
+    agent wants to move, of the best policy's value or of what that gains over the given one.
     """
 
     def __init__(self, forms: Forms, data: Data, given: FloatArray | None, delta: Fraction):
-        """`given`: the weights of the choices of a policy that is given; `delta`: of guard and bettors."""
+        """`given`: the weights of the choices of a policy that is given; `delta`: of base region and bets."""
         about, (linear, constant) = forms.about, forms.doubles
         problem, space, outcomes, expression = about.problem, about.space, about.outcomes, about.expression
         question = _question(problem)
@@ -173,8 +172,8 @@ class PlacedBets:
         if few and (one or not planned_few):
             raise ValueError("bets of few data on one end, or on data that were not planned to be few")
         self.guard, self.side = levels(delta, len(self.sides) == 2, free, best, gains, few)
-        bettors = 1 if alone else MOST_BETTORS
-        shape = len(self.sides), bettors * len(scales), len(placed), len(outcomes.expression)
+        strategies = 1 if alone else MOST_TARGETS
+        shape = len(self.sides), strategies * len(scales), len(placed), len(outcomes.expression)
         if max(prod(shape), len(placed) * problem.graph.transitions // 30) > MOST_WORK:
             raise ValueError("there are more bets than this program checks")
         self.stake, self.seen = np.zeros(shape), np.zeros(shape[2:], dtype=np.int64)
@@ -201,17 +200,17 @@ class PlacedBets:
             if less is not None:
                 off = np.bincount(expression[less[0]], less[1], len(linear)) @ linear
             seen = [table.information(t, weight, a / self.schedule.so_far[number]) for a, _ in scales]
-            for bettor, (moves, slope) in enumerate(every):
+            for strategy, (moves, slope) in enumerate(every):
                 along = (np.bincount(expression[moves], slope, len(linear)) @ linear - off) @ jacobian
-                for scale, information in enumerate(seen, bettor * len(scales)):
+                for scale, information in enumerate(seen, strategy * len(scales)):
                     for place, side in enumerate(self.sides):
                         wanted = -along if side else along
                         self.stake[place, scale, number] = table.place(t, wanted, information, level)
             end = placed[number + 1] if number + 1 < len(placed) else data.batches
             self.seen[number] = data.totals(of_transition, len(outcomes.expression), batch, end)
-        bettors = len(targets.held) or 1
-        self.stake = self.stake[:, : bettors * len(scales)]
-        self.weight = [weight / bettors for _ in range(bettors) for _, weight in scales]
+        strategies = len(targets.held) or 1
+        self.stake = self.stake[:, : strategies * len(scales)]
+        self.weight = [weight / strategies for _ in range(strategies) for _, weight in scales]
 
     def unfair(self, outcomes: SeenOutcomes) -> bool:
         """Whether some group's stakes are better than fair, or are no whole multiples: asked in integers."""
@@ -309,8 +308,7 @@ _Ends = tuple[FloatArray, FloatArray]
 
 class LineBelow:
     """A line in the expressions below Λ − μ·ℓ, between their bounds: see above. `near` lies between them;
-    `off` are μ·K by expression.
-    """
+    `off` are μ·K by expression."""
 
     def __init__(self, ends: _Ends, near: FloatArray):
         self.ends, self.near, size = ends, near, len(near)

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.text import NumberValues, fail, fail_at_nth, reward_text, shorten, whole_number
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
@@ -563,8 +563,7 @@ class Body:
 
     def rewards_and_labels(self, text: str) -> tuple[tuple[Amount, ...], list[str]]:
         """What stands behind the number of a state, in any order: rewards `[1, 2/3]`, once, and labels, of
-        which one with a space or bracket within stands in quotation marks. Nothing else does.
-        """
+        which one with a space or bracket within stands in quotation marks. Nothing else does."""
         rewards: tuple[Amount, ...] | None = None
         names: list[str] = []
         rest = text.strip()

@@ -48,7 +48,7 @@ from tightrope.io.text import (
     unknown_state,
     whole_number,
 )
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable
@@ -365,8 +365,7 @@ def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray,
 
 def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str | None, FloatArray, Exact]:
     """The name in the file's comment, and the rewards of the choices; where numbers are rates, what they earn
-    per unit of time.
-    """
+    per unit of time."""
     width = 2 if transitions.is_chain else 3
     owner = np.repeat(np.arange(len(transitions.action)), np.diff(transitions.transition_start))
     pairs = zip(owner.tolist(), transitions.successor.tolist(), strict=True)

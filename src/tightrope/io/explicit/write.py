@@ -28,7 +28,7 @@ from tightrope.io.explicit.read import explicit_base, reward_files
 from tightrope.io.output import OTHERWISE, file_digest, foreign, refuse_results
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text, with_numbers
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP

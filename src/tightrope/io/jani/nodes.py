@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.expand.constants import resolve_constants
 from tightrope.prism.expand.expressions import Inliner, check_type, children, dependency_order, fold
 from tightrope.prism.parse import syntax
@@ -394,8 +394,7 @@ def declare_functions(node: JaniNode, scope: JaniScope) -> list[JaniNode]:
 
 def read_functions(node: JaniNode, scope: JaniScope) -> None:
     """Declare functions, and write each out for arguments of its types, so that mistakes show without a
-    call. Where a parameter is an array, calls alone have its length.
-    """
+    call. Where a parameter is an array, calls alone have its length."""
     for each in declare_functions(node, scope):
         function = scope.functions[each.name()]
         kinds = {key: read_type(type_, scope) for key, type_ in function.parameters.items()}

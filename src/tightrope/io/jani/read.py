@@ -42,7 +42,7 @@ from tightrope.io.jani.nodes import (
     read_variables,
 )
 from tightrope.io.text import shorten
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.function_text import LONGEST, exact_number
 from tightrope.model.mdp import IntervalMDP
@@ -305,8 +305,7 @@ def _alike(one: Value, other: Value) -> bool:
 
 def _write_elements(references: list[_Reference]) -> list[syntax.Assignment]:
     """Assignments to the variables behind references. An element that an index may mean keeps its value
-    unless the index does.
-    """
+    unless the index does."""
     values: dict[str, syntax.Assignment] = {}
     for number, reference in enumerate(references):
         before = [each for each in references[:number] if each.name == reference.name]

@@ -436,8 +436,7 @@ class _ProgramText:
 
 def _free_outcomes(model: ParametricMDP) -> dict[int, tuple[int, str]]:
     """Rows of the table that are outcomes of a free distribution: the number of the outcome, and its text.
-    Where several choices share a distribution it has a name.
-    """
+    Where several choices share a distribution it has a name."""
     if not model.parameters.free:
         return {}
     result, hidden = dict[int, tuple[int, str]](), model.parameters.free[0].first

@@ -26,7 +26,7 @@ from tightrope.io.table.data_table import (
     explain_errors,
 )
 from tightrope.io.table.text import flatten, whole
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 GROUP_ROWS = 1 << 19
 """Rows of a group of a table in memory."""

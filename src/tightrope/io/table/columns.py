@@ -289,8 +289,7 @@ DATE_FORMS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 
 def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
     """The one of `DATE_FORMS` in which all these texts are written; two that read them differently are
-    refused, and None says that there is none.
-    """
+    refused, and None says that there is none."""
     import pyarrow.compute as pc
 
     digests = {form: hashlib.sha256() for form in DATE_FORMS}

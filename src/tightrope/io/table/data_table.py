@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 
 KEY = "tightrope"

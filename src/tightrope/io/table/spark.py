@@ -13,7 +13,7 @@ from typing import Any
 
 from tightrope.io.table.arrow import columns_of
 from tightrope.io.table.data_table import DataTable, Piece, Ragged
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 SCHEMA = "number long, rows long, content binary"
 

@@ -28,7 +28,7 @@ from tightrope.io.table.data_table import (
     explain_errors,
     first_line,
 )
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 SEPARATORS = (",", ";", "\t")
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.differences import LOGGED, Differences, baseline_policy
 from tightrope.learning.options import Decisions
 from tightrope.learning.pipeline import Pipeline, Prepared

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, choose
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
 from tightrope.numerics.arrays import OffsetArray

@@ -23,7 +23,7 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 

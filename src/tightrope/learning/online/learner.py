@@ -32,7 +32,7 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online.baseline import Floor
@@ -55,7 +55,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.estimates import EventIntervals, check_delta
 from tightrope.statistics.prequential import Predictions
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 REDESIGN = 1.5
 """Times as many episodes call for a new design. Doubling needs a tenth more of them, each look a third more
@@ -188,11 +188,11 @@ class OnlineLearner:
         return self._best if together else None
 
     @property
-    def verdict(self) -> Worth:
+    def verdict(self) -> Assessment:
         """What the guarantee of the last update is worth, in one word, with all that it rests on."""
-        return self.judge(self.last_update or self.update())
+        return self.assess(self.last_update or self.update())
 
-    def judge(self, update: Update) -> Worth:
+    def assess(self, update: Update) -> Assessment:
         """The verdict of an update that was just made; a gap that is not reached yet does not count."""
         assert self.ledger is not None
         refuted = None
@@ -201,7 +201,7 @@ class OnlineLearner:
         elif update.fallback:
             refuted = "the region is empty: no parameters of the domain explain the data"
         limit = None if update.status == CLOSE else update.status
-        return Worth.of(
+        return Assessment.of(
             rests_on(self.ledger, self.options, None, self.problem), contradicted=refuted, limit=limit
         )
 

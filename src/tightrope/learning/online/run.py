@@ -41,7 +41,7 @@ from tightrope.io.coding import Real, from_plain, from_text, to_plain
 from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
 from tightrope.io.results import RECORDS, Interval, Judged
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.learner import OnlineLearner, Update
 from tightrope.model.mdp import MDP
@@ -49,7 +49,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.machine import lock
 from tightrope.solver.solve import solve
-from tightrope.verdict import Worth
+from tightrope.verdict import Assessment
 
 
 class DriftFacts(msgspec.Struct, kw_only=True, frozen=True):
@@ -222,12 +222,12 @@ class OnlineRun:
         best = max if self.learner.objective.maximises else min
         together = self.learner.ledger is not None and self.learner.ledger.holds_at_all_times
         line: dict[str, Any] = update.to_json()
-        verdict = self.learner.judge(update)
+        verdict = self.learner.assess(update)
         if self.learner.target is not None:
             line["reached"] = self.learner.reaches(update)
             if verdict.is_proved and not line["reached"] and self.learner.episodes >= self.episodes:
                 missed = f"the gap {self.learner.target.text} was not reached: it is {line['gap']:.6g}"
-                verdict = Worth.of(verdict.assumptions, limit=missed)
+                verdict = Assessment.of(verdict.assumptions, limit=missed)
         guard = self.learner.guard
         if guard is not None:
             together = together and not guard.monitor.alarm

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel
@@ -27,8 +27,7 @@ from tightrope.numerics.jit import kernel
 @dataclass(frozen=True, eq=False)
 class Components:
     """`component[s]`; `order[start[k]:start[k+1]]` are the states of component k; `cyclic[k]`: it has an
-    edge inside.
-    """
+    edge inside."""
 
     component: IndexArray
     start: OffsetArray
@@ -93,8 +92,7 @@ def _tarjan(
     left: IndexArray,
 ) -> int:
     """Fill `component` and `left` (states in the order the search leaves them); return the number of
-    components, or −1 at the first cycle if the search is to stop there.
-    """
+    components, or −1 at the first cycle if the search is to stop there."""
     states = len(state_start) - 1
     link = np.zeros(states, np.int32)  # 0: not met; else smallest index reached so far, from 1
     stack = np.empty(states, np.int32)  # states without a component yet
@@ -258,8 +256,7 @@ def _drop(
     graph: GraphArrays, nature_stays: bool, component: IndexArray, inside: BoolArray, alive: BoolArray
 ) -> bool:
     """Drop choices that leave their component, states without choices, and so on; `component` is −1 outside
-    of `inside`. Whether anything went.
-    """
+    of `inside`. Whether anything went."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(inside), np.int32)

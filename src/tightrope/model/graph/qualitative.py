@@ -76,8 +76,7 @@ def almost_sure(
 
 def surely_drawn(support: Support, target: BoolArray, some: BoolArray, choices: BoolArray) -> BoolArray:
     """`almost_sure` in a Markov chain, of which `some` reach the target with positive probability, through
-    each other: whoever meets no state that misses it for certain. One choice per state is among `choices`.
-    """
+    each other: whoever meets no state that misses it for certain. One choice per state is among `choices`."""
     missed = Ranked.begin(~some)
     attract_into(support, some & ~target, choices, True, True, missed)
     return ~missed.states
@@ -161,8 +160,7 @@ def _keep_or_sink(
     witness: OffsetArray,
 ) -> None:
     """Greatest subset of `inside` where the avoiders enter `found` with positive probability or stay
-    inside surely.
-    """
+    inside surely."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(inside), np.int32)
@@ -229,8 +227,7 @@ def attract_in_passes(
     graph: ForwardArrays, within: BoolArray, open_choice: BoolArray, agent_joins: bool, ranked: Ranked
 ) -> tuple[int, bool]:
     """`attract` where a possible transition into the set is all that is needed, as far as passes through the
-    states go: how many were added, and whether that is all.
-    """
+    states go: how many were added, and whether that is all."""
     choice_start, transition_start, successor, possible = graph
     drawn, rank, witness = ranked
     states = len(within)
@@ -335,8 +332,7 @@ def settle(
     open_choice: BoolArray,
 ) -> int:
     """Shrink `within` in place and close choices; `exempt` states need no way to stay. Returns how many
-    states were removed.
-    """
+    states were removed."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(within), np.int32)

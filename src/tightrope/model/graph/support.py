@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
@@ -71,8 +71,7 @@ class GraphEngine(Protocol):
 
 class GraphArrays(NamedTuple):
     """What loops over the graph take: the structure, nature's bounds, and the possible transitions into each
-    state. A loop unpacks it where it begins; the steps inside take single arrays.
-    """
+    state. A loop unpacks it where it begins; the steps inside take single arrays."""
 
     choice_start: OffsetArray
     transition_start: OffsetArray
@@ -297,8 +296,7 @@ def must_stay(
     home: int,
 ) -> bool:
     """Whether every p at the choice gives the states with `group` = `home` probability 1. `group` may be a
-    mask of states, `home` is True then.
-    """
+    mask of states, `home` is True then."""
     for t in range(first, last):
         if not possible[t]:
             continue

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import prod
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.expand.expressions import (
     Inliner,
     Scope,
@@ -325,8 +325,7 @@ def check_polynomial(
     expression: Expression, parameters: Collection[str], what: str, quotients: bool = False
 ) -> None:
     """Complain unless the expression is a polynomial in the parameters, whatever the state; `quotients` of
-    polynomials may be allowed, too.
-    """
+    polynomials may be allowed, too."""
     if parameters:
         _Check(frozenset(parameters), what, quotients).polynomial(expression)
 

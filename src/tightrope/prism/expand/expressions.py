@@ -9,7 +9,7 @@ from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
     Binary,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.expand.constants import Expander
 from tightrope.prism.expand.expressions import Inliner, rename
 from tightrope.prism.expand.program import FreeUpdates, StateVariable, Synchronisation

@@ -12,7 +12,7 @@ from dataclasses import field
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import SourceText
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.polynomial import Monomial, PolynomialArray, monomial_degree, multiply_monomials
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.jit import kernel

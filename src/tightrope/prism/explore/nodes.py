@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.expressions import COMPARISONS, apply
 from tightrope.prism.explore.frame import (

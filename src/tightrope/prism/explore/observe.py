@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -133,8 +133,7 @@ def observe(
     narrow: bool = False,
 ) -> Observations:
     """Everything that is said of the states with these keys; `narrow` saves memory: the values of a variable
-    get the smallest type that its range fits.
-    """
+    get the smallest type that its range fits."""
     compiler = space.compiler()
     states = len(keys)
     numbers = len(program.labels) * states + 8 * len(program.rewards) * (states + len(rows.action))

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.expressions import Expressions

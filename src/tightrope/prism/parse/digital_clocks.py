@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Binary, Call, Complaint, Expression, Literal, Name, Position, Type
 

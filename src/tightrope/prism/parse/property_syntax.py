@@ -12,7 +12,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Constant, Expression, LabelDefinition, Position
 

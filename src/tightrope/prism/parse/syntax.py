@@ -15,7 +15,7 @@ from enum import Enum
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from functools import reduce
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.prism.expand.expressions import check_type, children, fold, with_children
 from tightrope.prism.expand.program import Definitions, Program

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 
 
 class QueryKind(Enum):

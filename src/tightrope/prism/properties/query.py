@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal as OneOf
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray

@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Durations, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import o_maximize_again
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
@@ -37,8 +37,7 @@ def sweep_fixed_choices(
     system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, most: int, pace: Pace
 ) -> tuple[int, float]:
     """Up to `most` Gauss–Seidel sweeps, fewer once the change is within the tolerance: (sweeps, last change).
-    The change is what it would be without relaxation.
-    """
+    The change is what it would be without relaxation."""
     within = float(system.floor), float(system.ceiling)
     steps = float(pace.unit), float(pace.tolerance), float(pace.relaxation)
     return _sweep_rows(within, block.arrays, block.parts, rows, shift, values, most, steps)
@@ -130,8 +129,7 @@ class Factors:
 
 def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Factors | None:
     """The factors of the frozen equations; None if they have no solution: they belong to a frozen policy that
-    never stops. `place` is scratch over all states.
-    """
+    never stops. `place` is scratch over all states."""
     from scipy import sparse
     from scipy.sparse.linalg import splu  # with small panels: rows have two or three entries
 
@@ -167,8 +165,7 @@ def solve_fixed_choices(
     system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
 ) -> float:
     """Solve the frozen equations by sparse LU and store the solution; 0 (and nothing stored) if they have
-    none, else the factors' entries per entry of the equations.
-    """
+    none, else the factors' entries per entry of the equations."""
     factors = factorise_fixed_choices(block, rows, place)
     if factors is None or not factors.solve(system, block, rows, shift, values):
         return 0.0
@@ -186,8 +183,7 @@ def sweep_fixed_agent(
     tolerance: float,
 ) -> tuple[int, float]:
     """Up to `most` Gauss–Seidel sweeps under the agent's choices in `rows`, whose answers are kept nature's
-    best; fewer once the relative change is within `tolerance`: (sweeps, last change).
-    """
+    best; fewer once the relative change is within `tolerance`: (sweeps, last change)."""
     return _sweep_answers(system.arrays, block.arrays, rows, shift, values, unit, most, tolerance)
 
 

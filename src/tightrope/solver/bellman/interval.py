@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.ambiguity.o_maximization import OrderArray, Scratch, empty_order, natural_order
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -107,8 +107,7 @@ class IntervalOperator(BellmanOperator):
 
 def _scale(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
     """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there
-    are none.
-    """
+    are none."""
     start = structure.transition_start
     if not _may_miss(start, bound, above, below):
         return bound

@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.ambiguity.o_maximization import ModelArrays, Scratch
 from tightrope.ambiguity.rectangular_inner import RegionArrays
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -30,8 +30,7 @@ from tightrope.solver.equations.system import Block, Rows, System
 @dataclass(frozen=True, eq=False)
 class Walk:
     """Stages of states (`solver.equations.ordering.cut_levels`) that workers go through in step
-    (`numerics.lockstep`), and where one of them is.
-    """
+    (`numerics.lockstep`), and where one of them is."""
 
     arrays: backups.WalkArrays
 
@@ -71,8 +70,7 @@ class Backups(Protocol):
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
         """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of
-        `upward`.
-        """
+        `upward`."""
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
         """Transitions that have positive probability in some optimal answer of nature to `values`."""
@@ -86,8 +84,7 @@ class BackupWorkspace:
     """What calls leave behind for later ones: the order of every choice's successors as sorted last, room for
     one choice (see `ambiguity.o_maximization`), the region of rectangular sets with the vertices met so far,
     and whether sums of bounds that float64 does not tell from 1 have been met (`o_maximize_safely`): then
-    backups take care from the start.
-    """
+    backups take care from the start."""
 
     scratch: Scratch
     region: RegionArrays | None = None
@@ -108,8 +105,7 @@ class BackupWorkspace:
 @dataclass(frozen=True, eq=False, repr=False)
 class BellmanOperator(Record):
     """Backups that the iteration on the host is made of. An operator never changes; what calls leave behind
-    for later ones, and room for intermediate results, is a workspace, and the caller's.
-    """
+    for later ones, and room for intermediate results, is a workspace, and the caller's."""
 
     structure: Structure
     lower: FloatArray

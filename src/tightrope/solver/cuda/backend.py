@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.solver.bellman.fixed_choices import solve_fixed_choices
@@ -175,8 +175,7 @@ MARGIN_SWEEPS = 16
 @dataclass(frozen=True, eq=False)
 class Vector:
     """Values of all states, and where a sweep from them goes: the same outside the block. `recorded` are
-    sweeps to and fro by their number.
-    """
+    sweeps to and fro by their number."""
 
     now: Any
     after: Any

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tightrope.ambiguity.rectangular_inner import UNKNOWN, Shape, neighbour
 from tightrope.errors import CannotCertify
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray
 from tightrope.solver.bellman.interval import IntervalOperator

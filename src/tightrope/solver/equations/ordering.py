@@ -21,7 +21,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import Components
 from tightrope.model.graph.support import GraphArrays, Support
 from tightrope.model.structure import Structure
@@ -51,8 +51,7 @@ states: blocks of 256 take Python longer than the kernels."""
 @dataclass(frozen=True, eq=False)
 class HostPortion:
     """States to be solved together, in order; `is_cyclic` says whether one pass is not enough,
-    `is_connected` that they are one component.
-    """
+    `is_connected` that they are one component."""
 
     block: Block
     is_cyclic: bool
@@ -148,8 +147,7 @@ def _highest_below(
 
 def _merge(components: Components, merged: int) -> OffsetArray:
     """Neighbouring components joined up to a size, as rows (first, last, whether cyclic); stretches without a
-    cycle stay passes.
-    """
+    cycle stay passes."""
     start, cyclic = components.start, components.cyclic
     average = np.diff(start)[cyclic].mean()
     is_middling = merged >= MERGED_IN_PLAIN_ONES and average <= MIDDLING_COMPONENT
@@ -206,8 +204,7 @@ ALMOST = 0.9
 @dataclass(frozen=True, eq=False)
 class Layers:
     """A block in an order of growing `distance` (one per group), roughly if it is that of its states; groups
-    without a way out then come last.
-    """
+    without a way out then come last."""
 
     block: Block
     distance: IndexArray
@@ -261,8 +258,7 @@ def _breadth_first(
     distance: IndexArray,
 ) -> tuple[int, int]:
     """Fill `order` and `distance`; returns for how many groups the one that leads them out, by its first
-    state, has the larger number, and for how many the smaller.
-    """
+    state, has the larger number, and for how many the smaller."""
     choice_start, transition_start, successor, _, _, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     groups = len(distance)
@@ -316,8 +312,7 @@ class Levels:
 @dataclass(frozen=True, eq=False)
 class AcyclicOrder:
     """The levels of the states that are not `settled`, and the place of every state in an order in which
-    successors come first.
-    """
+    successors come first."""
 
     settled: BoolArray
     levels: Levels
@@ -344,8 +339,7 @@ def order_acyclic(
     structure: Structure, find_usable: Callable[[], BoolArray], settled: BoolArray
 ) -> AcyclicOrder | None:
     """An order for the usable transitions of the states that are not settled; None, as soon as that is known,
-    where these have a cycle.
-    """
+    where these have a cycle."""
     every = order_structure(structure)
     if every is not None and not np.any(every.settled & ~settled):
         return every.without(settled)
@@ -403,8 +397,7 @@ _UNSEEN, _OPEN = -1, -2
 @kernel
 def _measure(state_start: OffsetArray, successor: IndexArray, usable: BoolArray, level: IndexArray) -> int:
     """The level of every state that has none yet; the highest one, −1 at a cycle. All transitions are usable
-    where the mask has one entry only.
-    """
+    where the mask has one entry only."""
     states, all_usable = len(level), len(usable) == 1
     path = np.empty(states, np.int32)  # the search's own stack
     cursor = np.empty(states, np.int64)  # the next transition of the state at that depth

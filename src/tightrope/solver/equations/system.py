@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
 from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (
@@ -196,8 +196,7 @@ def longest_choices(structure: Structure) -> OffsetArray:
 
 def assume_support(model: MDP | IntervalMDP, smallest: float) -> MDP | IntervalMDP:
     """The model in which every transition that is not known to happen has at least probability `smallest`;
-    refused where an upper bound refutes that.
-    """
+    refused where an upper bound refutes that."""
     if not 0 < smallest < 1:
         raise InputError(f"the smallest probability assumed is {smallest}, not within (0, 1)")
     if isinstance(model, MDP):
@@ -455,8 +454,7 @@ def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray)
 @dataclass(frozen=True, eq=False)
 class Quotient:
     """The system with its idle components collapsed; `is_exact` is False where a game keeps some that
-    could not be.
-    """
+    could not be."""
 
     system: System
     is_exact: bool
@@ -602,8 +600,7 @@ def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolAr
 @dataclass(frozen=True, eq=False)
 class Endless:
     """`states`; `rank[s]` = layer · (number of states + 1) + rank within the layer; `witness[s]` a choice
-    of a maximising agent.
-    """
+    of a maximising agent."""
 
     states: BoolArray
     rank: OffsetArray

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
@@ -28,8 +28,7 @@ T = TypeVar("T")
 
 class Improvement(NamedTuple):
     """A robust sweep: its largest relative change, whether every group kept its choice, and whether all but a
-    few did.
-    """
+    few did."""
 
     change: float
     is_same_policy: bool
@@ -38,8 +37,7 @@ class Improvement(NamedTuple):
 
 class BoundaryValues(NamedTuple):
     """The states outside a block: the smallest finite lower bound (0 without one), and how far bounds are
-    apart at most, absolutely or (`is_part`) as a part of the lower one.
-    """
+    apart at most, absolutely or (`is_part`) as a part of the lower one."""
 
     smallest: float
     distance: float
@@ -48,8 +46,7 @@ class BoundaryValues(NamedTuple):
 
 class BlockBackend(Protocol):
     """Groups of states that are solved together. It keeps the choices, the agent's and nature's, of the last
-    robust sweep: *the choices kept*, under which x = reward + W·x is a linear system.
-    """
+    robust sweep: *the choices kept*, under which x = reward + W·x is a linear system."""
 
     @property
     def xp(self) -> Any: ...
@@ -118,8 +115,7 @@ class BlockBackend(Protocol):
 
 class Portion(Protocol):
     """States that are solved together; `is_cyclic`: one backward pass is not enough; `is_large`: all threads
-    work on it at once.
-    """
+    work on it at once."""
 
     @property
     def is_cyclic(self) -> bool: ...

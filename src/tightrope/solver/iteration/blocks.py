@@ -12,7 +12,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.equations.system import Equations, Meaning, System
 from tightrope.solver.iteration.backend import (
@@ -81,8 +81,7 @@ class BlockSolver:
         worker: int = 0,
     ) -> Status | None:
         """Bounds of the portion's states within `goal` of each other, written into `bounds`; without success
-        what was verified, else floor and ceiling, and the reason.
-        """
+        what was verified, else floor and ceiling, and the reason."""
         lower, upper = bounds
         block = self.backend.open_block(self.equations, self.system, portion, lower, worker)
         measure = Measure(self.system, self.goal.relative, progress, block.xp)
@@ -117,8 +116,7 @@ class BlockSolver:
 
     def _first_guess(self, block: BlockBackend, smallest: float) -> GroupVector:
         """The smallest value around the block, and for rewards what the way out may cost; values that were
-        given, where they are finite. It decides how long a solve takes and nothing else.
-        """
+        given, where they are finite. It decides how long a solve takes and nothing else."""
         xp = block.xp
         guess = xp.full(block.groups, smallest)
         if self.equations.meaning is Meaning.REWARD and self.system.unit == 0:
@@ -148,8 +146,7 @@ class _Refinement:
 
     def by_shifts(self, middle: GroupVector, goal: float, best: Enclosure | None, begin: int) -> Enclosure:
         """The best bounds found on the way to `goal` by shifted equations, and with margins before (`best`).
-        The search is as patient as it took to come here since iteration `begin`.
-        """
+        The search is as patient as it took to come here since iteration `begin`."""
         xp, block, progress, rounds = self.block.xp, self.block, self.progress, self.rounds
         best_lower, best_upper = self.known(False), self.known(True)
         still = xp.zeros(block.groups)
@@ -203,8 +200,7 @@ class _Refinement:
 
     def with_margins(self, start: GroupVector, goal: float) -> Enclosure | None:
         """Bounds at the distance of its margins from one approximate solution, as far as they are verified;
-        None where there are no margins or a limit was met.
-        """
+        None where there are no margins or a limit was met."""
         block, progress, rounds = self.block, self.progress, self.rounds
         still, smallest = block.xp.zeros(block.groups), self.solver.smallest_shift
         shift = max(goal * FIRST_SHIFT, smallest)
@@ -247,8 +243,7 @@ class _Refinement:
 
     def _inherit(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
         """By how much the upper bound must exceed `middle` in any case (`solver.iteration.host`), and what
-        of the goal is left then; nothing and all of it where that would be too little.
-        """
+        of the goal is left then; nothing and all of it where that would be too little."""
         xp, boundary = self.block.xp, self.boundary
         if boundary.distance < float("inf"):
             over = boundary.distance * middle if boundary.is_part else xp.full(len(middle), boundary.distance)
@@ -268,8 +263,7 @@ class _Refinement:
     ) -> tuple[GroupVector, float]:
         """The closest verified bound whose distance from `middle` is a multiple of `away`: the first of
         `multiples` or, as often as need be, half as much again, up to the second. With the multiple; else
-        ceiling or floor, and ∞.
-        """
+        ceiling or floor, and ∞."""
         multiple, farthest = multiples
         reference = self.measure.reference(middle)
         while True:
@@ -292,8 +286,7 @@ class _Refinement:
         upward: bool,
     ) -> tuple[GroupVector, float]:
         """Like `_move_away` where margins fail, since a choice that is equally good in the middle gains by
-        what they add: from there it is not far to the solution of the shifted equations, which knows.
-        """
+        what they add: from there it is not far to the solution of the shifted equations, which knows."""
         shift, allowed = shift_and_sweeps
         self.block.put(values, self._displace(middle, distance, upward))
         step = shift * self.measure.reference(middle)
@@ -443,8 +436,7 @@ class PolicyIteration:
 
     def start_again(self, values: StateVector, shift: GroupVector, unit: float, tolerance: float) -> bool:
         """Like `evaluate`, for choices that make progress; False where there are none, or values so large
-        that float64 does not carry their equations.
-        """
+        that float64 does not carry their equations."""
         policy = self.block.find_progress(values)
         if policy is None:
             return False
@@ -461,8 +453,7 @@ class PolicyIteration:
 @dataclass(frozen=True, eq=False)
 class Measure:
     """How changes, residuals and distances of a system's values are measured; `xp` is the module of their
-    arrays.
-    """
+    arrays."""
 
     system: System
     is_relative: bool
@@ -483,8 +474,7 @@ class Measure:
 
     def unit(self, values: GroupVector) -> float:
         """What signed values are measured against: the largest of unit, blocks before and `values`; 0 for
-        others.
-        """
+        others."""
         if self.system.unit <= 0:
             return 0.0
         return max(self.progress.largest, self.system.unit, self._largest(values))
@@ -518,8 +508,7 @@ def find_margins(
     block: BlockBackend, values: StateVector, reference: GroupVector, most: int
 ) -> tuple[GroupVector | None, int]:
     """(w, sweeps used) for the choices kept at `values`; None where neither `most` sweeps nor a factorisation
-    find it: the choices may never leave the block. Without any sweep it is factorised whatever its size.
-    """
+    find it: the choices may never leave the block. Without any sweep it is factorised whatever its size."""
     if block.is_stuck or not bool((reference > 0.0).all()):
         return None, 0
     used, tolerance = 0, FIRST_CHANGE

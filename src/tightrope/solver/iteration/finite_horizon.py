@@ -28,7 +28,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
@@ -72,8 +72,7 @@ def back_up_steps(
     tail: Tail | None = None,
 ) -> Fixpoint:
     """Bounds after all steps that are counted, and the agent's decisions: the first, and all of them by step.
-    `tail` is what follows where their number is not bounded.
-    """
+    `tail` is what follows where their number is not bounded."""
     states = system.structure.states
     if objective.kind is ObjectiveKind.CUMULATIVE:
         assert objective.upper_steps is not None

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.qualitative import Ranked
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting
@@ -159,8 +159,7 @@ def _solve_beside(
     progress: Progress,
 ) -> Status | None:
     """Solve blocks that do not depend on each other, each from the same progress: what one learns on the way
-    reaches later levels only, so that the result does not depend on who is first.
-    """
+    reaches later levels only, so that the result does not depend on who is first."""
     begin = progress.fork()
     forks = [begin.fork() for _ in blocks]
     tasks = [
@@ -345,8 +344,7 @@ def certify(
     shortfall: Status | None,
 ) -> Fixpoint:
     """Check L ≤ Φ(L) and Φ(U) ≤ U everywhere and find the policy and ranking that go with them; a bound that
-    does not hold is widened to what is known anyway.
-    """
+    does not hold is widened to what is known anyway."""
     lower, upper = bounds
     system, structure = equations.system, equations.system.structure
     placed = _Placed(backend, equations, lower, upper)
@@ -407,8 +405,7 @@ class _Placed:
 @dataclass(frozen=True, eq=False)
 class _Drawn:
     """The ranking, the choices that lead down in it (−1: none) and whether every state that needs a rank has
-    one.
-    """
+    one."""
 
     ranking: OffsetArray
     policy: OffsetArray
@@ -417,8 +414,7 @@ class _Drawn:
 
 def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: Any) -> _Drawn | None:
     """The ranking by which the graph has decided, where it is one of just the states that need one, and, if
-    the agent is to follow it, through choices that are open.
-    """
+    the agent is to follow it, through choices that are open."""
     backend, equations = placed.backend, placed.equations
     nature_picks = equations.nature_owns and backend.kernel.lower is not backend.kernel.upper
     if known is None or nature_picks or backend.xp is not np:
@@ -500,8 +496,7 @@ def _earn(
     policy: OffsetArray,
 ) -> BoolArray:
     """States at which a total reward needs no progress, since one is earned: earned for ever it is infinite
-    anyway. An agent who joins gets the choices as `policy`; else those that earn are closed.
-    """
+    anyway. An agent who joins gets the choices as `policy`; else those that earn are closed."""
     system, structure = equations.system, equations.system.structure
     rewarded = open_choice & (system.reward > 0)
     if agent_joins:

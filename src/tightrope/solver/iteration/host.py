@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import Components, strongly_connected_components
 from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
@@ -121,8 +121,7 @@ class HostBackups:
 
 class HostBackend:
     """A kernel, and what solving with it leaves behind for the next step of the same solve; every worker of
-    the team has its own scratch.
-    """
+    the team has its own scratch."""
 
     xp: Any = np
 
@@ -307,8 +306,7 @@ def _best_of(
     structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool, *, with_choice: bool
 ) -> tuple[FloatArray, OffsetArray | None]:
     """The best of every state's enabled choices and, if wanted, the first choice that attains it; without one
-    nothing (−∞ for a maximum) and −1.
-    """
+    nothing (−∞ for a maximum) and −1."""
     if structure.is_chain and enabled.all():
         return each, np.arange(structure.states, dtype=np.int64) if with_choice else None
     best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
@@ -432,8 +430,7 @@ def keep_values(take: Callable[[], Any], put: Callable[[Any], None]) -> Callable
 @dataclass(eq=False)
 class ThreadScratch:
     """What one thread writes to while it works on a block, and leaves as it was: `place` is −1 and `zeros` 0
-    on all states; `workspace` is the kernel's.
-    """
+    on all states; `workspace` is the kernel's."""
 
     states: int
     choices: int
@@ -478,8 +475,7 @@ class HostSystem:
     @cached_property
     def answers_are_cheap(self) -> bool:
         """Whether nature answers anew while the agent's choices are frozen: where both have something to
-        decide and disagree, and rows hold what a new answer takes.
-        """
+        decide and disagree, and rows hold what a new answer takes."""
         opposed = self.system.agent_maximises != self.system.nature_maximises
         return opposed and self.kernel.o_maximizes_rows
 
@@ -719,8 +715,7 @@ def _look_around(
     is_part: bool,
 ) -> tuple[float, float]:
     """Of the successors outside the block, whose states have place ≥ 0: the smallest lower bound (inf without
-    one) and the largest distance of finite bounds.
-    """
+    one) and the largest distance of finite bounds."""
     smallest, widest = np.inf, 0.0
     for s in member:
         for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):

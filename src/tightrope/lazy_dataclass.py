@@ -1,12 +1,11 @@
 """`dataclass` with methods generated at first use.
 
 The standard library compiles up to six functions per class at import, about a millisecond; a command imports
-hundreds of classes. Here placeholders generate a function when it is called. `fields`, `replace`,
-`is_dataclass` and inheritance work, and frozen classes refuse assignments from the start. Errors in a
-declaration appear at first use. There are no slots and no `InitVar`.
+hundreds of classes. Here placeholders generate a function when it is called. Errors in a declaration appear
+at first use. There are no slots and no `InitVar`.
 
-The standard library generates the functions, on a class without bases that has all fields: they do not refer
-to their class. The certificate checker and its imports use the standard library's `dataclass`.
+The standard library generates the functions, on a class without bases that has all fields. The certificate
+checker uses the standard library's `dataclass`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class _Waiting:
         return value
 
 
-def _late_dataclass(
+def _lazy_dataclass(
     cls: type | None = None,
     /,
     *,
@@ -63,7 +62,7 @@ def _late_dataclass(
 
 
 if not TYPE_CHECKING:
-    dataclass = _late_dataclass
+    dataclass = _lazy_dataclass
 
 
 def _postpone(owner: type, options: dict[str, bool]) -> type:
@@ -125,7 +124,6 @@ def _postpone(owner: type, options: dict[str, bool]) -> type:
     if options["frozen"]:
         owner.__setattr__ = _refuse_assignment  # type: ignore[assignment]
         owner.__delattr__ = _refuse_deletion  # type: ignore[assignment]
-    # whoever needs the parameters of what makes one has it described first (`errors.word_methods`)
     owner._describe_ = staticmethod(describe)  # type: ignore[attr-defined]
     return owner
 

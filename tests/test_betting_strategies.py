@@ -1,4 +1,4 @@
-"""Several bettors: which policies they bet on, along which directions, and what their mixture leaves."""
+"""Several betting strategies: their policies, their directions, and what their mixture excludes."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ def look(targets, problem, counts, share):
     return [int(np.flatnonzero(policy)[0]) for policy in targets.held], found
 
 
-def test_bettors_stay_move_and_settle():
-    """Two machines that are about as good have a bettor each. One that turns out worse is given up by its
-    bettor as long as less than a quarter of the plan has come, and by nobody later."""
+def test_betting_strategies_stay_move_and_settle():
+    """Each of two machines of similar value has a strategy. A strategy leaves a machine that turns out worse
+    only in the first quarter of the plan."""
     problem, even = two_ways()
     targets = TargetPolicies(question_of(problem.model, problem.objective))
     first, slopes = look(targets, problem, even.episodes(100, 3), 0.03)
@@ -197,19 +197,19 @@ def learned(episodes=600, seed=7):
     return tr.learn(problem, counts, delta=0.01, region="joint", outcomes="none"), counts
 
 
-def test_several_bettors_guarantee_more_than_one_and_are_proved(monkeypatch):
-    """Means of five seeds: V* is .25, and a bettor who has to choose is wrong half of the time."""
+def test_several_betting_strategies_guarantee_more_than_one_and_are_proved(monkeypatch):
+    """Means of five seeds: V* is .25, and a betting strategy who has to choose is wrong half of the time."""
     result, counts = learned()
     slab = result.region.slab
-    assert slab.bettors == 2 and [one.weight for one in slab.every] == [0.5, 0.5]
-    assert "2 bettors share the stake, each on a policy that may be the best" in result.ledger.lines
+    assert slab.strategies == 2 and [one.weight for one in slab.every] == [0.5, 0.5]
+    assert "2 betting strategies split the initial wealth, one per candidate policy" in result.ledger.lines
     certificate = certificate_of(result, counts)
     assert certificate.problem.data.method == "beta-binomial+value slab"
     verdict = check(certificate)
     assert verdict.valid and verdict.values["robust policy"][0] == pytest.approx(result.guarantee, abs=1e-6)
     several = np.mean([learned(seed=seed)[0].guarantee for seed in range(5)])
-    monkeypatch.setattr(betting, "MOST_BETTORS", 1)
-    assert learned()[0].region.slab.bettors == 1
+    monkeypatch.setattr(betting, "MOST_TARGETS", 1)
+    assert learned()[0].region.slab.strategies == 1
     one = np.mean([learned(seed=seed)[0].guarantee for seed in range(5)])
     assert one < several < 0.25
 
@@ -234,23 +234,23 @@ def test_rows_of_a_mixture_leave_every_point_that_it_leaves():
     assert kept > 50 and rows.sum() > 1
 
 
-def test_few_data_and_no_plan_have_one_bettor():
+def test_few_data_and_no_plan_have_one_betting_strategy():
     problem, simulator = two_ways()
     maximiser, outcomes, _ = table_of(problem.model)
-    for episodes, planned, bettors in ((200, 200, 1), (600, 600, 2), (600, None, 1)):
+    for episodes, planned, strategies in ((200, 200, 1), (600, 600, 2), (600, None, 1)):
         counts = simulator.episodes(episodes, 7)
         if planned is None:
             open_end = replace(counts.design, kind=SamplingKind.ADAPTIVE, planned=None)
             counts = replace(counts, design=open_end)
         bets = PolicyBets(problem.model, problem.objective, None, counts.design)
         slab = place_bets(outcomes, counts, maximiser, bets, Levels.of(0.05, bets.ends, 2))
-        assert (slab.bettors, len(slab.every)) == (bettors, 12 if planned is None else bettors)
+        assert (slab.strategies, len(slab.every)) == (strategies, 12 if planned is None else strategies)
     assert statistics_bets.FEW * 2 > 200 * 0.97
 
 
-def test_shares_of_bettors_that_are_not_there_are_refused():
-    """The number of bettors is the checker's own: a file that has more, fewer or none is refused, and so is
-    one that calls itself a file from before, whose one bettor these shares do not fit."""
+def test_shares_of_betting_strategies_that_are_not_there_are_refused():
+    """The checker computes the number of betting strategies: it refuses files with another number, and files
+    that claim an older format with one strategy."""
     result, counts = learned(seed=1)
     honest = certificate_of(result, counts)
     assert check(honest).valid

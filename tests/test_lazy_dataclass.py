@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tightrope.late import dataclass as late
+from tightrope.lazy_dataclass import dataclass as late
 
 LISTS: list[list[int]] = []
 

@@ -17,7 +17,7 @@ from tightrope.certify.certify import OVER_THE_SETS, learned_file
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.ball import LikelihoodBall, Wealth, ball_of, largest, least_eigenvalue, wealth_below
 from tightrope.data.design import SamplingKind
-from tightrope.learning.along_value import AlongValue
+from tightrope.learning.gradient_bound import GradientBound
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Serves
 from tightrope.regions.joint import split
@@ -67,7 +67,7 @@ def first_actions() -> Any:
 
 
 @cache
-def along(planned: bool = True, text: str = QUESTION) -> tuple[Pipeline, AlongValue]:
+def along(planned: bool = True, text: str = QUESTION) -> tuple[Pipeline, GradientBound]:
     model = shared()[0]
     options = LearnOptions(outcomes="none")
     chain = Pipeline.start(
@@ -80,7 +80,7 @@ def along(planned: bool = True, text: str = QUESTION) -> tuple[Pipeline, AlongVa
     )
     decisions = chain.decide(options)
     assert decisions.along
-    return chain, AlongValue.of(chain, chain.prepare(decisions))
+    return chain, GradientBound.of(chain, chain.prepare(decisions))
 
 
 def true_value(text: str = QUESTION, policy: Any = None) -> float:
@@ -260,7 +260,7 @@ def test_of_nine_parameters_the_joint_region_has_the_evidence() -> None:
     decisions = chain.decide(options)
     assert decisions.along and not decisions.halves and decisions.region.value == "joint"
     prepared = chain.prepare(decisions)
-    found = AlongValue.of(chain, prepared)
+    found = GradientBound.of(chain, prepared)
     assert found.ledger is prepared.region.ledger and found.slab is prepared.region.slab
     assert prepared.intervals.ledger.delta == pytest.approx(split(0.01, chain.outcomes, bets=True)[0], rel=0)
     result = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none")

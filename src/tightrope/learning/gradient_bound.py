@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tightrope.coupled.ball import LikelihoodBall, ball_of, range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.io.results import Interval
-from tightrope.late import dataclass
+from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.bet_policy import PolicyBets, bets_of
 from tightrope.learning.policy_solver import PolicyValue
 from tightrope.model.policy import Policy
@@ -41,7 +41,7 @@ MOST_ENTRIES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class AlongValue:
+class GradientBound:
     """The likelihood's ball, None where there is no evidence after the pilot, the bets, and the
     policies that were bet on last."""
 
@@ -52,7 +52,7 @@ class AlongValue:
     ledger: ConfidenceBudget
 
     @staticmethod
-    def of(chain: Pipeline, prepared: Prepared) -> AlongValue:
+    def of(chain: Pipeline, prepared: Prepared) -> GradientBound:
         """From the evidence that a joint region holds, else from the chain's data at their part of δ."""
         model, region = chain.model, prepared.region
         assert region is not None and prepared.intervals is not None
@@ -67,7 +67,7 @@ class AlongValue:
         bounds = expression_bounds(region, model.expressions, prepared.intervals.expression_bounds())
         box = coordinates.lower, coordinates.upper
         ball = ball_of(evidence, functions, maximiser.lifted(evidence.estimate), box, bounds)
-        return AlongValue(ball, slab, () if bets is None else bets.policies, functions, ledger)
+        return GradientBound(ball, slab, () if bets is None else bets.policies, functions, ledger)
 
     def range_of(self, chain: Pipeline, value: PolicyValue) -> Interval | str:
         """The range of a policy's value, or why there is none."""
@@ -123,7 +123,7 @@ def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
     """What was solved over the sets, met with the ranges along values. As these hold for all policies at
     once, the one that was bet on takes the place of the robust one where it is guaranteed more."""
     prepared, maximises = solved.prepared, chain.objective.maximises
-    along, tried = AlongValue.of(chain, prepared), list(solved.tried)
+    along, tried = GradientBound.of(chain, prepared), list(solved.tried)
     prepared = replace(prepared, sets=replace(prepared.sets, ledger=along.ledger))
 
     def meet(value: PolicyValue, name: str) -> PolicyValue:

@@ -23,7 +23,7 @@ from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices
-from tightrope.model.structure import OwnStates
+from tightrope.model.structure import NamedStates
 from tightrope.problem import Problem
 
 LAST = 4
@@ -83,7 +83,7 @@ def seen(model: Any, transition: Any) -> set[tuple[str, str]]:
 
 def test_a_model_keeps_the_states_it_was_built_from() -> None:
     model = walk()
-    own = model.structure.own_states
+    own = model.structure.state_names
     assert own is not None and list(own) == [2, 3, 1, 4, 0]
     assert [own.find(state) for state in (2, np.int64(4), 4.0, 7, "2", [2], {})] == [0, 3, 3, -1, -1, -1, -1]
     assert own.find_numbers(np.array([0, 1, 2, 3, 4, 5, -1])).tolist() == [4, 2, 0, 1, 3, -1, -1]
@@ -91,24 +91,26 @@ def test_a_model_keeps_the_states_it_was_built_from() -> None:
     assert walk(lambda x: f"at {x}").structure.state_name(0) == "'at 2'"
 
 
-def test_rows_are_their_own_states() -> None:
+def test_rows_are_named_states() -> None:
     model = build_from_rows([(0, "go", {1: 1}), (1, "stay", {1: 1})])
-    own = model.structure.own_states
+    own = model.structure.state_names
     assert own is not None and own.find(1) == 1 and own.find(2) == -1 and own.are_numbers
     assert own.find_numbers(np.array([1, 2, -1])).tolist() == [1, -1, -1]
-    with pytest.raises(InputError, match="3 own states are given for 2 states"):
-        build_from_rows([(0, "go", {1: 1}), (1, "stay", {1: 1})], own_states="abc")
+    with pytest.raises(InputError, match="3 state names are given for 2 states"):
+        build_from_rows([(0, "go", {1: 1}), (1, "stay", {1: 1})], state_names="abc")
+    named = build_from_rows([(0, "go", {1: 1}), (1, "stay", {1: 1})], own_states=["a", "b"]).structure
+    assert named.own_states is named.state_names and list(named.own_states or ()) == ["a", "b"]
 
 
 @pytest.mark.parametrize("called", [int, str, lambda x: (x, "square"), lambda x: frozenset([x])])
-def test_own_states_survive_pickling_and_leave_the_identity_alone(called: Callable[[int], Hashable]) -> None:
+def test_state_names_survive_pickling_and_leave_the_identity_alone(called: Callable[[int], Hashable]) -> None:
     model = walk(called)
     copy = pickle.loads(pickle.dumps(model))
     assert copy.hash() == model.hash() == walk().hash()
-    assert copy.structure.own_states == model.structure.own_states
-    assert copy.structure.own_states.find(called(4)) == 3
+    assert copy.structure.state_names == model.structure.state_names
+    assert copy.structure.state_names.find(called(4)) == 3
     assert dict(copy.structure.labels).keys() == dict(model.structure.labels).keys()
-    assert hash(copy.structure.own_states) == hash(model.structure.own_states)
+    assert hash(copy.structure.state_names) == hash(model.structure.state_names)
 
 
 def test_a_model_that_was_learned_about_pickles() -> None:
@@ -127,13 +129,13 @@ def test_a_model_that_was_learned_about_pickles() -> None:
 
 def test_equal_states_are_refused() -> None:
     with pytest.raises(InputError, match="two states of the model are equal"):
-        OwnStates([1, 2, 1])
+        NamedStates([1, 2, 1])
 
 
 # --- environments and recorded data ---------------------------------------------------------
 
 
-def test_integer_observations_are_the_users_own_states() -> None:
+def test_integer_observations_are_user_defined_states() -> None:
     """Read as internal numbers, 2 → 3 → 4 would be the walk 1 → 4 → 0, which the model does not exclude."""
     model = walk()
     counts = count_environment(WalkEnv(), model, 20, seed=1)
@@ -169,7 +171,9 @@ label "home" = x=4;
 """
 
 
-def test_integer_observations_without_own_states_are_refused_unless_indices_are_meant(tmp_path: Path) -> None:
+def test_integer_observations_without_state_names_are_refused_unless_indices_are_meant(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
     model = load(path, params={"p": (0.1, 0.9)})
@@ -205,7 +209,7 @@ class Dataset:
         yield Episode(np.array([2, 3, 4]), np.array([0, 1]))
 
 
-def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
+def test_recorded_integers_are_user_defined_states(tmp_path: Path) -> None:
     model = walk()
     counts = count_minari(Dataset(), model)
     assert seen(model, counts.transition) == {("2", "3"), ("3", "4")}
@@ -218,7 +222,7 @@ def test_recorded_integers_are_the_users_own_states(tmp_path: Path) -> None:
         count_minari(Dataset(), prism, states="index")
 
 
-def test_an_online_learner_finds_own_states() -> None:
+def test_an_online_learner_finds_state_names() -> None:
     model = walk()
     learner = tr.online(Problem(model, 'Pmax=? [ F "home" ]'))
     learner.observe([(2, "walk", 3), (3, "run", 4)])
@@ -233,7 +237,7 @@ def test_an_online_learner_finds_own_states() -> None:
 # --- logs -----------------------------------------------------------------------------------
 
 
-def test_numbers_in_a_log_are_the_users_own_states(tmp_path: Path) -> None:
+def test_numbers_in_a_log_are_user_defined_states(tmp_path: Path) -> None:
     """The column 'state' of a model over positions holds positions, not numbers of the order found."""
     path = tmp_path / "log.csv"
     path.write_text("state,action,next_state\n2,walk,3\n3,run,4\n2,walk,1\n1,walk,0\n")
@@ -248,7 +252,7 @@ def test_numbers_in_a_log_are_the_users_own_states(tmp_path: Path) -> None:
     assert seen(model, by_index.counts.transition) == {("2", "3"), ("3", "4")}
 
 
-def test_numbers_in_a_log_of_a_model_without_own_states_are_refused(tmp_path: Path) -> None:
+def test_numbers_in_a_log_of_a_model_without_state_names_are_refused(tmp_path: Path) -> None:
     path, log = tmp_path / "walk.prism", tmp_path / "log.csv"
     path.write_text(WALK)
     log.write_text("state,action,next_state\n0,walk,1\n")
@@ -261,7 +265,7 @@ def test_numbers_in_a_log_of_a_model_without_own_states_are_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize("called", [int, str, lambda x: (x, ("square", x)), lambda x: frozenset([x])])
-def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashable]) -> None:
+def test_policies_name_state_names(tmp_path: Path, called: Callable[[int], Hashable]) -> None:
     model = walk(called)
     structure = model.structure
     choice = structure.choice_start[:-1].copy()
@@ -279,7 +283,7 @@ def test_policies_name_own_states(tmp_path: Path, called: Callable[[int], Hashab
     assert Policy(structure, path).choice.tolist() == choice.tolist()
 
 
-def test_policies_are_asked_by_own_states_and_by_variables(tmp_path: Path) -> None:
+def test_policies_are_asked_by_state_names_and_by_variables(tmp_path: Path) -> None:
     model = walk()
     structure = model.structure
     choice = structure.choice_start[:-1].copy()

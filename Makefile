@@ -4,7 +4,7 @@
 #   make demo        the rover story: build, simulate, learn with all sets but coupled; results under demo-output/
 #   make test        ruff, strict types, import contracts, pytest; reports are tested in a browser. Tests whose programs are
 #                    missing are not run and named in the end; that is an error only where CI=true
-#                    TIGHTROPE_WHOLE=1 make test: also what takes long and all of many like cases (tests/thinned.py), and the site
+#                    TIGHTROPE_WHOLE=1 make test: also what takes long and all of many like cases (marks thinned, long, costly), and the site
 #   make quick       a minute for the inner loop: linters, types by cache, a few hundred fast tests and the changed ones
 #   make system-deps a browser, a C++ compiler, OCaml and Java, which some tests need: installs them (Debian, as root) or names them
 #   make spark       PySpark, where there is Java: 'make test' runs it
@@ -95,7 +95,7 @@ spark: $(STAMP)  # half a gigabyte: not for those who have no Java
 proved: $(STAMP)
 	@$(DEPS) install proofs
 	@$(MAKE) --no-print-directory -C proved
-	TIGHTROPE_WHOLE=1 $(BIN)/python -m pytest -q tests/test_proved.py $(PYTEST_ARGS)
+	TIGHTROPE_WHOLE=1 $(BIN)/python -m pytest -q tests/certify/test_proved.py $(PYTEST_ARGS)
 
 proved-recheck:
 	@$(DEPS) check proofs
@@ -123,7 +123,7 @@ pytest: $(STAMP)
 tests = $(BIN)/python -m pytest -q $(1) -m "$$($(DEPS) markers)" $(PYTEST_ARGS)
 
 test-gpu: $(STAMP)
-	TIGHTROPE_WHOLE=1 TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/test_cuda_kernels.py tests/test_cuda_solve.py tests/test_cuda_device.py -n 4 $(PYTEST_ARGS)
+	TIGHTROPE_WHOLE=1 TIGHTROPE_DEVICE=cuda $(BIN)/python -m pytest -q tests/solver/test_cuda_kernels.py tests/solver/test_cuda_solve.py tests/solver/test_cuda_device.py -n 4 $(PYTEST_ARGS)
 
 lint: $(STAMP)  # a new clone starts from what the last one knew of types; files are compared by content
 	$(BIN)/ruff check .
@@ -145,8 +145,8 @@ coverage: $(STAMP)
 test-lowest:
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	@$(call install,$(LOWEST)/bin,-e . -e ./campaigns -c tools/lowest.txt $(TEST_TOOLS))
-	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v repository tests/quick.txt) \
-	  --deselect tests/test_documents.py::test_schemas_are_current $(PYTEST_ARGS)
+	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $$(grep -v test_repository tests/quick.txt) \
+	  --deselect tests/io/test_documents.py::test_schemas_are_current $(PYTEST_ARGS)
 
 test-other-architecture: $(STAMP)
 	@sh tools/other_architecture.sh $(TESTS)

@@ -1,6 +1,7 @@
 """What every test relies on: property tests draw the same examples on every run, ordinary ones half of them.
 
-How many: `effort.py`. Of tests of many like cases an ordinary run tries some (`thinned.py`).
+How many: `effort.py`. An ordinary run tries one of K cases of a test marked `thinned(K)`, and no test
+marked `long` or `costly`; a run with `TIGHTROPE_WHOLE=1` tries all, and so does a run that names a test.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections import Counter
 from functools import cache
 from typing import Any
 
 import pytest
 
-from thinned import thin
+from effort import WHOLE
 from tightrope.benchmarks.suite import load as _build
 
 # Tests start hundreds of processes: each would compile the package's modules anew.
@@ -25,7 +27,21 @@ os.fsync = lambda descriptor: None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    thin(config, items)
+    """Leave out what an ordinary run does not try."""
+    if WHOLE or any("::" in str(argument) for argument in config.args):
+        return
+    seen: Counter[str] = Counter()
+    tried, left_out = [], []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        thinned = item.get_closest_marker("thinned")
+        is_left_out = any(item.get_closest_marker(mark) for mark in ("long", "costly")) or (
+            thinned is not None and seen[name] % thinned.args[0] != 0
+        )
+        (left_out if is_left_out else tried).append(item)
+        seen[name] += 1
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = tried
 
 
 def pytest_collection_finish() -> None:

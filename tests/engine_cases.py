@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 import tightrope as tr
+from data.test_reading import LOGS
 from log_cases import FOLDER, machine
-from test_logs import LOGS
 from tightrope.data.exposure import Exposure
 from tightrope.data.reading import Reading
 from tightrope.monitoring.model_fit import observers_for

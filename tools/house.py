@@ -149,7 +149,7 @@ REACHED = {
     "public names": 69,
     "variables named found, asked, told, said, kept, taken": 179,
 }
-"""What the sources have reached where the goal is further; a test holds it (`tests/test_house.py`), and these
+"""What the sources have reached where the goal is further. `tests/repository/test_house.py` compares; these
 figures only fall."""
 
 WORDS = {"found", "asked", "told", "said", "kept", "taken"}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs tests as the other architecture: x86-64 on an Arm machine, Arm on an x86-64 one, emulated by qemu-user.
 #
-#   other_architecture.sh [TEST…]     tests/test_certificate_numbers.py and its neighbours where none is named
+#   other_architecture.sh [TEST…]     tests/checker/test_numbers.py and its neighbours where none is named
 #
 # Takes Debian's packages of a Python for that architecture and the wheels of our dependencies, all under
 # build/other-architecture; nothing is installed but qemu-user, which has to be there (Debian, as root). Kernels
@@ -41,7 +41,7 @@ if [ ! -e "$place/.ready" ]; then
     echo "$version" >"$place/.ready"
 fi
 version=$(cat "$place/.ready")
-[ $# -gt 0 ] || set -- tests/test_certificate_numbers.py tests/adversary/test_lemmas.py tests/test_certificate_statistics.py
+[ $# -gt 0 ] || set -- tests/checker/test_numbers.py tests/adversary/test_lemmas.py tests/checker/test_statistics.py
 echo "== as $wheels, Python $version"
 NUMBA_DISABLE_JIT=1 PYTHONPATH="src:$site" QEMU_LD_PREFIX="$root" OPENBLAS_NUM_THREADS=1 PYTHONHOME="$root/usr" \
     exec "$emulator" -L "$root" -E LD_LIBRARY_PATH="$root/lib/$triple:$root/usr/lib/$triple" \

@@ -5,7 +5,7 @@
     python docs/_tools/run_pages.py --notebooks                    # writes the notebooks of the tutorials
 
 A page is a list of cells, those of its notebook: what runs here is what the notebook runs. The page is the
-only source; `tests/test_site.py` compares the notebooks with it.
+only source; `tests/repository/test_site.py` compares the notebooks with it.
 
 | fence | is |
 |---|---|

@@ -287,6 +287,7 @@ def test_there_are_many() -> None:
     assert len(set(names)) == len(names) >= 40
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_attacks_are_refused(attack: Attack) -> None:
     (claimed,) = attack.certificate.claims

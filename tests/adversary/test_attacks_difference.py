@@ -1,6 +1,9 @@
 """Attacks on certificates of differences, by one who knows the code: of values, of bets on the difference,
 of a bounded number of steps with a policy that changes with the step, and of what was done by nobody knows
-whom."""
+whom.
+
+Also of `certificate/difference.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ import pytest
 
 import tightrope as tr
 from effort import repeats
-from test_compare import policies, two_arms
-from test_logged_baseline import asked
+from learning.test_compare import policies, two_arms
+from learning.test_logged import asked
 from tightrope.certificate.checker import check
 from tightrope.certificate.problem import Certificate
 from tightrope.certify.certify import certificate_of_difference

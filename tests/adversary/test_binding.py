@@ -79,6 +79,7 @@ def changed(value: object) -> object:
     return other.get(str(value), 1)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_of_the_problem_is_compared(name: str, tmp_path: Path) -> None:
     honest = ALL[name]

@@ -19,6 +19,7 @@ def test_there_are_enough_attacks_and_no_two_of_one_name() -> None:
     assert all(attack.why and attack.on and set(attack.on) <= ALL.keys() for attack in attacks)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", ALL)
 def test_honest_certificates_are_accepted_and_true(name: str) -> None:
     honest = ALL[name]

@@ -1,0 +1,419 @@
+"""The proved checker: what it accepts and refuses beside `verify --exact`, and the command that calls it.
+
+    ADVERSARY_EXAMPLES=3000 pytest tests/certify/test_proved.py -k mutant
+
+holds the two against each other on that many mutants.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import random
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adversary import test_attacks_arithmetic as arithmetic
+from adversary.archive import Forgery
+from adversary.attacks_learned import ATTACKS as ATTACKS_LEARNED
+from adversary.attacks_values import ATTACKS, Attack, claim_values
+from adversary.examples import EXAMPLES
+from adversary.honest import ALL as KNOWN
+from adversary.honest import (
+    DRAWN_SPREAD,
+    DRAWN_WALK,
+    REACH,
+    SPREAD,
+    SPREAD_DOMAIN,
+    TIMED,
+    VALUES,
+    WALK,
+    WALK_DOMAIN,
+    Honest,
+    quietly,
+)
+from adversary.judge import verify
+from adversary.malformed import MALFORMED
+from adversary.mutations import mutation
+from benchmark_script import run_benchmark
+from effort import EXPLORING
+from places import TESTS
+from tightrope.certificate.evidence import METHODS
+from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
+from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.proved import PLACE, PROGRAM
+
+ROOT = TESTS.parent
+NOT_COVERED = 3
+
+pytestmark = pytest.mark.ocaml
+
+
+def believed_lines(text: str) -> int:
+    """Lines of code that are marked as believed: the file, or what stands between two comments."""
+    whole = text.startswith("(* BELIEVED")
+    marked = [text] if whole else re.findall(r"(\(\* BELIEVED.*?)\(\* END \*\)", text, re.S)
+    code = "\n".join(re.sub(r"\(\*.*?\*\)", "", part, flags=re.S) for part in marked)
+    return sum(bool(line.strip()) for line in code.splitlines())
+
+
+def test_what_is_trusted_is_listed_and_short() -> None:
+    folder = ROOT / "proved"
+    sources = [*folder.glob("theories/*.v"), *folder.glob("extracted/exact.ml"), *folder.glob("reader/*.ml")]
+    counted = {str(path.relative_to(folder)): believed_lines(path.read_text()) for path in sources}
+    counted = {name: lines for name, lines in counted.items() if lines}
+    readme = (folder / "README.md").read_text()
+    listed = {name: int(lines) for name, lines in re.findall(r"^\| `(.*?)` \| (\d+) \|", readme, re.M)}
+    assert listed == counted
+    assert f"| together | {sum(counted.values())} | |" in readme and sum(counted.values()) < 700
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """Built from the committed OCaml, once for all processes."""
+    folder = ROOT / "proved"
+    (folder / "build").mkdir(exist_ok=True)
+    with (folder / "build" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(["make", "-C", folder, "checker"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "build" / PROGRAM
+
+
+def asked(program: Path, path: Path) -> tuple[int, str]:
+    """(exit code, what it prints): always one of its answers, in words, within seconds."""
+    done = subprocess.run([program, path], capture_output=True, timeout=60, check=False)
+    words = done.stdout.decode("utf-8", "strict")
+    assert done.returncode in (0, 1, 2, NOT_COVERED) and done.stderr == b"", (done.returncode, done.stderr)
+    assert words.startswith(("PROVED: ", "REFUSED: ", "NO CERTIFICATE: ", "NOT COVERED: ")), words
+    assert "\x1b" not in words
+    return done.returncode, words
+
+
+def is_covered(name: str) -> bool:
+    """Whether certificates of this name are of a kind that it covers."""
+    kind = name.partition("/")[2]
+    if name.startswith(("point", "interval", "plain", "parameter", "newest")):
+        others = ("temporal", "rarely", "settles", "follows", "costs")
+        return kind not in others
+    return name in LEARNED and name != "domain/coupled"
+
+
+ROUNDS = ("--episodes", "600", "--seed", "1")
+SPREADING = (*SPREAD_DOMAIN, "--at", "p=0.3,q=0.4,r=0.15", *ROUNDS)
+LATE = (*SPREAD_DOMAIN, "--prop", 'Pmin=? [ F>=2 "goal" ]')
+ONWARD = SPREAD.replace("p:(s'=0)", "p:(s'=1)")
+ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
+EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
+RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
+MORE = [
+    Honest(
+        f"spread/joint/{sets}", "learn", "spread.prism", SPREAD, LATE,
+        ("--delta", "0.05", "--region", "joint", "--sets", sets), drawn,
+    )
+    for sets, drawn in (("rectangular", SPREADING), ("expression", DRAWN_SPREAD))
+] + [
+    Honest(
+        "walk/prior", "learn", "walk.prism", WALK, (*WALK_DOMAIN, *REACH),
+        ("--delta", "0.05", "--prior", "p ~ beta(8,2)"), (*WALK_DOMAIN, "--at", "p=0.55", *ROUNDS),
+    ),
+    Honest(
+        "onward/untied", "learn", "onward.prism", ONWARD, ONWARD_AT,
+        ("--delta", "0.05", "--sets", "untied", "--interval", "clopper-pearson"),
+        (*ONWARD_AT, "--at", "p=0.3,q=0.4,r=0.15", *ROUNDS),
+    ),
+    Honest(
+        "earned/likelihood", "learn", "earned.prism", EARNED,
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}min=? [ F "done" ]'),
+        ("--delta", "0.05", "--region", "likelihood", "--sets", "rectangular"), DRAWN_WALK,
+    ),
+    Honest(
+        "earned/lost", "learn", "lost.prism", EARNED.replace("1+", "1-"),
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}max=? [ C<=4 ]'),
+        ("--delta", "0.05", "--region", "polytope", "--sets", "expression"), DRAWN_WALK,
+    ),
+    Honest(
+        "earned/domain", "check", "earned.prism", EARNED,
+        (*WALK_DOMAIN, "--prop", 'R{"cost"}max=? [ F "done" ]'), ("--sets", "expression"),
+    ),
+    *(
+        Honest(
+            f"ring/{name}", "learn", "ring.prism", RING,
+            (*WALK_DOMAIN, "--prop", f'R{{"cost"}}{name}=? [ S ]'),
+            ("--delta", "0.05", "--region", region, "--sets", sets), DRAWN_WALK,
+        )
+        for name, region, sets in (("max", "polytope", "rectangular"), ("min", "likelihood", "expression"))
+    ),
+]  # fmt: skip
+"""Intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior, Clopper and Pearson of
+trajectories that meet no choice twice, rewards with parameters, long-run averages."""
+
+ALL = {**KNOWN, **{one.name: one for one in MORE}}
+LEARNED = [
+    *(one.name for one in MORE),
+    "domain/expression",
+    "domain/rectangular",
+    "domain/coupled",
+    "walk/anytime/tied",
+    "walk/events/tied",
+    "walk/polytope/rectangular",
+    "walk/polytope/discounted",
+    "walk/polytope/bounded",
+    "spread/polytope/rectangular",
+    "walk/likelihood/expression",
+    "walk/likelihood/most-cost",
+    "spread/likelihood/rectangular",
+    "walk/likelihood/rectangular",
+]
+HONEST = [*(one.name for one in (*VALUES, *TIMED)), *LEARNED]
+COVERED = [name for name in HONEST if is_covered(name)]
+
+
+@pytest.mark.thinned(5)
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_certificates_are_accepted_where_their_kind_is_covered(program: Path, name: str) -> None:
+    code, words = asked(program, ALL[name].certificate)
+    assert code == (0 if is_covered(name) else NOT_COVERED), words
+
+
+def attack_cases() -> list[object]:
+    """Every attack on one of the kinds that are covered; which one changes with its number."""
+    made = []
+    for number, attack in enumerate([*ATTACKS, *ATTACKS_LEARNED]):
+        kinds = [name for name in attack.on if is_covered(name)]
+        chosen = kinds if EXPLORING else [kinds[number % len(kinds)]] if kinds else ()
+        made += [pytest.param(attack, on, id=f"{attack.name}-{on}") for on in sorted(chosen)]
+    return made
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize(("attack", "on"), attack_cases())
+def test_forgeries_are_refused(program: Path, tmp_path: Path, attack: Attack, on: str) -> None:
+    forgery = Forgery.of(ALL[on].certificate)
+    attack.forge(forgery)
+    code, words = asked(program, forgery.save(tmp_path / "forged.cert"))
+    assert code != 0, words
+
+
+def test_forgeries_of_the_arithmetic_are_refused(program: Path, tmp_path: Path) -> None:
+    path, refused = tmp_path / "forged.cert", 0
+    for attack in arithmetic.ATTACKS:
+        try:
+            save_certificate(attack.certificate, path)
+        except ValueError:  # numbers with more digits than a file may have
+            continue
+        code, words = asked(program, path)
+        assert code in (1, 2), (attack.name, words)
+        refused += code == 1
+    assert refused >= 30
+
+
+def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> None:
+    """pow(q, 115) at q = 2⁻¹⁴³ drips away: below all doubles, and not 0."""
+    one, graph = arithmetic.ONE, arithmetic.graph_of(arithmetic.drips(Fraction(1, 2), 1))[0]
+    for into, low, high, truth in ((1, 0.4998, 1.0, 0.0), (2, 0.0, 0.0002, 1.0)):
+        problem = CertifiedProblem(
+            replace(graph, successor=np.array([0, into, 1, 2])),
+            arithmetic.objective("UNTIL", target=arithmetic.GOAL),
+            expression=np.array([1, 0, 2, 2]),
+            polynomial=({((0, 115),): one}, {(): one, ((0, 115),): -one}, {(): one}),
+            theta=(Fraction(1, 2**143),),
+        )
+        for lower, upper, accepted in ((low, high, False), (truth, truth, True)):
+            hints = arithmetic.vectors([lower, 0, 1], [upper, 0 if into == 2 or accepted else 1, 1])
+            made = Certificate(problem, (Claim("value", "free", lower, upper),), (hints,))
+            save_certificate(made, tmp_path / "drip.cert")
+            assert (asked(program, tmp_path / "drip.cert")[0] == 0) == accepted
+
+
+@settings(max_examples=EXAMPLES if EXAMPLES > 1000 or EXPLORING else 15)
+@given(data=st.data())
+def test_mutants_are_judged_as_by_exact_verification(
+    program: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    honest = ALL[data.draw(st.sampled_from(COVERED))]
+    forgery = Forgery.of(honest.certificate)
+    paths = [path for path in forgery.fields() if not path.startswith("about")]
+    changes = [data.draw(mutation(forgery, paths)) for _ in range(data.draw(st.integers(1, 3)))]
+    if data.draw(st.booleans()):
+        with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError, Warning):
+            claim_values(forgery)
+    path = forgery.save(tmp_path_factory.getbasetemp() / "mutant.cert")
+    code, words = asked(program, path)
+    verdict = verify(path, "--exact")
+    assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
+
+
+LARGE = re.compile("million|bomb")
+"""Files that take seconds to make: what refuses them is met by smaller ones, too."""
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("name", [name for name in MALFORMED if EXPLORING or not LARGE.search(name)])
+def test_malformed_files_are_refused_with_words(program: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "malformed.cert"
+    path.write_bytes(MALFORMED[name](Forgery.of(ALL["point/reach"].certificate)))
+    code, words = asked(program, path)
+    assert code in (1, 2, NOT_COVERED), words
+
+
+def test_changed_bytes_are_refused(program: Path, tmp_path: Path) -> None:
+    """Whatever byte is another one: the digest, the directory or the stream does not fit any more."""
+    content, path, draw = (
+        ALL["point/reach"].certificate.read_bytes(),
+        tmp_path / "changed.cert",
+        random.Random(1),
+    )
+    for _ in range(200 if EXPLORING else 60):
+        changed = bytearray(content)
+        for _ in range(draw.randint(1, 3)):
+            changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+        if draw.random() < 0.2:
+            changed = changed[: draw.randrange(len(changed))]
+        path.write_bytes(bytes(changed))
+        code, words = asked(program, path)
+        assert code == 2, words
+
+
+def test_what_it_does_not_know_is_not_passed_over(program: Path, tmp_path: Path) -> None:
+    """A weaker assumption, of which the theorems do not know, written as a field that they do not read."""
+    forgery = Forgery.of(ALL["walk/anytime/tied"].certificate)
+    forgery["problem.misfit"] = np.full(len(forgery["problem.graph.transition_start"]) - 1, 0.1)
+    code, words = asked(program, forgery.save(tmp_path / "misfit.cert"))
+    assert code == NOT_COVERED and "misfit" in words
+
+
+def test_methods_that_it_does_not_cover_are_said_to_be_so(program: Path, tmp_path: Path) -> None:
+    """No method of ours is taken for a broken file; wide intervals hold by Clopper and Pearson, too."""
+    forgery = Forgery.of(ALL["walk/anytime/tied"].certificate)
+    for method in METHODS:
+        forgery["problem.data.method"] = method
+        code, words = asked(program, forgery.save(tmp_path / "method.cert"))
+        assert code in (0, 1, NOT_COVERED), (method, words)
+        assert code != 0 or method.startswith(("beta-binomial", "clopper-pearson")), (method, words)
+
+
+@pytest.mark.parametrize("name", ["walk/events/tied", "onward/untied", "spread/joint/expression"])
+def test_data_that_were_looked_at_while_they_came_fix_no_visits(
+    program: Path, tmp_path: Path, name: str
+) -> None:
+    """Whoever stops when the interval suits him does not keep to Clopper and Pearson's level."""
+    forgery = Forgery.of(ALL[name].certificate)
+    forgery["problem.data.anytime"] = True
+    path = forgery.save(tmp_path / "watched.cert")
+    code, words = asked(program, path)
+    assert code == 1 and "looked at" in words
+    assert not verify(path, "--exact").accepted
+
+
+@pytest.mark.parametrize("name", ["earned/likelihood", "earned/lost", "earned/domain"])
+def test_rewards_are_those_of_the_problem(program: Path, tmp_path: Path, name: str) -> None:
+    """Other rewards than those that bounds were proved of; both kinds; parameters where there are none."""
+
+    def judged(forgery: Forgery) -> int:
+        path = forgery.save(tmp_path / "forged.cert")
+        code, words = asked(program, path)
+        assert code in (1, 2), words
+        assert not verify(path, "--exact").accepted
+        return code
+
+    forgery = Forgery.of(ALL[name].certificate)
+    earned, polynomial = forgery["problem.objective.earned"], forgery["problem.polynomial"]
+    rewarding, constant = int(earned.max()), polynomial.index("1")
+    assert "*0^2" in polynomial[rewarding]
+    forgery["problem.objective.earned"] = np.where(earned == rewarding, constant, earned)
+    assert judged(forgery) == 1
+    forgery = Forgery.of(ALL[name].certificate)
+    forgery["problem.objective.reward"] = np.zeros(len(earned))
+    assert judged(forgery) == 2
+    forgery = Forgery.of(ALL[name].certificate)
+    for end, sign in (("lower", 1), ("upper", -1)):
+        forgery[f"claims.0.{end}"] += sign * 0.01
+        assert judged(forgery) == 1
+        forgery[f"claims.0.{end}"] -= sign * 0.01
+    plain = Forgery.of(ALL["point/cost"].certificate)
+    plain.drop("problem.objective.reward")
+    plain["problem.objective.earned"] = np.zeros(8, dtype=np.int8)
+    assert judged(plain) == 2
+
+
+def test_models_whose_probabilities_do_not_sum_to_one_are_refused(program: Path, tmp_path: Path) -> None:
+    """Of such a model the theorems say nothing; found by a mutant."""
+    forgery = Forgery.of(ALL["onward/untied"].certificate)
+    graph = forgery["problem.graph.transition_start"]
+    expression = forgery["problem.expression"].copy()
+    expression[graph[0]] = expression[graph[0] + 1]
+    forgery["problem.expression"] = expression
+    path = forgery.save(tmp_path / "more.cert")
+    code, words = asked(program, path)
+    assert code == 1 and "sum to 1" in words
+    assert not verify(path, "--exact").accepted
+
+
+@pytest.mark.long
+def test_the_battery_of_certificates(program: Path) -> None:
+    """A smoke run of `benchmarks/proved_battery.py`, so that it cannot rot."""
+    run = run_benchmark("proved_battery.py", "--smoke", "--episodes", "20", "--exact", "0")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines()[-1].startswith("3 combinations, 3 covered, 0 refused")
+
+
+def test_what_is_no_file_is_refused(program: Path, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere.cert"):
+        assert asked(program, path)[0] == 2
+
+
+@pytest.fixture
+def installed(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PLACE, str(program))
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_command_says_what_the_proved_checker_says(tmp_path: Path) -> None:
+    path = str(ALL["point/reach"].certificate)
+    code, out, _ = quietly(["verify", path, "--proved"])
+    assert code == 0 and out.splitlines()[1] == "proved checker: accepts, theorem value_sound"
+    code, out, _ = quietly(["verify", path, "--proved", "--json"])
+    assert code == 0 and json.loads(out)["proved"] == {"verdict": "accepts", "theorems": ["value_sound"]}
+    code, out, _ = quietly(["verify", str(ALL["walk/anytime/tied"].certificate), "--proved"])
+    assert code == 0 and "proved checker: accepts, theorem learned_sound" in out.splitlines()
+    code, out, err = quietly(["verify", str(ALL["point/temporal"].certificate), "--proved"])
+    assert code == 1 and "proved checker: does not cover this kind: temporal formulas" in out + err
+    forgery = Forgery.of(ALL["point/reach"].certificate)
+    forgery["claims.0.lower"] = forgery["claims.0.upper"] = 0.9
+    code, out, _ = quietly(["verify", str(forgery.save(tmp_path / "forged.cert")), "--proved", "--json"])
+    assert code == 1 and json.loads(out)["proved"]["verdict"] == "refuses"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_program_that_is_another_one_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / PROGRAM
+    other.write_text("#!/bin/sh\necho 'PROVED: everything'\n")
+    other.chmod(0o755)
+    monkeypatch.setenv(PLACE, str(other))
+    code, _, err = quietly(["verify", str(ALL["point/reach"].certificate), "--proved"])
+    assert code == 1 and "no answer that can be used" in err
+
+
+def test_a_checker_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(ALL["point/reach"].certificate)
+    monkeypatch.setenv(PLACE, str(tmp_path / "nowhere"))
+    code, out, err = quietly(["verify", path, "--proved"])
+    assert code == 2 and out == "" and PLACE in err and "make proved" in err
+    monkeypatch.delenv(PLACE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys.modules["tightrope.certify.proved"], "_BUILT", tmp_path / "nowhere")
+    code, _, err = quietly(["verify", path, "--proved"])
+    assert code == 2 and "not installed" in err and "make proved" in err

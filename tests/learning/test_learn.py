@@ -1,0 +1,198 @@
+"""What learning returns in the corners: wrong models, no data, step bounds, mixed policies, limits.
+
+Also of `learning/answers.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cases.coins import counted, two_coins
+from learning_cases import PAPER, case, counts_of
+from tightrope.ambiguity.sets import SetsKind
+from tightrope.data.counts import Batches, Counts
+from tightrope.learning.learn import learn, learn_all
+from tightrope.learning.options import LearnOptions
+from tightrope.learning.pipeline import EmptyRegion
+from tightrope.model.policy import Policy
+from tightrope.problem import Problem
+from tightrope.regions.region import RegionKind
+from tightrope.regions.registry import region_kind
+from tightrope.verdict import Word
+
+
+def in_batches(counts: Counts) -> Counts:
+    """The same counts in ten equal batches."""
+    seen = np.flatnonzero(counts.transition)
+    batches = Batches.from_parts([(seen, counts.transition[seen] // 10)] * 10)
+    return Counts.from_batches(batches, counts.transition_start, counts.design, counts.model_hash)
+
+
+@pytest.mark.parametrize("region", [region_kind("polytope"), region_kind("l1")])
+@pytest.mark.parametrize("sets", [SetsKind.PARAMETER, SetsKind.EXPRESSION, SetsKind.RECTANGULAR])
+def test_an_empty_region_is_a_verdict_and_tied_sets_take_over(region: RegionKind, sets: SetsKind) -> None:
+    model = two_coins()
+    counts = counted(model, (900, 100), (100, 900))
+    result = learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, region=region, sets=sets)
+    assert result.contradiction is not None and result.verdict.word is Word.CONTRADICTED
+    assert "no parameters of the domain explain the data at confidence 0.99" in result.contradiction
+    assert result.conflict is not None and len(result.conflict.texts) == 2
+    assert result.fallback
+    assert result.decisions.sets is sets and result.sets.kind is SetsKind.TIED
+    tied = learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, sets="tied")
+    assert result.robust.interval == tied.robust.interval
+    assert result.ledger == tied.ledger
+    assert result.binding.total == 0 and result.widths.parameter_lower is None
+    facts = result.to_json()
+    assert facts["empty"] is True and facts["fallback"] is True and facts["verdict"] == "contradicted"
+    assert facts["conflict"] == list(result.conflict.texts)
+    with pytest.raises(EmptyRegion, match="contradict each other") as caught:
+        asked = LearnOptions(region=region, sets=sets, fallback=False)
+        learn(Problem(model, 'Pmax=? [ F "won" ]'), counts, delta=0.01, **asked.words)
+    assert caught.value.exit_code == 1 and caught.value.verdict.word is Word.CONTRADICTED
+    assert caught.value.conflict == result.conflict
+
+
+@pytest.mark.parametrize("region", [region_kind("ellipsoid"), region_kind("likelihood")])
+def test_a_region_that_is_not_empty_for_a_wrong_model_is_checked_apart(region: RegionKind) -> None:
+    model = two_coins()
+    wrong = in_batches(counted(model, (900, 100), (100, 900)))
+    result = learn(Problem(model, 'Pmax=? [ F "won" ]'), wrong, delta=0.01, region=region)
+    assert result.contradiction is None and result.verdict.word is Word.CONTRADICTED
+    assert result.fit is not None and result.fit.verdict == "model contradicted"
+    assert result.misfit is not None and "the data contradict the model" in result.misfit
+    assert result.to_json()["misfit"] == result.misfit
+    right = in_batches(counted(model, (800, 200), (400, 600)))
+    assert learn(Problem(model, 'Pmax=? [ F "won" ]'), right, delta=0.01, region=region).misfit is None
+
+
+def test_consistent_data_are_no_contradiction() -> None:
+    model = two_coins()
+    result = learn(
+        Problem(model, 'Pmax=? [ F "won" ]'),
+        counted(model, (800, 200), (400, 600)),
+        delta=0.01,
+        region="polytope",
+    )
+    assert result.contradiction is None and not result.fallback and result.conflict is None
+    assert result.verdict.is_proved
+    assert 0.8 in result.robust.interval
+    assert {event.event for event in result.binding.events} <= {0, 1}
+    assert result.binding.total >= 1
+
+
+def test_without_data_the_whole_domain_is_possible() -> None:
+    model = two_coins()
+    nothing = counted(model, (0, 0), (0, 0))
+    for kind, result in learn_all(Problem(model, 'Pmax=? [ F "won" ]'), nothing, delta=0.01).items():
+        assert result.robust.interval.lower == pytest.approx(0.0, abs=1e-9), kind
+        assert result.optimistic_value == pytest.approx(1.0, abs=1e-9), kind
+
+
+def test_expressions_never_seen_can_make_a_cost_infinite() -> None:
+    known = case("engagement(3)")
+    counts = known.counts(episodes=2, seed=1)
+    unseen = learn(known.problem, counts, delta=0.01, sets="tied", policy=known.policy)
+    assert unseen.value is not None
+    assert unseen.value.interval.upper == math.inf
+    assert unseen.value.interval.width == math.inf
+    assert unseen.verdict.is_proved
+    assumed = LearnOptions(sets=SetsKind.TIED, assume_support=0.2)
+    bounded = learn(known.problem, counts, delta=0.01, **assumed.words, policy=known.policy)
+    assert bounded.value is not None
+    assert math.isfinite(bounded.value.interval.upper)
+    assert bounded.value.interval.upper > 10
+    assert any("at least probability 0.2" in note for note in bounded.notes)
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("sets", ["tied", "rectangular"])
+def test_a_step_bound_makes_the_policy_depend_on_the_step(sets: str) -> None:
+    known = case("aircraft(8,4)")
+    counts = counts_of("aircraft(8,4)")
+    bounded = learn(
+        Problem(known.model, 'Pmax=? [ !"collision" U<=8 "goal" ]'),
+        counts,
+        delta=0.01,
+        sets=sets,
+        policy=known.policy,
+    )
+    free = learn(known.problem, counts, delta=0.01, sets=sets, policy=known.policy)
+    assert bounded.guarantee == pytest.approx(free.guarantee, rel=1e-5)
+    assert bounded.guarantee <= bounded.robust.interval.upper <= bounded.optimistic_value * (1 + 1e-5)
+    assert bounded.policy.depends_on_step and not free.policy.depends_on_step
+    assert bounded.value is not None and free.value is not None
+    assert bounded.value.interval.lower == pytest.approx(free.value.interval.lower, rel=1e-5)
+    assert any("depends on the step" in note for note in bounded.notes)
+    assert not any("depends on the step" in note for note in free.notes)
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("sets", ["expression", "rectangular"])
+def test_a_randomised_policy_lies_between(sets: str) -> None:
+    known = case("aircraft(5,3)")
+    uniform = Policy.uniform(known.model)
+    counts = counts_of("aircraft(5,3)")
+    result = learn(known.problem, counts, delta=0.01, sets=sets, policy=uniform)
+    assert result.value is not None
+    assert known.value_of(uniform) in result.value.interval
+    assert any("randomised" in note for note in result.notes) == (sets == "rectangular")
+
+
+def test_a_time_limit_is_a_status_and_the_bounds_still_hold() -> None:
+    known = case("engagement(2)")
+    asked = LearnOptions(sets=SetsKind.EXPRESSION, seconds=1e-9)
+    result = learn(known.problem, counts_of("engagement(2)"), delta=0.01, **asked.words)
+    assert result.verdict.word.value == "limit"
+    assert "time limit" in result.status
+    assert known.value_of(result.robust.policy) in result.robust.interval
+
+
+def test_the_same_data_give_the_same_answer() -> None:
+    known = case("betting(8)")
+    first, second = (
+        learn_all(known.problem, known.counts(500, 7), delta=0.01, policy=known.policy) for _ in range(2)
+    )
+    for kind in first:
+        a, b = first[kind].to_json(), second[kind].to_json()
+        assert a.pop("seconds") and b.pop("seconds")
+        assert a == b
+        assert first[kind].policy == second[kind].policy
+        assert np.array_equal(first[kind].sets.lower, second[kind].sets.lower)
+
+
+def test_more_data_tighten_the_guarantee() -> None:
+    known = case("betting(8)")
+    few, many = (
+        learn(known.problem, known.counts(n, 3), delta=0.01, region=r)
+        for r, n in (("likelihood", 100), ("likelihood", 10_000))
+    )
+    assert many.guarantee > few.guarantee
+    assert many.widths.mean < few.widths.mean
+
+
+def test_betting_50_as_published() -> None:
+    """BENCHMARKS: tied [14.3-14.9, 64.0-66.9], parameter-wise [25.3-25.9, 28.1-28.7]; V* = 27.011."""
+    known = case("betting(50)")
+    assert known.optimum == pytest.approx(27.011, abs=5e-4)
+    results = learn_all(
+        known.problem,
+        known.counts(100_000, 1),
+        delta=0.001,
+        kinds=(SetsKind.TIED, SetsKind.PARAMETER, SetsKind.EXPRESSION),
+        region="polytope",
+        **PAPER.words,
+        policy=known.policy,
+    )
+    intervals = {kind: result.value.interval for kind, result in results.items() if result.value}
+    assert 14.3 <= intervals[SetsKind.TIED].lower <= 14.9
+    assert 64.0 <= intervals[SetsKind.TIED].upper <= 66.9
+    assert 25.3 <= intervals[SetsKind.PARAMETER].lower <= 25.9
+    assert 28.1 <= intervals[SetsKind.PARAMETER].upper <= 28.7
+    assert intervals[SetsKind.EXPRESSION].width <= intervals[SetsKind.PARAMETER].width * (1 + 1e-6)
+    ledger = results[SetsKind.TIED].ledger
+    assert (ledger.events, ledger.budget) == (2612, "paper")
+    assert not ledger.holds

@@ -216,8 +216,6 @@ def word_methods(owner: T) -> T:
     for each in cast(type, owner).__mro__:
         if not each.__module__.startswith("tightrope"):
             continue
-        if describe := each.__dict__.get("_describe_"):
-            describe()  # of `tightrope.lazy_dataclass`
         for name, method in list(each.__dict__.items()):
             if name.startswith("_") and name not in ("__init__", "__call__"):
                 continue

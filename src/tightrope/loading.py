@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record

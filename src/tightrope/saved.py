@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -19,7 +20,6 @@ from msgspec import UnsetType
 from tightrope.atomic import path_of
 from tightrope.errors import InputError, Location, ReadingWarning, TightropeError
 from tightrope.io import results
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.result import LearningResult, Result
 from tightrope.loading import load
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from tightrope.lazy_dataclass import dataclass
 
 
 class AssumptionStatus(StrEnum):

@@ -116,7 +116,6 @@ def test_the_layers_are_the_packages() -> None:
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {
         "atomic",
         "errors",
-        "lazy_dataclass",
         "problem",
         "provenance",
         "loading",

@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -32,7 +32,6 @@ from tightrope.beliefs.machines import FAR
 from tightrope.beliefs.solve import LATE, PartialSolution, evaluate, solve_partial
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +36,6 @@ from tightrope.beliefs.machines import (
 from tightrope.beliefs.question import Question, is_interval, model_at, question_of
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.lazy_dataclass import dataclass
 
 Arguments = tuple[int, ...]
 

@@ -7,13 +7,11 @@ family's PRISM file, the constants and the domain into a `ParametricMDP`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.model.parameters import Parameters

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tightrope.certificate.budget import OverBudget, WorkBudget
 from tightrope.certificate.checker import check
@@ -25,7 +25,6 @@ from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import CertificateFile, as_file
 from tightrope.errors import CannotCertify
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction
 from tightrope.prism.properties.query import Query
 

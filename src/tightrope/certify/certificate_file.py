@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from tightrope.atomic import atomic_write_bytes
 from tightrope.certificate.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
 from tightrope.certificate.fields import list_fields, validate
 from tightrope.certificate.problem import Certificate
-from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ automaton that recognises it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -19,7 +19,6 @@ from tightrope.certificate.fields import Polynomial
 from tightrope.certificate.nature import Graph
 from tightrope.certificate.product import RabinAutomaton as CertifiedAutomaton
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.hoa import translate
 from tightrope.logic.long_run import read_average
 from tightrope.logic.solving import opposite

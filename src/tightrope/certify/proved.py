@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from tightrope.errors import CannotCertify, InputError, shown
-from tightrope.lazy_dataclass import dataclass
 
 PROGRAM = "tightrope-proved-check"
 PLACE = "TIGHTROPE_PROVED_CHECK"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -33,7 +33,6 @@ from tightrope.certify.problem import to_domain, to_graph, to_polynomials
 from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.rates import RateResult, observe_times, timed_reach
 from tightrope.logic.long_run import read_average

@@ -15,7 +15,7 @@ added to the gain (taken from it, below) until the checker's own backups confirm
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +36,6 @@ from tightrope.certificate.product import (
 )
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import towards
 from tightrope.logic.long_run import (
     ComponentQuotient,

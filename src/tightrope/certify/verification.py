@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +27,6 @@ from tightrope.certificate.problem import RUNS, Certificate, CertifiedObjective,
 from tightrope.certificate.verdict import MEANING, Verdict
 from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, check_type, shown
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.text import interval_text, text_above, text_below
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,6 @@ from msgspec import UNSET, UnsetType, structs
 from tightrope.cli.output import memory_text, print_facts, print_json, print_table, print_verdict
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFacts
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import guarantee_text, interval_text, text_above, text_below

@@ -8,11 +8,11 @@ write that file and add a line here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +25,6 @@ from tightrope.io.coding import from_plain
 from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.io.results import DesignFacts, ReadingFacts
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log, describe_reading
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from tightrope.errors import InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, Judged, ObservedFacts, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Word

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,6 @@ from tightrope.cli.sources import LogRequest
 from tightrope.errors import InputError
 from tightrope.io.log_words import LOCAL, WORDS, LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.draft import Tie
 
 

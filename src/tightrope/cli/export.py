@@ -9,6 +9,7 @@ from __future__ import annotations
 import json as json_text
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,6 @@ from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
 from tightrope.io.output import claim_file
 from tightrope.io.registry import format_of, writing_format
-from tightrope.lazy_dataclass import dataclass
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.compare import ComparedOptions, answer
 from tightrope.cli.options import SOLVING, declare, takes
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject

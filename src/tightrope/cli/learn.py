@@ -5,6 +5,7 @@ The options alone, so that their help needs none of what learning takes: that is
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.io.log_words import LOG_WORDS, LogWords
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,6 @@ from tightrope.io import results as io_results
 from tightrope.io.coding import to_plain, to_text
 from tightrope.io.output import OutputDirectory, OutputFile
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning import result_files
 from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do

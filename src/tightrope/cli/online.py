@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +35,6 @@ from tightrope.io.coding import Real, from_plain
 from tightrope.io.output import claim, file_digest
 from tightrope.io.plans import Target
 from tightrope.io.results import Judged
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import learn
 from tightrope.learning.online import run
 from tightrope.learning.online.answers import EvenLearner, reaches

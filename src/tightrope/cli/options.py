@@ -21,7 +21,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -32,7 +32,6 @@ from typer.models import ArgumentInfo
 
 from tightrope.cli.flags import OPTIONS
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 
 
 class DeviceName(Enum):

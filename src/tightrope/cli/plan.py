@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import interval_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.verdict import Word

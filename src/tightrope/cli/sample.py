@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from tightrope.cli.output import group, print_facts, print_json, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 

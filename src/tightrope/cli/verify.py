@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -34,7 +35,6 @@ from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assessment, Assumed
 

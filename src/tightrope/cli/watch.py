@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +28,6 @@ from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
 from tightrope.io.results import Anomaly, Judged, ModelFit, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import bound_text
 from tightrope.verdict import Assessment, Assumed
 

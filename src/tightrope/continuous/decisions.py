@@ -23,6 +23,7 @@ included (Λ exceeds the largest exit rate by at least an eighth, so that no sel
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from time import monotonic
@@ -33,7 +34,6 @@ import numpy as np
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.transient import Pair, TimeHorizon, bounds_of
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.product import ranges
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

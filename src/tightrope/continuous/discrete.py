@@ -12,12 +12,11 @@ of r and ρ/Σr is earned before one. Every choice of rates is a pick of nature.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import doubles

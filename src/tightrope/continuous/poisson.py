@@ -13,12 +13,12 @@ tails.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor
 

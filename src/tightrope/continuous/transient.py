@@ -13,6 +13,7 @@ within the intervals). In the limit of large Λ they are tight for such rates.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from time import monotonic
@@ -22,7 +23,6 @@ import numpy as np
 from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.sweeps import RobustSteps, Steps, follow_back, run_robust_steps, run_steps
 from tightrope.errors import CannotCertify
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import CTMC, IntervalCTMC
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import stop_interpreting

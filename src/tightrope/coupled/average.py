@@ -17,7 +17,7 @@ g and τ = T at the estimate, the rest is of second order; the ranges of W and T
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,6 @@ from tightrope.coupled.difference import difference_of
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import CoupledLimits, enclose, functions_of
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

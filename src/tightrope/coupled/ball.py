@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import expand, order_for
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.bets import Slab, Wagers

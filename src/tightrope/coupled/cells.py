@@ -19,13 +19,12 @@ rounding of middle and gradient for all |y| ≤ radius.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tightrope.coupled.chain import Affine
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus, proves_empty
 from tightrope.numerics.rounding import error_factor, product_error, up

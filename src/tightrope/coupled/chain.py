@@ -7,12 +7,11 @@ without further reward are fixed, by the structure alone. Also the Bellman opera
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support

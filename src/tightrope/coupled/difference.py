@@ -18,7 +18,7 @@ from the same data.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.coupled.chain import Chain, Phase, chain_of, unrolled_chain
 from tightrope.coupled.result import CoupledStatus, CoupledValue
 from tightrope.coupled.value import DEFAULT_GAP, CoupledLimits, enclose, functions_of, require_region
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

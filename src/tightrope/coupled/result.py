@@ -8,7 +8,7 @@ reported, after it. Proofs: `cells` (frames), `taylor` and `vertex_proof`. Model
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -17,7 +17,6 @@ from tightrope.coupled.cells import Emptiness, Frame, Split
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.vertex_proof import VertexProof
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tightrope.coupled.cells import affine_at
 from tightrope.coupled.chain import Affine, Chain, Polynomials, apply_rows, chain_of, error_rows
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy

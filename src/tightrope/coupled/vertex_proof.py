@@ -7,6 +7,7 @@ there less the largest violation is still a bound. Proof: docs/proofs/values.md.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from tightrope.coupled.cells import Frame, affine_at
 from tightrope.coupled.chain import Affine, Chain, visits
 from tightrope.coupled.taylor import ErrorSystem, TaylorModel, expand
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.rounding import down, error_factor, up
 from tightrope.statistics.coordinates import AffineFunctions

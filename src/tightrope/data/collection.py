@@ -28,7 +28,7 @@ plan; together with these data the draws are adaptive.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,6 @@ from tightrope.data.simulator import (
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import read_document, to_text
 from tightrope.io.results import DRAWS_FORMAT, DRAWS_VERSION, DrawsDocument, SignatureDraws
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -20,13 +20,13 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import LOOKED_AT, MOST_COLUMNS, distinct, look, some_values
 from tightrope.io.table.data_table import COUNTS, Chunk, DataTable, structure_hash
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import ParametricReward, Structure
 
 STATE, NEXT_STATE, ACTION, CHOICE = "state", "next_state", "action", "choice"

@@ -21,7 +21,7 @@ and without them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +30,6 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import dense, holds_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 

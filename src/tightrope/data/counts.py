@@ -20,7 +20,7 @@ expressions, or on the domain alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +31,6 @@ import numpy.typing as npt
 from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
 from tightrope.errors import InputError, check_type, describe
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.model.structure import Structure

@@ -9,12 +9,12 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from tightrope.data.engines import CONNECT_SECONDS, Place, require, require_answer, seen_by_worker
 from tightrope.data.read_plan import Part, ReadPlan, State, Work
 from tightrope.errors import CannotCertify, InputError
-from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

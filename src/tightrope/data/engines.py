@@ -15,12 +15,12 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, check_type
 from tightrope.io.log_words import LOCAL as LOCAL
-from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.data.read_plan import Engine, Part, ReadPlan, State, Work

@@ -18,7 +18,7 @@ A value beyond the first `MOST_LABELS` of its column counts as missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -35,7 +35,6 @@ from tightrope.data.rows import TimeKind, plain_text
 from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, distinct, truth_values
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.numerics.record import Record
 

@@ -24,7 +24,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -74,7 +74,6 @@ from tightrope.data.time_order import (
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.provenance import Provenance, RowTally, of_counts
 from tightrope.verdict import Assumed

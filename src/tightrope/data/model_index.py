@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,7 +23,6 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem, distinct, holds_text, mark, whole_numbers
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import UNLABELLED, Structure, frozen_array
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel

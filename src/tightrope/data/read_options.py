@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from inspect import Parameter, Signature, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -16,7 +16,6 @@ from tightrope.data.engines import Place, parse_place
 from tightrope.data.rows import map_entries
 from tightrope.errors import InputError, check_keywords, check_type
 from tightrope.io.log_words import KINDS, WORDS, LogWords, load_reading
-from tightrope.lazy_dataclass import dataclass
 
 DESIGNS = {
     "fixed": SamplingKind.TRAJECTORIES,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -32,7 +33,6 @@ from tightrope.io.table.columns import (
     whole_numbers,
 )
 from tightrope.io.table.data_table import Chunk
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 LOOKED_AT = 20_000

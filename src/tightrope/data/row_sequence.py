@@ -18,13 +18,13 @@ missing there. The last rows of the episodes before are given, so that a log is 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.io.table.columns import RowProblem
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 

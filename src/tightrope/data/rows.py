@@ -24,7 +24,7 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -67,7 +67,6 @@ from tightrope.io.table.columns import (
     whole_numbers,
 )
 from tightrope.io.table.data_table import Chunk, DataTable
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
 from typing import Any
@@ -22,7 +22,6 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.table.arrow import held_table
 from tightrope.io.table.data_table import first_line
 from tightrope.io.table.spark import SparkTable, as_row, feed, partition
-from tightrope.lazy_dataclass import dataclass
 
 PARTS_OF_JOB = 128
 """Two jobs run at once, and the states of their parts are in memory here."""

@@ -12,7 +12,7 @@ are, and `episode` names subjects.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes, describe_column, truth_values
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TypedDict, TypeVar
 
@@ -37,7 +37,6 @@ from tightrope.data.rows import LogRows, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import OffsetArray
 
 BINS = 1 << 16

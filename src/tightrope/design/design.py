@@ -19,6 +19,7 @@ If no value has a gradient (an infinite guarantee), all directions weigh the sam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from tightrope.design.directions import Criterion, Directions, EveryDirection, f
 from tightrope.design.episodes import Episodes, stationary
 from tightrope.design.information import Information
 from tightrope.design.oracle import Atom, Oracle, best_episodes
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -13,6 +13,7 @@ and decreasing. The module also names combinations of parameters, and those that
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -21,7 +22,6 @@ from tightrope.coupled.chain import Chain
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -16,13 +16,13 @@ A tenth of the draws is spread evenly, to detect a wrong model. No guarantee use
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tightrope.design.directions import Criterion, Directions
 from tightrope.design.information import Information
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.linear_program import least_norms
 

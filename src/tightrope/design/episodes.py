@@ -10,6 +10,7 @@ An episode starts in the initial state and ends in a stopping state or after `ca
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +20,6 @@ import numpy as np
 from tightrope.data.design import absorbing_states
 from tightrope.design.information import Information
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import acyclic_components, forward_reachable, maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.policy import Policy

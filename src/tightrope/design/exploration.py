@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Unpack, cast
 
 import numpy as np
@@ -38,7 +38,6 @@ from tightrope.design.oracle import (
     price_oracle,
 )
 from tightrope.errors import CannotCertify, InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import plain_problem
 from tightrope.learning.online.answers import EvenLearner, refuse_other_words
 from tightrope.learning.online.drift_guard import OnDrift

@@ -8,6 +8,7 @@ at the estimate. In between, the logarithm of the number is interpolated.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Unpack
 
@@ -15,7 +16,6 @@ import numpy as np
 
 from tightrope.data.counts import expected_counts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.compare import differences, improve
 from tightrope.learning.differences import LOGGED, UNIFORM, Comparison
 from tightrope.learning.learn import counts_of, plain_problem

@@ -13,11 +13,11 @@ out; at a smoothed estimate only those that are 0 on the whole domain are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.statistics.coordinates import Coordinates

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +19,6 @@ import numpy as np
 
 from tightrope.design.episodes import EpisodeArrays, Episodes, Way, take
 from tightrope.errors import CannotCertify, InputError, Location
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.structure import Structure

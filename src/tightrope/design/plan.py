@@ -12,6 +12,7 @@ The directory appears completely or not at all.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 from os import PathLike
 from pathlib import Path
@@ -29,7 +30,6 @@ from tightrope.io import plans
 from tightrope.io.coding import record_of, to_plain, to_text
 from tightrope.io.output import OutputDirectory, claim
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Decisions
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from tightrope.io.coding import DocumentFile, Real
 from tightrope.io.results import Interval, Judged, ReadingFacts
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.record import Record
 
 COMPARISON_FILE = "comparison.json"

@@ -20,12 +20,11 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tightrope.errors import InputError, Location, check_type
-from tightrope.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tightrope.data.columns import StateForm, StateNames

@@ -28,6 +28,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +38,6 @@ from msgspec.structs import replace
 from tightrope.atomic import atomic_write, check_target, explain_errors, is_stream, sync
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text, to_plain
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy_file import POLICY_FORMATS
 from tightrope.numerics.machine import lock, open_folder
 

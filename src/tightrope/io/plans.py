@@ -8,6 +8,7 @@ the `verdict` is about `gap_now` and `interval`, which follow from the data so f
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -17,7 +18,6 @@ from msgspec import UNSET, UnsetType
 from tightrope.errors import InputError, describe
 from tightrope.io.coding import DocumentFile, Real
 from tightrope.io.results import Interval, Judged, SignatureDraws
-from tightrope.lazy_dataclass import dataclass
 
 DESIGNED, ROBUST, GIVEN, OPTIMISTIC, UNIFORM = "designed", "robust", "given", "optimistic", "uniform"
 AS_SO_FAR = "as so far"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from os import PathLike
@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from tightrope.atomic import path_of
 from tightrope.errors import InputError
 from tightrope.io.output import FileKind, OutputFile, claim_file
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import plain_suffix
 
 if TYPE_CHECKING:

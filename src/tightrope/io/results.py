@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,6 @@ from msgspec import UNSET, UnsetType
 from tightrope.errors import InputError
 from tightrope.io.coding import Real, read_document, to_plain
 from tightrope.io.interval import Interval as Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.numerics.record import Facts, Record
 from tightrope.verdict import Assessment, Assumed, Word

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +21,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.function_text import DECIMAL, exact_number
 from tightrope.model.mdp import MDP, SUM_TOLERANCE, IntervalMDP

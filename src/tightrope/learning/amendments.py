@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +27,6 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, check_number
 from tightrope.io.results import FindingFacts, Interval, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.free import FreeRows
 from tightrope.model.parameters import LinearConstraint, Parameters

@@ -13,7 +13,7 @@ transition may vanish: by the sets, by the domain, or by an assumption.
 from __future__ import annotations
 
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.coding import record_of
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import Unobserved

@@ -19,7 +19,7 @@ assumptions give a bound for an unseen unit.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,6 @@ from scipy.special import gammaln, logsumexp, xlogy
 from tightrope.ambiguity.sets import SetsKind, tied, untied, widened
 from tightrope.errors import InputError
 from tightrope.io.results import Interval, ModelFit, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import decide, silent
 from tightrope.learning.policy_solver import PolicySolver
 from tightrope.learning.products import require_support

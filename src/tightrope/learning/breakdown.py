@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ import numpy as np
 from tightrope.ambiguity.sets import of_domain, widened
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import BreakdownFacts
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import silent
 from tightrope.learning.policy_solver import GIVEN, PolicySolver
 from tightrope.model.objective import Direction

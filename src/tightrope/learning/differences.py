@@ -16,7 +16,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +37,6 @@ from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.comparisons import Change, KeptProperty
 from tightrope.io.results import Interval, ModelFit
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.bet_policy import PolicyBets, question_of
 from tightrope.learning.coupling import COUPLED_SECONDS, couple, cut_along_gradient
 from tightrope.learning.learn import counts_of, plain_problem

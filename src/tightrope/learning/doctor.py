@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -31,7 +31,6 @@ from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Interval, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.amendments import (
     AUTO,
     LEAST,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,6 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.opening import open_tables
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.amendments import divide
 from tightrope.model.free import MOST_COORDINATES
 from tightrope.model.structure import ELSEWHERE, END, START, Structure

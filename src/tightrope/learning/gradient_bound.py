@@ -12,13 +12,12 @@ slab. The model fixes the halves before the data are used. Certificates prove on
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tightrope.coupled.ball import LikelihoodBall, ball_of, range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.bet_policy import PolicyBets, bets_of
 from tightrope.learning.policy_solver import PolicyValue
 from tightrope.model.policy import Policy

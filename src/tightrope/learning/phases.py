@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from scipy.special import gammaincc, gammaln, logsumexp
 
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.amendments import Amendment
 from tightrope.learning.rates import RateChain, RateResult, interval_chain, region_of_rates_kind
 from tightrope.logic.timed import bound_over_rates

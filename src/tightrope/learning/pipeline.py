@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from threading import Lock
@@ -34,7 +34,6 @@ from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts, expected_counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Binding, ModelFit
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import (
     OVER_THE_DOMAIN,
     Decisions,

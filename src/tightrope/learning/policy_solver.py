@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tightrope.ambiguity.sets import Sets
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import LearnOptions, Progress
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,6 @@ from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.io.answers import RateAnswer, RateFacts, RateFinding, TimedLogFacts
 from tightrope.io.results import Interval, WidthFacts, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
 from tightrope.learning.pipeline import Progress

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from importlib import import_module
@@ -40,7 +40,6 @@ from tightrope.io.results import (
     WidthFacts,
     WitnessFacts,
 )
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
 from tightrope.learning.policy_solver import PolicyValue

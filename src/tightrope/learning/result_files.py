@@ -28,7 +28,7 @@ import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
@@ -64,7 +64,6 @@ from tightrope.io.results import (
     TruthFacts,
 )
 from tightrope.io.umb import umb_is_available
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy

@@ -11,13 +11,13 @@ nature.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property, reduce
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic import formula as ltl
 from tightrope.logic.formula import FALSE, TRUE, Formula
 from tightrope.logic.translation import (

@@ -17,14 +17,13 @@ matters, and the question is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.reward_bounds import through_choices
 from tightrope.logic.solving import ANYTHING, Solve
 from tightrope.logic.values import BoundedValue, StateBounds

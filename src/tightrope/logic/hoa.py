@@ -12,12 +12,11 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.formula import FALSE, TRUE, Elementary, Formula
 from tightrope.logic.translation import whole_automaton
 from tightrope.model.product import MOST_STATES, Automaton, RabinPair

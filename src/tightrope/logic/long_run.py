@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import towards
 from tightrope.logic.solving import Directions, Solve, opposite, reaching, require_constant
 from tightrope.logic.values import BoundedValue, StateBounds

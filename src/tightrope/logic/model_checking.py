@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.multi_objective import Achieved
 from tightrope.logic.solving import under

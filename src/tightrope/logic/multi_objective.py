@@ -26,7 +26,7 @@ search, whose result leaves room for ε. A cost that every admissible policy pay
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -35,7 +35,6 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import AcceptingComponents, accepting_components
 from tightrope.logic.formula import Formula
 from tightrope.logic.solving import require_constant

@@ -7,11 +7,11 @@ what was missed or trusted, a policy.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
 from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
 from tightrope.logic.long_run import average_policy, bound_average

@@ -9,7 +9,7 @@ the true model vanishes. A policy of the product is a finite-memory policy of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from tightrope.data.counts import Batches, Counts
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.hoa import hoa_text
 from tightrope.logic.temporal import Reachability, Translator, reach_by_progression, sought_formula

@@ -8,11 +8,10 @@ leads through a state of its own. The state that ends the path earns nothing any
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.solving import ANYTHING, PROBABILITY, Directions, Solve, from_starts, reaching
 from tightrope.logic.temporal import PathBounds
 from tightrope.logic.values import StateBounds, StateTruth

@@ -8,11 +8,10 @@ then need constant support, or the question is refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic import formula as ltl
 from tightrope.logic.accepting import Won, finite_memory_choices, states_meeting, winning_states
 from tightrope.logic.formula import FALSE, TRUE, Formula

@@ -16,7 +16,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import monotonic
 
@@ -26,7 +26,6 @@ from tightrope.continuous.decisions import EventHorizon, expect_optimally, refus
 from tightrope.continuous.discrete import embed, embed_robustly, uniform_chain, uniform_robust_chain
 from tightrope.continuous.transient import Pair, TimeHorizon, earn_until, expect_at
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.evaluate import Evaluation
 from tightrope.logic.long_run import bound_quotient_average
 from tightrope.logic.operators import Operators, OperatorTask

@@ -7,11 +7,11 @@ Kleene's logic, open where neither is known. An undefined number (∞ − ∞) h
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import down, up

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeVar, cast
@@ -30,7 +30,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tightrope.errors import InputError, check_type, describe
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.authored import (
     explore,

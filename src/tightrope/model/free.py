@@ -16,6 +16,7 @@ of two, or of one with parameters, are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,7 +24,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions, ExpressionTable
 from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial

@@ -18,14 +18,13 @@ one factor that is not a point the nested set equals the products.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure, Structured, frozen_array, new_digest
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -7,13 +7,12 @@ An objective speaks of states by bitmaps, so it belongs to one structure.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
 from tightrope.errors import InputError, check_type
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import END, ParametricReward, RewardStructure, Structure, frozen_array
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.record import Facts, Record

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
@@ -28,7 +28,6 @@ from numbers import Rational
 from typing import Any, NoReturn
 
 from tightrope.errors import InputError, Location, check_type
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.function_text import FunctionReader
 from tightrope.model.numbers import Number, exact_argument, show
 from tightrope.model.polynomial import Function, Polynomial

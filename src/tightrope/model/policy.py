@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol, TypeAlias
@@ -23,7 +24,6 @@ import numpy.typing as npt
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, describe
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.authored import ask, is_table, table_columns
 from tightrope.model.policy_choices import FiniteMemoryChoices, TimeVaryingChoices, check_choices
 from tightrope.model.policy_file import Choices, read_policy_file, write_choices

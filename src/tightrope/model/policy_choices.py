@@ -10,12 +10,12 @@ becomes `following[i]`. A play begins with memory 0. Rows are those that a play 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure, frozen_array
 from tightrope.numerics.arrays import OffsetArray

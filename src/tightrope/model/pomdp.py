@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
@@ -31,7 +31,6 @@ import numpy as np
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import InputError, Location, check_type, describe
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.authored import ask
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective, ObjectiveKind

@@ -13,7 +13,7 @@ polynomials without a point or range is an error.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, describe
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray

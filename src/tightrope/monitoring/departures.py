@@ -15,12 +15,12 @@ are one outcome, each of them equally likely, on both sides; for a choice every 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 

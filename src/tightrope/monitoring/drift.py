@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tightrope.io.results import Anomaly
-from tightrope.lazy_dataclass import dataclass
 from tightrope.monitoring.best_fit import (
     BARRIER,
     BestFit,

@@ -28,13 +28,13 @@ known beforehand; what they could still bring is between the bounds of the graph
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.episode_scores import Episodes, PathRules
 from tightrope.numerics.arrays import FloatArray, OffsetArray

@@ -17,10 +17,11 @@ For a promise that returns are at least m "best" is the largest, for one that th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,6 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, VisitGrid
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.e_process import log_sum

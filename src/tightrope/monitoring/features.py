@@ -17,12 +17,13 @@ can only lower evidence. Numbers with many values are divided at the quartiles o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tightrope.data.episode_log import EpisodeLog, LogColumn
 from tightrope.data.fit_tables import dyadic
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.urns import first_rows
 from tightrope.numerics.arrays import IndexArray, OffsetArray, read_only

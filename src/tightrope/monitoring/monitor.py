@@ -20,6 +20,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError, check_number, describe
 from tightrope.io.results import Anomaly, Seen
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.authored import is_table
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.departures import PartEvidence, Parts

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,6 @@ from scipy.special import gammaln, logsumexp
 from tightrope.data.episode_log import LogColumn
 from tightrope.data.exposure import Exposure, Pieces
 from tightrope.io.results import power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box
 from tightrope.monitoring.e_process import bet_on_all

@@ -6,9 +6,10 @@ each. A linear program or a likelihood over all of them is then the sum of one p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 
 MANY = 12

@@ -18,6 +18,7 @@ solved; the z_i are its multipliers. For any u, c·u / max_i(‖F_i·u‖/weight
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import Any
@@ -25,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 

@@ -14,12 +14,12 @@ bound wider.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.data.counts import Counts
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP

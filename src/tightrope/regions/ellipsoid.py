@@ -14,6 +14,7 @@ models the coordinates are lifted, and the McCormick rows of the ellipsoid's box
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -21,7 +22,6 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.linear_program import ConeProgram

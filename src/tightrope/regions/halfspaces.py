@@ -7,12 +7,11 @@ definition, and its bound was rounded up so that the true constraint implies the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.blocks import Block
 from tightrope.numerics.record import Record

@@ -10,14 +10,13 @@ come from multipliers of linear programs. Proof: docs/proofs/values.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from tightrope.errors import CannotCertify
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.record import Facts, Record

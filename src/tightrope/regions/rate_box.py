@@ -18,14 +18,13 @@ until none of these is wider than the region by more than `EXCESS`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, log
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import Expressions
 from tightrope.model.parameters import Parameters

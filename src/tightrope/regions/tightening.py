@@ -15,9 +15,10 @@ of products of two coordinates.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.blocks import Block, find_blocks
 from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty

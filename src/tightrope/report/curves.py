@@ -11,6 +11,7 @@ lines that no policy crosses. Axes have the objectives' units.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from matplotlib.ticker import NullFormatter
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.output import OutputFile, figure_metadata
-from tightrope.lazy_dataclass import dataclass
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray

@@ -7,6 +7,7 @@ right model crosses with probability at most α. Expected frequencies have bands
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -15,7 +16,6 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from msgspec import UnsetType
 
 from tightrope.io.results import FITS, Anomaly, Look, ModelFit, ResultDocument, Seen
-from tightrope.lazy_dataclass import dataclass
 from tightrope.report.style import (
     FAINT,
     GREY,

@@ -8,6 +8,7 @@ first. Likelihood regions and ellipsoids have none; the events with the most obs
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +16,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from tightrope.io.results import Interval, ObservedEvent, ResultDocument
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.function_text import PolynomialSyntaxError, parse_polynomial
 from tightrope.model.ranges import ranges_over_box

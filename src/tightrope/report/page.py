@@ -17,6 +17,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -33,7 +34,6 @@ from tightrope import __version__
 from tightrope.errors import shown
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS

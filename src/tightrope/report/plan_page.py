@@ -7,6 +7,7 @@ likely, the dot is what the data certify now, and the dashed line is the aim.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from msgspec import UnsetType
 from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import in_words
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.text import text_above
 from tightrope.report.curves import save
 from tightrope.report.page import asset, content_rules, inline_svg, template

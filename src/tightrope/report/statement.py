@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +17,6 @@ from msgspec import UNSET
 
 from tightrope.errors import TightropeError
 from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
-from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from tightrope.atomic import atomic_path
 from tightrope.errors import shown
 from tightrope.io.output import figure_metadata
 from tightrope.io.results import ResultDocument
-from tightrope.lazy_dataclass import dataclass
 
 WIDTH = 6.2
 """Inches: the text width of most papers in one column."""

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy, policy_of
 from tightrope.model.policy_choices import TimeVaryingChoices

@@ -17,13 +17,12 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 
 from tightrope.errors import CannotCertify, InputError, check_number, check_type
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP, FactoredRows, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -6,13 +6,12 @@ result is nominal.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.io.coding import record_of
 from tightrope.io.results import LedgerFacts
-from tightrope.lazy_dataclass import dataclass
 from tightrope.verdict import Assumed, AssumptionStatus
 
 

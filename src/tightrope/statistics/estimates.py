@@ -21,6 +21,7 @@ for the first time is known before its first outcome, and has δ/(r(r + 1)) for 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
@@ -28,7 +29,6 @@ import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.expressions import Expressions
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function

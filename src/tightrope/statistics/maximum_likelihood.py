@@ -7,12 +7,12 @@ up matters for width only: any point of the domain is a sound plug-in.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.blocks import Block, find_blocks

@@ -7,13 +7,13 @@ case by an intermediate state).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.record import Record, remember

@@ -10,14 +10,13 @@ docs/proofs/statistics.md.
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tightrope.data.counts import Batches, Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import UNIT, error_factor

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -22,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError, describe
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parameters import Parameters
 from tightrope.numerics.arrays import FloatArray
 from tightrope.provenance import Provenance

@@ -10,13 +10,13 @@ rounding (`_error`). Proofs: docs/proofs/statistics.md (Brémaud 1981, VI.2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lgamma, log
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box

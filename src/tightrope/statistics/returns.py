@@ -20,10 +20,10 @@ Values are rounded to the safe side, and capitals compared with more than the er
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import freeze_fields
 from tightrope.numerics.rounding import down, up

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,6 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.text import NumberValues, fail, fail_at_nth, reward_text, shorten, whole_number
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.expressions import ExpressionTable

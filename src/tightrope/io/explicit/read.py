@@ -26,7 +26,7 @@ import itertools
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,7 +48,6 @@ from tightrope.io.text import (
     unknown_state,
     whole_number,
 )
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model import numbers as door
 from tightrope.model.continuous import ParametricCTMC, rate_box
 from tightrope.model.expressions import ExpressionTable

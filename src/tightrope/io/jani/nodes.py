@@ -16,12 +16,11 @@ point at it as at PRISM text.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.expand.constants import resolve_constants
 from tightrope.prism.expand.expressions import Inliner, check_type, children, dependency_order, fold
 from tightrope.prism.parse import syntax

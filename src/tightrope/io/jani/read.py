@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -42,7 +42,6 @@ from tightrope.io.jani.nodes import (
     read_variables,
 )
 from tightrope.io.text import shorten
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.function_text import LONGEST, exact_number
 from tightrope.model.mdp import IntervalMDP

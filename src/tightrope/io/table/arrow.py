@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tightrope.errors import InputError, Location
@@ -26,7 +26,6 @@ from tightrope.io.table.data_table import (
     explain_errors,
 )
 from tightrope.io.table.text import flatten, whole
-from tightrope.lazy_dataclass import dataclass
 
 GROUP_ROWS = 1 << 19
 """Rows of a group of a table in memory."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tightrope.io.table.arrow import columns_of
 from tightrope.io.table.data_table import DataTable, Piece, Ragged
-from tightrope.lazy_dataclass import dataclass
 
 SCHEMA = "number long, rows long, content binary"
 

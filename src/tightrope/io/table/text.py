@@ -11,6 +11,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tightrope.errors import InputError, Location
@@ -28,7 +29,6 @@ from tightrope.io.table.data_table import (
     explain_errors,
     first_line,
 )
-from tightrope.lazy_dataclass import dataclass
 
 SEPARATORS = (",", ";", "\t")
 

@@ -14,12 +14,11 @@ leaves the baseline.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.differences import LOGGED, Differences, baseline_policy
 from tightrope.learning.options import Decisions
 from tightrope.learning.pipeline import Pipeline, Prepared

@@ -17,6 +17,7 @@ Nothing is guaranteed between a change and its alarm.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -24,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, choose
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.monitor import DEFAULT_ALPHA, Monitor
 from tightrope.numerics.arrays import OffsetArray

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -23,7 +24,6 @@ from tightrope.ambiguity.sets import Sets
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 

@@ -18,7 +18,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import StepReader
 from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.online.baseline import Floor

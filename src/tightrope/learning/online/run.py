@@ -22,7 +22,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -41,7 +41,6 @@ from tightrope.io.coding import Real, from_plain, from_text, to_plain
 from tightrope.io.output import MANIFEST, Manifest, OutputDirectory, claim
 from tightrope.io.results import RECORDS, Interval, Judged
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.lazy_dataclass import dataclass
 from tightrope.learning.online.drift_guard import STOPPED, Answer, next_portion
 from tightrope.learning.online.learner import OnlineLearner, Update
 from tightrope.model.mdp import MDP

@@ -16,9 +16,10 @@ union. A is the negation of E of the negated path formula.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import GraphArrays, Support, can_stay, must_stay
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import kernel

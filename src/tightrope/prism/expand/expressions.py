@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import (
     Binary,

@@ -7,11 +7,10 @@ applies to variables, constants and actions. Every variable of the base module n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.expand.constants import Expander
 from tightrope.prism.expand.expressions import Inliner, rename
 from tightrope.prism.expand.program import FreeUpdates, StateVariable, Synchronisation

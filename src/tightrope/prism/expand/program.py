@@ -8,11 +8,10 @@ Expressions consist of `Literal`, `Name` (of a state variable or a parameter), `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import SourceText
 

@@ -10,13 +10,13 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import UNLABELLED
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.polynomial import Monomial, PolynomialArray, monomial_degree, multiply_monomials
 from tightrope.numerics.arrays import BoolArray, ExactIntegers, OffsetArray
 from tightrope.numerics.jit import kernel

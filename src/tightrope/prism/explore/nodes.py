@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.rationals import RationalArray
 from tightrope.prism.expand.expressions import COMPARISONS, apply
 from tightrope.prism.explore.frame import (

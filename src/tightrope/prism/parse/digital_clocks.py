@@ -10,9 +10,8 @@ unit of time, become rewards of that action; the structure "time" earns one per 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import Binary, Call, Complaint, Expression, Literal, Name, Position, Type
 

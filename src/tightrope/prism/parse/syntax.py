@@ -10,12 +10,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ fail in a state (a division by zero). The whole model is then built.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.prism.expand.expressions import check_type, children, fold, with_children
 from tightrope.prism.expand.program import Definitions, Program

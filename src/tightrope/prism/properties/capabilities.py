@@ -7,10 +7,10 @@ here, its reading in `shape.kind_of`, and the file that answers it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 
 
 class QueryKind(Enum):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal as OneOf
 
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray

@@ -23,13 +23,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from tightrope.errors import InputError, Location
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Durations, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray

@@ -7,11 +7,10 @@ steps go through whole trees, layer by layer, each with safe rounding, so the va
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray

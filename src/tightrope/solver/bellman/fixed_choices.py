@@ -13,12 +13,12 @@ So every update is one of a monotone operator: values on one side of their backu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import o_maximize_again
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays

@@ -14,11 +14,12 @@ choice. Rewards are earned, and steps discounted, on the new states; old states 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import OrderArray, Scratch, empty_order, natural_order
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

@@ -21,6 +21,7 @@ side by the value against nature's own answers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +30,6 @@ from tightrope.ambiguity.o_maximization import OrderArray, Scratch, natural_orde
 from tightrope.ambiguity.rectangular_inner import RegionArrays, Shape
 from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.solver.bellman.gauss_seidel import sweep_regions

@@ -16,6 +16,7 @@ advance.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ import numpy.typing as npt
 
 from tightrope.ambiguity.rectangular_inner import UNKNOWN, Shape, neighbour
 from tightrope.errors import CannotCertify
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray
 from tightrope.solver.bellman.interval import IntervalOperator

@@ -17,11 +17,10 @@ policies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import Components
 from tightrope.model.graph.support import GraphArrays, Support
 from tightrope.model.structure import Structure

@@ -9,7 +9,7 @@ Proofs: docs/proofs/values.md.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.components import EndComponents, backward_reachable, maximal_end_components
 from tightrope.model.graph.qualitative import Ranked, almost_sure, avoiding, positive, surely_drawn
 from tightrope.model.graph.support import (

@@ -9,9 +9,9 @@ values of all states and are opaque to all but the backend that made them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups, BellmanOperator

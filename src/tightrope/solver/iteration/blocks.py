@@ -8,11 +8,10 @@ iteration, factorisations). Derivation: docs/proofs/values.md.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.numerics.arrays import FloatArray
 from tightrope.solver.equations.system import Equations, Meaning, System
 from tightrope.solver.iteration.backend import (

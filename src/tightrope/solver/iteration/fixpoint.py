@@ -19,12 +19,12 @@ answer or, with slack, any.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tightrope.lazy_dataclass import dataclass
 from tightrope.model.graph.qualitative import Ranked
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
 from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting

@@ -131,7 +131,7 @@ def test_parts_of_a_table_are_counted_apart(rows: Rows, from_file: tr.Reading, m
     monkeypatch.setattr(arrow, "GROUP_ROWS", 5)
     monkeypatch.setattr(data_table, "CHUNK_ROWS", 3)
     monkeypatch.setattr("tightrope.data.read_plan.PART_ROWS", 5)
-    opened = arrow.in_memory(pa.table(rows), "the table")
+    opened = arrow.InMemory().hold(pa.table(rows), "the table")
     assert opened.group_rows is not None and sum(opened.group_rows) == len(rows["x"])
     chunks = list(opened.chunks(["x"], groups=range(1, 3)))
     assert chunks[0].first_row == 6 and sum(chunk.rows for chunk in chunks) == 10

@@ -135,7 +135,7 @@ class Threads:
 
 def place_of(place: Place, tables: Sequence[DataTable]) -> Place:
     """Where these tables are read: data frames of Spark where they lie."""
-    if not any(table.groups_are_parts for table in tables):
+    if not any(table.format.groups_are_parts for table in tables):
         return place
     if place.kind == DASK:
         raise InputError('data frames of Spark are read by Spark, not by `engine="dask"`')

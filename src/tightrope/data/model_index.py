@@ -14,7 +14,7 @@ among those that occur.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -302,31 +302,24 @@ DENSE_PER_STATE = 16
 """A dense table may have this many entries per state."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """A run of variables whose digits fit into one key, then the ranks of the keys that occur."""
-
-    names: tuple[str, ...]
-    low: tuple[int, ...]
-    radix: tuple[int, ...]
-    keys: OffsetArray
-
-    def key(self, prefix: OffsetArray, columns: Mapping[str, npt.NDArray[np.int64]]) -> OffsetArray:
-        """The keys of valuations; UNKNOWN where a value is out of its range."""
-        key = prefix.copy()
-        for name, low, radix in zip(self.names, self.low, self.radix, strict=True):
-            _append_digit(key, frozen_array(columns[name], np.int64), low, radix)
-        return key
-
-
 class StateIndex:
     """Built once for a structure; `states` then maps columns of values to state indices."""
 
     def __init__(self, structure: Structure):
         self.names: tuple[str, ...] = tuple(structure.valuations)
-        columns = {name: column.astype(np.int64) for name, column in structure.valuations.items()}
-        self._levels = _levels(columns, structure.states)
-        key = self._last_key(columns)
+        self._digits: list[tuple[str, int, int, OffsetArray | None]] = []
+        """Of each variable: its least value, the size of its range, and the keys so far that occur, where
+        the next digit would not fit behind them: ranks among these do."""
+        key, size = np.zeros(structure.states, dtype=np.int64), 1
+        for name, column in structure.valuations.items():
+            low, ranks = int(column.min()), None
+            radix = int(column.max()) - low + 1
+            if size * radix >= LARGEST_KEY:
+                ranks, key = np.unique(key, return_inverse=True)
+                size = len(ranks)
+            self._digits.append((name, low, radix, ranks))
+            _append_digit(key, frozen_array(column, np.int64), low, radix)
+            size *= radix
         order = np.argsort(key, kind="stable").astype(np.int32)
         keys = key[order]
         repeated = np.flatnonzero(np.diff(keys) == 0)
@@ -346,25 +339,20 @@ class StateIndex:
 
     def states(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> OffsetArray:
         """The state of each row; `UNKNOWN` where the model has none with these values."""
-        key = self._last_key(columns)
+        key = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
+        for name, low, radix, ranks in self._digits:
+            key = key if ranks is None else _rank(ranks, key)
+            _append_digit(key, frozen_array(columns[name], np.int64), low, radix)
         if self._dense is not None:
             _look_up(key, self._dense)
             return key
-        inside = (key >= 0) & (key <= int(self._keys[-1]))
-        position = np.searchsorted(self._keys, np.where(inside, key, 0))
-        hit = inside & (self._keys[position] == key)
-        return np.where(hit, self._order[position], UNKNOWN).astype(np.int64)
+        return np.append(self._order, np.int32(UNKNOWN))[_rank(self._keys, key)].astype(np.int64)
 
-    def _last_key(self, columns: Mapping[str, npt.NDArray[np.int64]]) -> OffsetArray:
-        """The key under which a valuation is looked up: ranks level by level, the last one unranked."""
-        size = len(next(iter(columns.values())))
-        key = np.zeros(size, dtype=np.int64)
-        for number, level in enumerate(self._levels):
-            key = level.key(key, columns)
-            if number + 1 < len(self._levels):
-                position = np.minimum(np.searchsorted(level.keys, key), len(level.keys) - 1)
-                key = np.where(level.keys[position] == key, position, UNKNOWN)
-        return key
+
+def _rank(keys: OffsetArray, key: OffsetArray) -> OffsetArray:
+    """The place of each key among others that rise, `UNKNOWN` where it is none of them."""
+    place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    return np.where(keys[place] == key, place, UNKNOWN)
 
 
 @kernel
@@ -380,30 +368,3 @@ def _look_up(key: OffsetArray, dense: IndexArray) -> None:
     """Replace keys by states."""
     for i in range(len(key)):
         key[i] = dense[key[i]] if 0 <= key[i] < len(dense) else UNKNOWN
-
-
-def _levels(columns: Mapping[str, npt.NDArray[np.int64]], states: int) -> Sequence[_Level]:
-    """Cut the variables into runs whose keys fit into `LARGEST_KEY`, given ranks below `states` before."""
-    levels: list[_Level] = []
-    prefix = np.zeros(states, dtype=np.int64)
-    run: list[tuple[str, int, int]] = []
-    size = 1
-
-    def close() -> None:
-        nonlocal prefix
-        names, low, radix = zip(*run, strict=True)
-        draft = _Level(names, low, radix, np.empty(0, dtype=np.int64))
-        keys, prefix_ranks = np.unique(draft.key(prefix, columns), return_inverse=True)
-        levels.append(_Level(names, low, radix, keys))
-        prefix = prefix_ranks.astype(np.int64)
-
-    for name, column in columns.items():
-        low = int(column.min())
-        radix = int(column.max()) - low + 1
-        if run and size * radix >= LARGEST_KEY:
-            close()
-            run, size = [], states
-        run.append((name, low, radix))
-        size *= radix
-    close()
-    return levels

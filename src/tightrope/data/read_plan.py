@@ -233,7 +233,7 @@ class ReadPlan:
             begin = 0
             while begin < len(table.group_rows):
                 end, rows = begin, 0
-                most = 0 if table.groups_are_parts else PART_ROWS
+                most = 0 if table.format.groups_are_parts else PART_ROWS
                 while end < len(table.group_rows) and (end == begin or rows < most):
                     rows += table.group_rows[end]
                     end += 1

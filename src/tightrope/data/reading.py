@@ -61,7 +61,7 @@ from tightrope.data.time_order import clock_of
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
-from tightrope.io.table.opening import is_table, open_tables
+from tightrope.io.table.opening import format_of_object, open_tables
 from tightrope.model.structure import END, START, Structure
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
@@ -154,10 +154,15 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
             f"`data` is {describe(data)}, and columns alone do not make a log",
             hint="make a table of it: pandas.DataFrame(data), or pyarrow.table(data)",
         )
-    batches = False
-    if isinstance(data, Iterator) and not is_table(data):
-        data, batches = _look_at(data)
-    if not isinstance(data, str | Path | bytes) and not is_table(data) and not (batches or _are_places(data)):
+    if isinstance(data, Iterator) and format_of_object(data) is None:
+        first = next(data, None)
+        data, is_log = chain([] if first is None else [first], data), hasattr(first, "__arrow_c_array__")
+    else:
+        entries = data if isinstance(data, list | tuple) else [data]
+        is_log = bool(entries) and all(
+            isinstance(entry, str | Path | bytes) or format_of_object(entry) is not None for entry in entries
+        )
+    if not is_log:
         if unused := options.given(ROWS):
             raise InputError(
                 f"{' and '.join(unused)} {'is' if len(unused) == 1 else 'are'} about the rows of a log, and "
@@ -570,23 +575,6 @@ def _of_episodes(counts: Counts, recent: KeptEvents | None, options: LogReadOpti
     rows = counts.steps if recent is None else recent.last
     read_as = ("episodes of steps (state, action, next state)",)
     return Reading(counts, rows, {}, None, read_as, notes, kept=recent)
-
-
-def _look_at(data: Iterator[Any]) -> tuple[Iterator[Any], bool]:
-    """The same iterator, and whether what it yields are record batches rather than episodes."""
-    first = next(data, None)
-    if first is None:
-        return iter(()), False
-    return chain([first], data), hasattr(first, "__arrow_c_array__") and not isinstance(first, np.ndarray)
-
-
-def _are_places(data: Any) -> bool:
-    """Whether it is a list of paths, or of tables."""
-    return (
-        isinstance(data, list | tuple)
-        and bool(data)
-        and all(isinstance(entry, str | Path) or is_table(entry) for entry in data)
-    )
 
 
 def _stated_design(table: DataTable) -> SamplingDesign | None:

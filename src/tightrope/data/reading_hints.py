@@ -1,26 +1,38 @@
-"""Hints about a log that the model cannot explain: another reading that fits, and values it does not know.
+"""Hints about a log that the model cannot explain: import settings that fit, and values it does not know.
 
-Nothing is counted under a reading that nobody chose. Another one (`likely_reading`) is looked for in the
-first rows, and reported where the reading taken fails for a good part of them and the other for none.
+Nothing is counted under settings that nobody chose. Others (`likely_reading`) are tried on the first rows,
+and reported if the settings taken fail for a good part of them and the others for none.
 
-For values that are no state, no action, no transition of the model (`unknown_values`) the log is looked
-through once more; the most frequent ones usually say at a glance what is the matter: another name for an
-action, a unit, states beyond the model.
+`unknown_values` goes through the log once more and counts values that are no state, action or transition of
+the model. The most frequent ones usually show the cause: another name, a unit, states beyond the model.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
 
-from tightrope.data.columns import ACTION, BATCH, CHOICE, COUNT, EPISODE, STEP, StateNames, describe_role
-from tightrope.data.model_index import NO_SUCH_ACTION, NOT_GIVEN, UNKNOWN, Taken
+from tightrope.data.columns import (
+    ACTION,
+    BATCH,
+    CHOICE,
+    COUNT,
+    EPISODE,
+    NEXT_STATE,
+    STATE,
+    STEP,
+    RowColumns,
+    StateNames,
+    describe_role,
+)
+from tightrope.data.model_index import NO_SUCH_ACTION
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.rows import NO_ACTION, LogRows, RowDecoder
+from tightrope.data.rows import NO_ACTION, LogRows, RowDecoder, ValueMap
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
     ProblemCodes,
@@ -33,224 +45,111 @@ from tightrope.io.table.columns import (
     whole_numbers,
 )
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray
 
 LOOKED_AT = 20_000
 """Rows that are looked at."""
 
 FEWEST = 3
-"""Fewer rows fit too many readings to speak for one."""
+"""Fewer rows fit too many settings to speak for one."""
 
 SUSPICIOUS = 0.2
-"""The share of rows that must fail before another reading is looked for."""
+"""The share of rows that must fail before other settings are tried."""
 
-Values = tuple[OffsetArray, ...]
-
-
-@dataclass(frozen=True)
-class _Other:
-    """Another reading: what to say, and how whole columns become states and actions."""
-
-    words: str
-    states: Callable[[Values], OffsetArray]
-    swapped: bool = False
-    action: Callable[[OffsetArray], Taken] | None = None
+Other = tuple[str, RowColumns, Mapping[str, ValueMap]]
+"""Other import settings: what to say, and the columns and maps that this means."""
 
 
 def likely_reading(plan: ReadPlan, table: int) -> str | None:
-    """ "These look like …", where another reading explains all of the first rows; None where none does."""
+    """ "These look like …", where other settings explain all of the first rows; None where none do."""
+    columns = plan.columns[table]
     try:
-        chunk = next(plan.tables[table].chunks(plan.columns[table].names), None)
+        chunk = next(plan.tables[table].chunks(columns.names), None)
     except InputError:
         return None
     if chunk is None or chunk.rows < FEWEST:
         return None
     if chunk.rows > LOOKED_AT:
-        columns = {name: column.slice(0, LOOKED_AT) for name, column in chunk.columns.items()}
-        chunk = Chunk(chunk.first_row, LOOKED_AT, columns)
-    return _Looker(plan, table, chunk).answer()
-
-
-class _Looker:
-    def __init__(self, plan: ReadPlan, table: int, chunk: Chunk):
-        self.plan, self.chunk = plan, chunk
-        self.index = plan.index
-        self.structure = plan.structure
-        self.columns = plan.columns[table]
-        self.decoder: RowDecoder = plan.decoder(table)
-        self.rows: LogRows = self.decoder.decode(chunk)
-
-    def answer(self) -> str | None:
-        step = self.columns.roles.get(STEP)
-        if step is not None and look(some_values(self.chunk.columns[step])) == "dates":
-            return f"these look like times in the column '{step}': say `columns=\"time={step}\"`"
-        own = self._fitting(self.rows.state, self.rows.next_state, self.rows.taken)
-        if own > (1 - SUSPICIOUS) * self._count_wanted():
-            return None
-        before, after = self._values(self.columns.state), self._values(self.columns.next_state)
-        for other in self._others():
-            state = other.states(before)
-            next_state = other.states(after) if after else np.full(len(state), UNKNOWN, dtype=np.int64)
-            if other.swapped:
-                state, next_state = next_state, state
-            choice = self.rows.taken
-            if other.action is not None:
-                choice = other.action(self._actions())
-            if self._fitting(state, next_state, choice) == self._count_wanted():
-                return f"these look like {other.words}"
+        first = {name: column.slice(0, LOOKED_AT) for name, column in chunk.columns.items()}
+        chunk = Chunk(chunk.first_row, LOOKED_AT, first)
+    step = columns.roles.get(STEP)
+    if step is not None and look(some_values(chunk.columns[step])) == "dates":
+        return f"these look like times in the column '{step}': say `columns=\"time={step}\"`"
+    if _fitting(plan, table, chunk) > 1 - SUSPICIOUS:
         return None
+    for words, others, maps in _others(plan, columns):
+        listed = (*plan.columns[:table], others, *plan.columns[table + 1 :])
+        if _fitting(replace(plan, columns=listed, maps={**plan.maps, **maps}), table, chunk) == 1:
+            return f"these look like {words}"
+    return None
 
-    def _values(self, names: tuple[str, ...]) -> Values:
-        problems: ProblemCodes = np.zeros(self.chunk.rows, dtype=np.int8)
-        columns = []
-        for name in names:
-            try:
-                columns.append(whole_numbers(self.chunk.columns[name], name, "", problems))
-            except InputError:
-                return ()
-        return tuple(columns) if not problems.any() else ()
 
-    def _actions(self) -> OffsetArray:
-        problems: ProblemCodes = np.zeros(self.chunk.rows, dtype=np.int8)
-        name = self.columns.action or ""
-        if name not in self.chunk.columns:
-            return np.full(self.chunk.rows, -1, dtype=np.int64)
-        try:
-            values = whole_numbers(self.chunk.columns[name], name, "", problems)
-        except InputError:
-            return np.full(self.chunk.rows, -1, dtype=np.int64)
-        return np.where(problems == 0, values, -1)
+def _fitting(plan: ReadPlan, table: int, chunk: Chunk) -> float:
+    """The share of rows that are transitions of the model."""
+    try:
+        rows = plan.decoder(table).decode(chunk)
+    except InputError:
+        return 0.0
+    if plan.columns[table].from_next_row:
+        same = np.diff(rows.episode) == 0 if EPISODE in plan.columns[table].roles else True
+        follows = np.flatnonzero(same & ~rows.ended[:-1])
+        rows = replace(rows[follows], next_state=rows.state[follows + 1])
+    plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+    return float((rows.problems == RowProblem.NONE).mean()) if len(rows) else 0.0
 
-    def _continues(self) -> OffsetArray:
-        """Rows whose next row belongs to the same episode."""
-        same = np.ones(len(self.rows) - 1, dtype=np.bool_)
-        if EPISODE in self.columns.roles:
-            same = np.diff(self.rows.episode) == 0
-        return np.flatnonzero(same & ~self.rows.ended[:-1])
 
-    def _count_wanted(self) -> int:
-        """The number of rows that a reading must explain."""
-        return len(self._continues()) if self.columns.from_next_row else len(self.rows)
-
-    def _fitting(self, state: OffsetArray, next_state: OffsetArray, choice: Taken) -> int:
-        """How many rows are transitions of the model."""
-        if len(state) == 0:
-            return -1
-        if self.columns.from_next_row:
-            rows = self._continues()
-            if len(rows) == 0:
-                return -1
-            next_state, state = state[rows + 1], state[rows]
-            choice = Taken(choice.action[rows], choice.local[rows])
-        problems: ProblemCodes = np.zeros(len(state), dtype=np.int8)
-        self.index.transitions(state, choice, next_state, problems)
-        return int((problems == 0).sum())
-
-    def _others(self) -> Iterator[_Other]:
-        own, variables = self.structure.state_names, tuple(self.structure.valuations)
-        whole = len(self.columns.state) == 1
-        shown = f"the column '{self.columns.state[0]}'"
-        if whole and self.columns.by is not StateNames.INDEX:
-            yield _Other(
-                f'the model\'s numbers of its states (from 0) in {shown}: say `states="index"`', _index(0)
+def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
+    """Other settings, the likeliest first."""
+    structure, variables = plan.structure, tuple(plan.structure.valuations)
+    one, shown = columns.state[0], f"the column '{columns.state[0]}'"
+    by_index, less = replace(columns, by=StateNames.INDEX), ValueMap(steps=(("-", Fraction(1)),))
+    if len(columns.state) == 1 and not columns.by_index:
+        yield f'the model\'s numbers of its states (from 0) in {shown}: say `states="index"`', by_index, {}
+    elif len(columns.state) == 1:
+        if structure.state_names is not None and structure.state_names.are_numbers:
+            words = f'what the model\'s author calls its states, in {shown}: say `states="own"`'
+            yield words, replace(columns, by=StateNames.OWN), {}
+        if len(variables) == 1:
+            words = f"the variable {variables[0]} in {shown}: say `columns='{variables[0]}={one}'`"
+            yield words, replace(columns, by=StateNames.VARIABLES), {}
+    if len(columns.state) == 1:
+        words = f"the model's numbers of its states counted from 1 in {shown}: say"
+        yield f"{words} `states=\"index\"` and `maps='state: -1'`", by_index, {STATE: less}
+    if columns.by is StateNames.VARIABLES:
+        more = ValueMap(steps=(("+", Fraction(1)),))
+        for shift, words in ((less, "counted from one more"), (more, "counted from one less")):
+            listed = ", ".join(f"'{name}: {shift.text}'" for name in variables)
+            words = f"variables {words} than in the model: say `maps=[{listed}]`"
+            yield words, columns, dict.fromkeys(variables, shift)
+        for order in permutations(range(len(variables))) if len(variables) <= 4 else ():
+            state, after = (
+                tuple(names[k] for k in order) if names else ()
+                for names in (columns.state, columns.next_state)
             )
-        if whole and self.columns.by is StateNames.INDEX:
-            if own is not None and own.are_numbers:
-                yield _Other(
-                    f'what the model\'s author calls its states, in {shown}: say `states="own"`',
-                    lambda v: own.find_numbers(v[0]) if v else np.empty(0, dtype=np.int64),
-                )
-            if len(variables) == 1:
-                yield _Other(
-                    f"the variable {variables[0]} in {shown}: say `columns='{variables[0]}="
-                    f"{self.columns.state[0]}'`",
-                    self._variables((0,)),
-                )
-        if whole:
-            yield _Other(
-                f'the model\'s numbers of its states counted from 1 in {shown}: say `states="index"` '
-                "and `maps='state: -1'`",
-                _index(-1),
-            )
-        if self.columns.by is StateNames.VARIABLES:
-            yield from self._other_variables(variables)
-        current = self._current()
-        if not self.columns.from_next_row:
-            roles = list(self.columns.state_roles)
-            columns = [*self.columns.next_state, *self.columns.state]
-            naming = ", ".join(f"{role}={column}" for role, column in zip(roles, columns, strict=True))
-            yield _Other(
-                f'state and next state the other way round: say `columns="{naming}"`', current, swapped=True
-            )
-        if ACTION in self.columns.roles:
-            column = f"`columns='choice={self.columns.action}'`"
-            words = f"choices counted from 1: say {column} and `maps='choice: -1'`"
-            yield _Other(words, current, action=_local(-1))
-            names = [name for name in self.structure.action_names if name]
-            listed = ", ".join(f"{number}={name}" for number, name in enumerate(names))
-            yield _Other(
-                f"actions numbered through all of the model: say `maps='action: {listed}'`",
-                current,
-                action=self._global,
-            )
-
-    def _other_variables(self, variables: tuple[str, ...]) -> Iterator[_Other]:
-        same = tuple(range(len(variables)))
-        for shift, words in ((-1, "counted from one more"), (1, "counted from one less")):
-            maps = ", ".join(f"'{name}: {shift:+d}'" for name in variables)
-            naming = f"variables {words} than in the model: say `maps=[{maps}]`"
-            yield _Other(naming, self._variables(same, shift))
-        if 2 <= len(variables) <= 4:
-            for order in permutations(same):
-                if order != same:
-                    naming = ", ".join(
-                        f"{variables[i]}{mark}={names[k]}"
-                        for mark, names in (("", self.columns.state), ("'", self.columns.next_state))
-                        for i, k in enumerate(order)
-                        if names
-                    )
-                    words = f'columns of variables in another order: say `columns="{naming}"`'
-                    yield _Other(words, self._variables(order))
-
-    def _current(self) -> Callable[[Values], OffsetArray]:
-        if self.columns.by is StateNames.INDEX:
-            return _index(0)
-        if self.columns.by is StateNames.VARIABLES:
-            return self._variables(tuple(range(len(self.structure.valuations))))
-        own = self.structure.state_names
-        assert own is not None
-        return lambda v: own.find_numbers(v[0]) if v and own.are_numbers else np.empty(0, dtype=np.int64)
-
-    def _variables(self, order: tuple[int, ...], shift: int = 0) -> Callable[[Values], OffsetArray]:
-        def states(values: Values) -> OffsetArray:
-            if len(values) != len(order):
-                return np.empty(0, dtype=np.int64)
-            names = self.index.state_index.names
-            return self.index.state_index.states(
-                {name: values[k] + shift for name, k in zip(names, order, strict=True)}
-            )
-
-        return states
-
-    def _global(self, numbers: OffsetArray) -> Taken:
-        names = [i for i, name in enumerate(self.structure.action_names) if name]
-        table = np.array([*names, -2], dtype=np.int64)
-        inside = (numbers >= 0) & (numbers < len(names))
-        return Taken(table[np.where(inside, numbers, len(names))], np.full(len(numbers), NOT_GIVEN))
+            yield _renamed(columns, "columns of variables in another order", state, after)
+    if not columns.from_next_row:
+        words = "state and next state the other way round"
+        yield _renamed(columns, words, columns.next_state, columns.state)
+    if (action := columns.roles.get(ACTION)) is not None:
+        roles = {role: name for role, name in columns.roles.items() if role not in (ACTION, CHOICE)}
+        words = f"choices counted from 1: say `columns='choice={action}'` and `maps='choice: -1'`"
+        yield words, replace(columns, roles={**roles, CHOICE: action}), {CHOICE: less}
+        names = ValueMap({str(n): name for n, name in enumerate(filter(None, structure.action_names))})
+        words = f"actions numbered through all of the model: say `maps='action: {names.text}'`"
+        yield words, columns, {ACTION: names}
 
 
-def _index(shift: int) -> Callable[[Values], OffsetArray]:
-    return lambda values: values[0] + shift if values else np.empty(0, dtype=np.int64)
-
-
-def _local(shift: int) -> Callable[[OffsetArray], Taken]:
-    return lambda numbers: Taken(np.full(len(numbers), NOT_GIVEN), numbers + shift)
+def _renamed(columns: RowColumns, words: str, state: tuple[str, ...], next_state: tuple[str, ...]) -> Other:
+    pairs = zip(columns.state_roles, (*state, *next_state), strict=True)
+    naming = ", ".join(f"{role}={column}" for role, column in pairs)
+    other = replace(columns, state=state, next_state=next_state)
+    return f'{words}: say `columns="{naming}"`', other, {}
 
 
 SHOWN = 5
 """How many values of each kind are kept."""
 
-STATES, ACTIONS, NOT_ENABLED, IMPOSSIBLE, UNREADABLE = (
+STATES, ACTIONS, NOT_ENABLED, IMPOSSIBLE, UNREADABLE = KINDS = (
     "states",
     "actions",
     "actions not enabled",
@@ -274,31 +173,22 @@ Unknown = Mapping[str, Sequence[UnknownValue]]
 
 def unknown_values(plan: ReadPlan) -> Unknown:
     """The most frequent values that the model does not know, by kind; kinds without any are left out."""
-    seen: dict[str, Counter[str]] = {}
+    seen: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     shown: dict[str, str] = {}
     for number, table in enumerate(plan.tables):
-        columns = plan.columns[number]
-        decoder = plan.decoder(number)
-        for chunk in table.chunks(columns.names, _ignore):
+        columns, decoder = plan.columns[number], plan.decoder(number)
+        for chunk in table.chunks(columns.names, lambda: None):
             rows = decoder.decode(chunk)
             _find_transitions(plan, rows, columns.from_next_row)
-            unreadable = _unreadable(decoder, chunk, rows, shown)
-            if unreadable:
-                seen.setdefault(UNREADABLE, Counter()).update(unreadable)
-            for kind, bad, roles in _kinds(rows, columns.state_roles, columns.roles, columns.state):
+            seen[UNREADABLE].update(_unreadable(decoder, chunk, rows, shown))
+            for kind, bad, roles in _kinds(rows, columns):
                 if bad.any():
-                    labels = [role.rstrip("'") if kind == STATES else role for role in roles]
-                    seen.setdefault(kind, Counter()).update(_values(chunk, bad, labels, roles.values()))
-    order = (STATES, ACTIONS, NOT_ENABLED, IMPOSSIBLE, UNREADABLE)
+                    seen[kind].update(_values(chunk, bad, roles, kind == STATES))
     return {
-        kind: tuple(UnknownValue(value, rows) for value, rows in seen[kind].most_common(SHOWN))
-        for kind in order
-        if kind in seen
+        kind: tuple(UnknownValue(value, rows) for value, rows in values.most_common(SHOWN))
+        for kind, values in seen.items()
+        if values
     }
-
-
-def _ignore() -> None:
-    """A row with the wrong number of fields has no values to show."""
 
 
 def _find_transitions(plan: ReadPlan, rows: LogRows, from_next_row: bool) -> None:
@@ -314,17 +204,12 @@ def _find_transitions(plan: ReadPlan, rows: LogRows, from_next_row: bool) -> Non
     rows.problems[acting] = some.problems
 
 
-_Kind = tuple[str, BoolArray, dict[str, str]]
-
-
-def _kinds(
-    rows: LogRows, state_roles: Mapping[str, str], roles: Mapping[str, str], state: Sequence[str]
-) -> list[_Kind]:
+def _kinds(rows: LogRows, columns: RowColumns) -> list[tuple[str, BoolArray, dict[str, str]]]:
     """(kind, the rows of that kind, the columns that show what is wrong by what they hold)."""
     problems = rows.problems
-    before = {role: column for role, column in state_roles.items() if column in state}
-    after = {role: column for role, column in state_roles.items() if column not in state}
-    action = {role: roles[role] for role in (ACTION, CHOICE) if role in roles}
+    before = {role: name for role, name in columns.state_roles.items() if name in columns.state}
+    after = {role: name for role, name in columns.state_roles.items() if name not in columns.state}
+    action = {role: columns.roles[role] for role in (ACTION, CHOICE) if role in columns.roles}
     disabled = problems == RowProblem.DISABLED_ACTION
     nameless = disabled & (rows.action == NO_SUCH_ACTION)
     return [
@@ -341,10 +226,12 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: LogRows, shown: dict[st
     three values, and what they look like."""
     import pyarrow as pa
 
-    wanted = [
-        int(code) for code in (RowProblem.NOT_A_NUMBER, RowProblem.FRACTIONAL, RowProblem.UNMAPPED_VALUE)
-    ]
+    wanted = (RowProblem.NOT_A_NUMBER, RowProblem.FRACTIONAL, RowProblem.UNMAPPED_VALUE)
     bad, columns = np.isin(rows.problems, wanted), decoder.columns
+    own = decoder.index.structure.state_names
+    numbers = {STEP, COUNT, BATCH, CHOICE}
+    if columns.by is not StateNames.OWN or (own is not None and own.are_numbers):
+        numbers |= columns.state_roles.keys()
     unreadable: Counter[str] = Counter()
     for role, name in [*columns.state_roles.items(), *columns.roles.items()] if bad.any() else ():
         flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
@@ -352,7 +239,7 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: LogRows, shown: dict[st
         column = chunk.columns[name] if known is None else known.apply(chunk.columns[name], flags)
         if name in columns.ends:
             truth_values(column, name, decoder.file, flags)
-        elif role in (STEP, COUNT, BATCH, CHOICE) or (role in columns.state_roles and _by_number(decoder)):
+        elif role in numbers:
             whole_numbers(column, name, decoder.file, flags)
         failed = bad & np.isin(flags, wanted)
         if failed.any():
@@ -362,29 +249,15 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: LogRows, shown: dict[st
     return unreadable
 
 
-def _by_number(decoder: RowDecoder) -> bool:
-    own = decoder.index.structure.state_names
-    return decoder.columns.by is not StateNames.OWN or (own is not None and own.are_numbers)
-
-
-def _values(chunk: Chunk, bad: BoolArray, labels: Sequence[str], columns: Iterable[str]) -> Counter[str]:
-    """How often each combination of values stands in the bad rows."""
+def _values(chunk: Chunk, bad: BoolArray, roles: Mapping[str, str], are_states: bool) -> Counter[str]:
+    """How often each combination of values stands in the bad rows; of next states as of states."""
     import pyarrow as pa
 
-    arrays = [dense(chunk.columns[column]).cast(pa.string()) for column in columns]
-    names = [f"c{number}" for number in range(len(arrays))]
-    table = pa.table(arrays, names=names).filter(pa.array(bad))
-    groups = table.group_by(names).aggregate([([], "count_all")])
-    counted = groups.column("count_all").to_pylist()
-    rows = zip(*(groups.column(name).to_pylist() for name in names), strict=True)
-    result: Counter[str] = Counter()
-    for values, times in zip(rows, counted, strict=True):
-        result[_show(labels, values)] += times
-    return result
-
-
-def _show(labels: Sequence[str], values: Sequence[str | None]) -> str:
-    texts = ["nothing" if value is None else value for value in values]
-    if len(labels) == 1 and labels[0] in (ACTION, "state", "next_state"):
-        return texts[0]
-    return ", ".join(f"{label}={text}" for label, text in zip(labels, texts, strict=True))
+    columns = [dense(chunk.columns[name]).filter(pa.array(bad)).cast(pa.string()) for name in roles.values()]
+    labels = [role.rstrip("'") if are_states else role for role in roles]
+    is_plain = len(labels) == 1 and labels[0] in (ACTION, STATE, NEXT_STATE)
+    texts = zip(*(column.fill_null("nothing").to_pylist() for column in columns), strict=True)
+    return Counter(
+        row[0] if is_plain else ", ".join(f"{role}={text}" for role, text in zip(labels, row, strict=True))
+        for row in texts
+    )

@@ -21,7 +21,7 @@ from tightrope.data.read_plan import Part, ReadPlan, State, Work, in_threads
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.table.arrow import held_table
 from tightrope.io.table.data_table import first_line
-from tightrope.io.table.spark import SparkTable, as_row, feed, partition
+from tightrope.io.table.spark import as_row, feed, partition
 
 PARTS_OF_JOB = 128
 """Two jobs run at once, and the states of their parts are in memory here."""
@@ -39,9 +39,9 @@ class SparkEngine:
         sent = pickle.dumps((work, plan))
         for number, group in groupby(parts, lambda part: part.table):
             own, table = list(group), plan.tables[number]
-            if isinstance(table, SparkTable):
+            if table.format.groups_are_parts:
                 held = {part.groups.start: part for part in own if part.groups is not None}
-                yield from _collect(table.frame.select(*plan.columns[number].names), sent, held, True)
+                yield from _collect(table.content.select(*plan.columns[number].names), sent, held, True)
                 continue
             jobs = [own[first : first + PARTS_OF_JOB] for first in range(0, len(own), PARTS_OF_JOB)]
             for states in in_threads(2, partial(self._job, sent), jobs):
@@ -97,7 +97,7 @@ def _collect(frame: Any, sent: bytes, parts: Mapping[int, Part], is_data: bool) 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
         number, held = partition(), list(batches)
         if number in parts:
-            yield as_row(number, 0, _state(sent, parts[number], held if is_data else None))
+            yield as_row(0, _state(sent, parts[number], held if is_data else None))
 
     with _explained():
         rows = feed(frame, read).collect()

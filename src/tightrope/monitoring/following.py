@@ -41,7 +41,7 @@ from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
 from tightrope.io.table.data_table import LogFile
 from tightrope.io.table.files import find_files
 from tightrope.io.table.opening import open_table, open_tables
-from tightrope.io.table.text import CsvTable, JsonLines
+from tightrope.io.table.text import JsonLines
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.monitor import Monitor
@@ -222,10 +222,7 @@ class Following:
         return place
 
     def _header_lines(self, file: LogFile) -> int:
-        if isinstance(file.format, JsonLines):
-            return 0
-        table = open_table(file)
-        return table.header_lines if isinstance(table, CsvTable) else 1
+        return 0 if isinstance(file.format, JsonLines) else open_table(file).header_lines
 
     def _follow_part(self, name: str, tables: Any, take: Take) -> None:
         """Follow some more rows of a log that grows."""

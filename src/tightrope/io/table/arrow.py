@@ -1,14 +1,15 @@
 """Parquet files, Arrow files and tables in memory: columns in their own types.
 
 Parquet says beforehand how many rows its groups hold, so that groups can be counted apart from each other;
-tables in memory are cut into groups likewise.
+tables in memory are cut into groups likewise. Anything that speaks Arrow's C interface is a table in memory:
+those of pandas, polars, pyarrow and DuckDB.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from tightrope.errors import InputError, Location
@@ -31,17 +32,28 @@ GROUP_ROWS = 1 << 19
 """Rows of a group of a table in memory."""
 
 
-class ParquetTable(DataTable):
-    """Its groups are Parquet's row groups."""
+class Parquet(LogFormat):
+    """Columns in groups of rows; the footer says how many each has."""
 
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
+    name, suffixes, marks = "Parquet", PARQUET, (b"PAR1",)
+
+    def open(self, file: LogFile) -> DataTable:
         import pyarrow.parquet as pq
 
-        assert self.group_rows is not None
-        wanted = range(len(self.group_rows)) if groups is None else groups
-        done = sum(self.group_rows[: wanted.start])
-        share = (self.bytes or 0) / max(sum(self.group_rows), 1)
-        with self.source.open() as raw, pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20) as file:
+        with _opened(file) as raw, pq.ParquetFile(raw) as opened:
+            about = opened.metadata
+            rows = tuple(about.row_group(group).num_rows for group in range(about.num_row_groups))
+            return DataTable.of(file, *_about(opened.schema_arrow, file.name), group_rows=rows)
+
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
+        import pyarrow.parquet as pq
+
+        assert table.group_rows is not None
+        wanted = range(len(table.group_rows)) if groups is None else groups
+        done = sum(table.group_rows[: wanted.start])
+        with table.source.open() as raw, pq.ParquetFile(raw, pre_buffer=False, buffer_size=1 << 20) as file:
             for batch in file.iter_batches(
                 batch_size=data_table.CHUNK_ROWS,
                 row_groups=list(wanted),
@@ -49,71 +61,95 @@ class ParquetTable(DataTable):
                 use_threads=False,
             ):
                 done += batch.num_rows
-                yield columns_of(batch, names), batch.num_rows, int(share * done)
-
-
-class ArrowTable(DataTable):
-    """An Arrow file (Feather version 2) or stream; what is stored is read batch by batch."""
-
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
-        import pyarrow as pa
-
-        with self.source.open() as raw:
-            reader = _reader(raw)
-            batches = reader
-            if isinstance(reader, pa.RecordBatchFileReader):
-                batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-            for batch in batches:
-                for start in range(0, batch.num_rows, data_table.CHUNK_ROWS):
-                    piece = batch.slice(start, data_table.CHUNK_ROWS)
-                    yield columns_of(piece, names), piece.num_rows, raw.tell()
-
-
-@dataclass(frozen=True)
-class MemoryTable(DataTable):
-    """A pyarrow table that is in memory already, of pyarrow, pandas or polars; none of it is copied."""
-
-    table: Any = field(default=None, compare=False)
-
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
-        assert self.group_rows is not None
-        wanted = self.table.select(list(dict.fromkeys(names)))
-        done = 0
-        if groups is not None:
-            done = sum(self.group_rows[: groups.start])
-            wanted = wanted.slice(done, sum(self.group_rows[groups.start : groups.stop]))
-        for batch in wanted.to_batches(max_chunksize=data_table.CHUNK_ROWS):
-            done += batch.num_rows
-            yield columns_of(batch, names), batch.num_rows, done * (batch.nbytes // max(batch.num_rows, 1))
-
-
-class Parquet(LogFormat):
-    """Columns in groups of rows; the footer says how many each has."""
-
-    name, suffixes, marks = "Parquet", PARQUET, (b"PAR1",)
-
-    def open(self, file: LogFile) -> ParquetTable:
-        import pyarrow.parquet as pq
-
-        with _opened(file) as raw, pq.ParquetFile(raw) as opened:
-            about = opened.metadata
-            rows = tuple(about.row_group(group).num_rows for group in range(about.num_row_groups))
-            return ParquetTable(*_about(opened.schema_arrow, file.name), file.keys, rows, file.size(), file)
+                yield columns_of(batch, names), batch.num_rows, table.bytes_of(done)
 
     def has_rows(self, file: LogFile) -> bool:
         return any(self.open(file).group_rows or ())
 
 
 class Arrow(LogFormat):
-    """Arrow's files and streams."""
+    """Arrow's files (Feather version 2) and streams; what is stored is read batch by batch."""
 
     name, suffixes = "Arrow", (".arrow", ".feather", ".ipc")
     marks = (b"ARROW1", b"\xff\xff\xff\xff")
 
-    def open(self, file: LogFile) -> ArrowTable:
+    def open(self, file: LogFile) -> DataTable:
         with _opened(file) as raw:
-            schema = _reader(raw).schema
-            return ArrowTable(*_about(schema, file.name), file.keys, None, file.size(), file)
+            return DataTable.of(file, *_about(_reader(raw).schema, file.name))
+
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
+        import pyarrow as pa
+
+        with table.source.open() as raw:
+            reader = _reader(raw)
+            batches = reader
+            if isinstance(reader, pa.RecordBatchFileReader):
+                batches = map(reader.get_batch, range(reader.num_record_batches))
+            for batch in batches:
+                for start in range(0, batch.num_rows, data_table.CHUNK_ROWS):
+                    piece = batch.slice(start, data_table.CHUNK_ROWS)
+                    yield columns_of(piece, names), piece.num_rows, raw.tell()
+
+
+class InMemory(LogFormat):
+    """Tables of pyarrow, pandas, polars and others, none of which is copied."""
+
+    name = "table in memory"
+
+    def accepts(self, data: Any) -> bool:
+        return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+    def hold(self, data: Any, name: str, metadata: Metadata | None = None) -> DataTable:
+        import pyarrow as pa
+
+        try:
+            if hasattr(data, "__arrow_c_stream__"):
+                table = pa.RecordBatchReader.from_stream(data).read_all()
+            else:
+                table = pa.Table.from_batches([pa.record_batch(data)])
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            words = "; ".join(str(part) for part in error.args) or type(error).__name__
+            raise InputError(
+                f"the table cannot be read as columns of one type each: {words.splitlines()[0]}",
+                Location(name),
+                "leave out columns that are not needed, or make the values of a column one type",
+            ) from error
+        flat = flatten(table)
+        starts = range(0, len(flat), GROUP_ROWS)
+        groups = tuple(min(GROUP_ROWS, len(flat) - start) for start in starts)
+        columns, stored = _about(table.schema, name)
+        about = (name, columns, metadata or stored, self)
+        return DataTable(*about, group_rows=groups, bytes=flat.nbytes, content=flat)
+
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
+        assert table.group_rows is not None
+        wanted, done = table.content.select(list(dict.fromkeys(names))), 0
+        if groups is not None:
+            done = sum(table.group_rows[: groups.start])
+            wanted = wanted.slice(done, sum(table.group_rows[groups.start : groups.stop]))
+        for batch in wanted.to_batches(max_chunksize=data_table.CHUNK_ROWS):
+            done += batch.num_rows
+            yield columns_of(batch, names), batch.num_rows, done * (batch.nbytes // max(batch.num_rows, 1))
+
+
+class _Held(InMemory):
+    """One group of rows of a table, by its place there."""
+
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
+        return super().pieces(table, names, ragged, None)
+
+
+def held_table(table: DataTable, batches: Iterable[Any]) -> DataTable:
+    """A table of which only one group of rows is here."""
+    import pyarrow as pa
+
+    return replace(table, format=_Held(), content=pa.Table.from_batches(list(batches)))
 
 
 @contextmanager
@@ -125,22 +161,14 @@ def _opened(file: LogFile) -> Iterator[Any]:
             yield raw
 
 
-def in_memory(table: Any, name: str) -> MemoryTable:
-    """A pyarrow table under a name for messages."""
-    flat = flatten(table)
-    starts = range(0, len(flat), GROUP_ROWS)
-    groups = tuple(min(GROUP_ROWS, len(flat) - start) for start in starts)
-    return MemoryTable(*_about(table.schema, name), group_rows=groups, bytes=flat.nbytes, table=flat)
-
-
-def _about(schema: Any, name: str) -> tuple[str, tuple[str, ...], Metadata | None]:
-    """The name, the columns and the metadata of a table."""
+def _about(schema: Any, name: str) -> tuple[tuple[str, ...], Metadata | None]:
+    """The columns and the metadata of a table."""
     import pyarrow as pa
 
     stored = (schema.metadata or {}).get(KEY.encode())
     metadata = decode(stored.decode(), name) if stored is not None else None
     nothing = pa.Table.from_batches([], schema)  # `schema.empty_table()` would import pandas
-    return name, tuple(flatten(nothing).column_names), metadata
+    return tuple(flatten(nothing).column_names), metadata
 
 
 def _reader(raw: Any) -> Any:
@@ -151,21 +179,6 @@ def _reader(raw: Any) -> Any:
     except pa.ArrowInvalid:
         raw.seek(0)
         return pa.ipc.open_stream(raw)
-
-
-class _Held(MemoryTable):
-    """One group of rows of a table, by its place there."""
-
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
-        return super()._pieces(names, ragged, None)
-
-
-def held_table(table: DataTable, batches: Iterable[Any]) -> MemoryTable:
-    """A table of which only one group of rows is here."""
-    import pyarrow as pa
-
-    about = (table.path, table.columns, table.metadata, table.keys, table.group_rows, table.bytes, None)
-    return _Held(*about, pa.Table.from_batches(list(batches)))
 
 
 def columns_of(batch: Any, names: Sequence[str]) -> dict[str, Any]:

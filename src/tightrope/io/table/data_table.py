@@ -1,6 +1,6 @@
 """A table of data as a stream of chunks: never more than a few megabytes in memory at once.
 
-`DataTable` is the face that every kind of file has (`text`, `arrow`) and that tables in memory have, too.
+`DataTable` is what every kind of log is once it is open; a `LogFormat` opens it and reads its pieces.
 Text columns arrive as text and others in their own types; what a column means is decided by whoever asked for
 it (`tightrope.io.table.columns`). Everything about the file as such is checked here: its kind, header,
 completeness, and that every page can be decoded.
@@ -12,20 +12,15 @@ kept in Parquet's key-value metadata under the key `tightrope`, and in CSV on a 
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import hashlib
 import json
-import os
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from tightrope.atomic import atomic_write_bytes
@@ -78,15 +73,27 @@ def decode(text: str, file: str) -> Metadata:
 
 
 class LogFormat:
-    """What the bytes of a file are, once decompressed; found by the ending of its name.
+    """One kind of log: what the bytes of a file are, once decompressed, or a kind of table in memory.
 
-    Files of `is_text` may be compressed, and their rows are lines. `marks` are the first bytes of others.
+    Files are found by the ending of their name, other places by a `scheme` before it (`minari:NAME`). Files
+    of `is_text` may be compressed, and their rows are lines. `marks` are the first bytes of others.
+    `groups_are_parts`: groups of rows are read where they lie, each for itself.
     """
 
     name: ClassVar[str]
-    suffixes: ClassVar[tuple[str, ...]]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    scheme: ClassVar[str | None] = None
     is_text: ClassVar[bool] = False
     marks: ClassVar[tuple[bytes, ...]] = ()
+    groups_are_parts: ClassVar[bool] = False
+
+    def accepts(self, data: Any) -> bool:
+        """Whether `hold` takes this object."""
+        return False
+
+    def hold(self, data: Any, name: str) -> DataTable:
+        """The table of an object, under a name for messages."""
+        raise NotImplementedError
 
     def open(self, file: LogFile) -> DataTable | None:
         """Look at a file's header and metadata; None where `batches` are all that there is."""
@@ -94,6 +101,16 @@ class LogFormat:
     def batches(self, path: str) -> Iterable[Any]:
         """What is in a file, as pyarrow's record batches."""
         raise InputError(f"the format '{self.name}' has neither `open` nor `batches`", Location(path))
+
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
+        """The columns that are stored in a table that `open` or `hold` gave, piece by piece."""
+        raise NotImplementedError
+
+    def location(self, table: DataTable, row: int) -> Location:
+        """Where row number `row` of the data is: its line where the file has lines."""
+        return Location(table.path)
 
     def has_rows(self, file: LogFile) -> bool:
         """Whether there is more in a file than a header."""
@@ -126,21 +143,15 @@ class LogFile:
     def size(self) -> int | None:
         """Bytes on disk; None where that is not known."""
         try:
-            if self.is_remote:
-                system, path = open_store(self.path)
-                return int(system.size(path) or 0)
-            return os.stat(self.path).st_size
+            system, path = open_store(self.path)
+            return None if (size := system.get_file_info(path).size) is None else int(size)
         except OSError:
             return None
 
     def open(self) -> Any:
         """The bytes as they are, seekable, for pyarrow."""
-        import pyarrow as pa
-
-        if self.is_remote:
-            system, path = open_store(self.path)
-            return pa.PythonFile(system.open(path, "rb"), mode="r")
-        return pa.OSFile(self.path, "rb")
+        system, path = open_store(self.path)
+        return system.open_input_file(path)
 
     def expand(self, raw: Any) -> Any:
         """The decompressed bytes of what `open` gave, as a stream."""
@@ -148,67 +159,27 @@ class LogFile:
 
         return raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
 
-    def open_text(self) -> Any:
-        """The decompressed bytes, as a stream."""
-        return self.expand(self.open())
-
-
-@dataclass(frozen=True)
-class ArrowStore:
-    """A pyarrow file system: `open`, `size`, `isdir`, `find` and `glob`, as fsspec calls them."""
-
-    system: Any
-
-    def open(self, path: str, mode: str = "rb") -> Any:
-        return self.system.open_input_file(path)
-
-    def size(self, path: str) -> int:
-        return int(self.system.get_file_info(path).size or 0)
-
-    def isdir(self, path: str) -> bool:
-        from pyarrow import fs
-
-        return bool(self.system.get_file_info(path).type == fs.FileType.Directory)
-
-    def find(self, path: str) -> list[str]:
-        """All files below a directory."""
-        from pyarrow import fs
-
-        entries = self.system.get_file_info(fs.FileSelector(path, recursive=True))
-        return [entry.path for entry in entries if entry.type == fs.FileType.File]
-
-    def glob(self, pattern: str) -> list[str]:
-        """All files that match a pattern; the part before the first wildcard must be a directory."""
-        folder = fixed_part(pattern).removesuffix("/")
-        return [path for path in self.find(folder) if fnmatch.fnmatch(path, pattern)]
-
 
 def open_store(address: str) -> tuple[Any, str]:
-    """The file system of an address and the path in it: fsspec's where it knows it, else pyarrow's."""
+    """The pyarrow file system of an address or a path, and the path in it; fsspec's where it knows it."""
+    from pyarrow import fs
+
+    if "://" not in address:
+        return fs.LocalFileSystem(), address
     try:
         try:
             import fsspec
 
             system, path = fsspec.core.url_to_fs(address)
+            return fs.PyFileSystem(fs.FSSpecHandler(system)), path
         except ImportError:
-            from pyarrow import fs
-
             system, path = fs.FileSystem.from_uri(address)
-            system = ArrowStore(system)
+            return system, path
     except ValueError as error:
         raise InputError(
             f"no file system is known for {address.partition('://')[0]}://: {error}",
             hint="pip install 'tightrope[stores]' and the file system's package (s3fs, gcsfs, adlfs, …)",
         ) from error
-    return system, path
-
-
-def fixed_part(pattern: str) -> str:
-    """The folders of a pattern before its first wildcard; all of a path without any."""
-    if not glob.has_magic(pattern):
-        return pattern
-    first = min(pattern.find(mark) for mark in "*?[" if mark in pattern)
-    return pattern[: pattern.rfind("/", 0, first) + 1]
 
 
 CHUNK_ROWS = 1 << 15
@@ -238,22 +209,35 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class DataTable(ABC):
+class DataTable:
     """An opened table: its columns and metadata; `chunks` streams what is in them.
 
     `keys` are columns that hold one value in all rows: those that the names of a file's folders give.
-    `group_rows` are the numbers of rows of parts that can be read apart, where the file says them beforehand.
-    `file` is None of tables in memory.
+    `group_rows` are the numbers of rows of parts that can be read apart, where that is known beforehand.
+    `file` is None of tables in memory, which are `content`. Text files have `header_lines` before the first
+    row, and a `separator` between values.
     """
 
     path: str
     columns: tuple[str, ...]
     metadata: Metadata | None
+    format: LogFormat
     keys: tuple[tuple[str, str], ...] = ()
     group_rows: tuple[int, ...] | None = None
     bytes: int | None = None
     file: LogFile | None = None
-    groups_are_parts: ClassVar[bool] = False
+    header_lines: int = 0
+    separator: str = ","
+    content: Any = field(default=None, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **({"content": None} if self.format.groups_are_parts else {})}
+
+    @staticmethod
+    def of(file: LogFile, columns: Sequence[str], metadata: Metadata | None, **more: Any) -> DataTable:
+        """The table of a file."""
+        opened = DataTable(file.name, tuple(columns), metadata, file.format, **more)
+        return replace(opened, keys=file.keys, bytes=file.size(), file=file)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -261,8 +245,8 @@ class DataTable(ABC):
         return (*self.columns, *(name for name, _ in self.keys if name not in self.columns))
 
     def location(self, row: int) -> Location:
-        """Where row number `row` of the data is: its line where the file has lines."""
-        return Location(self.path)
+        """Where row number `row` of the data is."""
+        return self.format.location(self, row)
 
     @property
     def most_rows(self) -> int:
@@ -277,13 +261,15 @@ class DataTable(ABC):
         self, names: Sequence[str], ragged: Ragged = None, groups: range | None = None
     ) -> Iterator[Chunk]:
         """The named columns, chunk by chunk; only those of some groups of rows where these are given."""
+        import pyarrow as pa
+
         constant = {name: value for name, value in self.keys if name in names and name not in self.columns}
         stored = list(dict.fromkeys(name for name in names if name not in constant))
         first = 1 + (sum(self.group_rows[: groups.start]) if groups and self.group_rows else 0)
         with explain_errors(self.path):
-            for columns, rows, read in self._pieces(stored, ragged, groups):
+            for columns, rows, read in self.format.pieces(self, stored, ragged, groups):
                 if rows:
-                    keys = {name: _repeat(value, rows) for name, value in constant.items()}
+                    keys = {name: pa.repeat(value, rows) for name, value in constant.items()}
                     yield Chunk(first, rows, {**columns, **keys}, read)
                 first += rows
 
@@ -291,10 +277,6 @@ class DataTable(ABC):
     def source(self) -> LogFile:
         assert self.file is not None
         return self.file
-
-    @abstractmethod
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
-        """The columns that are stored, piece by piece."""
 
 
 def is_parquet(path: str | Path) -> bool:
@@ -304,13 +286,6 @@ def is_parquet(path: str | Path) -> bool:
         endings = ", ".join((".csv", *PARQUET))
         raise InputError(f"a data file ends in {endings}, not {suffix or 'nothing'!r}", Location(str(path)))
     return suffix != ".csv"
-
-
-def _repeat(value: str, rows: int) -> Any:
-    import pyarrow as pa
-
-    codes = pa.array(np.zeros(rows, dtype=np.int32))
-    return pa.DictionaryArray.from_arrays(codes, pa.array([value], type=pa.string()))
 
 
 @contextmanager
@@ -394,13 +369,5 @@ def write_table(
 def _batch(schema: Any, columns: Columns, names: Mapping[str, tuple[str, ...]]) -> Any:
     import pyarrow as pa
 
-    arrays = []
-    for field in schema:
-        values = columns[field.name]
-        if field.name in names:
-            indices = pa.array(np.asarray(values, dtype=np.int32))
-            texts = pa.array(names[field.name], type=pa.string())
-            arrays.append(pa.DictionaryArray.from_arrays(indices, texts).dictionary_decode())
-        else:
-            arrays.append(pa.array(values, type=field.type))
-    return pa.record_batch(arrays, schema=schema)
+    texts = {name: pa.array(own, pa.string()).take(pa.array(columns[name])) for name, own in names.items()}
+    return pa.record_batch({**columns, **texts}, schema=schema)

@@ -32,14 +32,15 @@ from urllib.parse import unquote
 
 from tightrope.errors import InputError, Location
 from tightrope.io.registry import with_plugins
-from tightrope.io.table.arrow import Arrow, Parquet
-from tightrope.io.table.data_table import LogFile, LogFormat, fixed_part, open_store
-from tightrope.io.table.text import Csv, JsonLines
+from tightrope.io.table.arrow import Arrow, InMemory, Parquet
+from tightrope.io.table.data_table import COMMENT, LogFile, LogFormat, open_store
+from tightrope.io.table.spark import SparkFrames
+from tightrope.io.table.text import Csv, JsonLines, text_lines
 
 STDIN = "-"
 
 GROUP = "tightrope.logs"
-BUILT_IN: tuple[LogFormat, ...] = (Csv(), JsonLines(), Parquet(), Arrow())
+BUILT_IN: tuple[LogFormat, ...] = (Csv(), JsonLines(), Parquet(), Arrow(), SparkFrames(), InMemory())
 COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 Kind = tuple[LogFormat, str | None]
@@ -129,37 +130,29 @@ def _refuse_copies(files: Sequence[LogFile]) -> None:
 
 def _beginning(file: LogFile) -> object:
     """The size of a binary file, the first rows of a text."""
-    return b"".join(islice(_contents(file, 1 << 14), 1))[:4096] if file.format.is_text else file.size()
+    return tuple(islice(_contents(file), 16)) if file.format.is_text else file.size()
 
 
 def _digest(file: LogFile) -> bytes:
     """Of what is in the file."""
     digest = sha256()
-    for block in _contents(file, 1 << 20):
+    for block in _contents(file):
         digest.update(block)
     return digest.digest()
 
 
-def _contents(file: LogFile, size: int) -> Iterator[bytes]:
-    """What is in the file: a text expanded, without comments before its header, marks of bytes, line ends of
-    other systems and blank lines at its end; as it is where it is damaged."""
-    ends, is_begin = b"", file.format.is_text
+def _contents(file: LogFile) -> Iterator[bytes]:
+    """What is in the file: of a text the lines, without comments and blank ones; its name if damaged."""
     try:
-        with file.open_text() if file.format.is_text else file.open() as raw:
-            while block := raw.read(size):
-                if file.format.is_text:
-                    block = ends + block.replace(b"\r", b"")
-                while is_begin and (block := block.removeprefix(b"\xef\xbb\xbf")).startswith(b"#"):
-                    end = block.find(b"\n")
-                    more = b"" if end >= 0 else raw.read(size)
-                    block = block[end + 1 :] if end >= 0 else block + more
-                    if end < 0 and not more:
-                        return
-                is_begin = False
-                body = block.rstrip(b"\n") if file.format.is_text else block
-                ends = block[len(body) :]
-                yield body
-    except (OSError, EOFError, ValueError):
+        if file.format.is_text:
+            with text_lines(file, errors="replace") as lines:
+                for line in lines:
+                    if (text := line.strip()) and not text.startswith(COMMENT):
+                        yield text.encode() + b"\n"
+        else:
+            with file.open() as raw:
+                yield from iter(lambda: raw.read(1 << 20), b"")
+    except (OSError, EOFError, ValueError, InputError):
         yield os.fsencode(file.path)
 
 
@@ -167,6 +160,9 @@ def _of_place(place: str, stated: Kind | None) -> list[LogFile]:
     """The files of one place."""
     if place == STDIN:
         return [_spool_stdin(stated)]
+    for form in log_formats() if ":" in place else ():
+        if form.scheme is not None and place.startswith(form.scheme):
+            return [LogFile(place, place, form)]
     if "://" in place:
         return _of_store(place, stated)
     if os.path.isdir(place):
@@ -191,17 +187,40 @@ def _walk(place: str) -> list[str]:
 
 
 def _of_store(place: str, stated: Kind | None) -> list[LogFile]:
+    from pyarrow import fs
+
     system, path = open_store(place)
-    scheme = place.partition("://")[0]
+    scheme, is_pattern = place.partition("://")[0], glob.has_magic(path)
+    base = fixed_part(path)
     try:
-        if not glob.has_magic(path) and not system.isdir(path):
+        if not is_pattern and system.get_file_info(path).type != fs.FileType.Directory:
             return [_file(place, stated)]
-        names = sorted(system.glob(path) if glob.has_magic(path) else system.find(path), key=_natural)
+        inside = system.get_file_info(fs.FileSelector(base.rstrip("/"), recursive=True))
     except OSError as error:
         raise InputError(f"the store cannot be read: {error}", Location(place)) from error
-    shown = [name for name in names if not any(map(_is_hidden, PurePosixPath(name).parts[1:]))]
-    addresses = [f"{scheme}://{name}" for name in shown]
-    return _of_tree(place, addresses, stated, f"{scheme}://{fixed_part(path)}")
+    names = sorted((entry.path for entry in inside if entry.type == fs.FileType.File), key=_natural)
+    wanted = re.compile(_pattern(path) if is_pattern else ".*")
+    shown = [
+        name
+        for name in names
+        if wanted.fullmatch(name) and not any(map(_is_hidden, PurePosixPath(name).parts[1:]))
+    ]
+    return _of_tree(place, [f"{scheme}://{name}" for name in shown], stated, f"{scheme}://{base}")
+
+
+def _pattern(path: str) -> str:
+    """A pattern of paths as a regular expression: `*` stays within a folder, `**/` goes through all."""
+    tokens = re.split(r"(\*\*/?|\*|\?|\[[^]]+\])", path)
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(known.get(t, t.replace("[!", "[^") if t.startswith("[") else re.escape(t)) for t in tokens)
+
+
+def fixed_part(pattern: str) -> str:
+    """The folders of a pattern before its first wildcard; all of a path without any."""
+    if not glob.has_magic(pattern):
+        return pattern
+    first = min(pattern.find(mark) for mark in "*?[" if mark in pattern)
+    return pattern[: pattern.rfind("/", 0, first) + 1]
 
 
 def _of_tree(place: str, paths: list[str], stated: Kind | None, base: str) -> list[LogFile]:
@@ -262,7 +281,7 @@ def _look_at(path: str) -> Kind:
     with open(path, "rb") as file:
         begin = file.read(1 << 12)
     for form in log_formats():
-        if begin.startswith(form.marks):
+        if form.marks and begin.startswith(form.marks):
             return form, None
     compression = next((packed for magic, packed in _PACKED.items() if begin.startswith(magic)), None)
     if compression is not None:

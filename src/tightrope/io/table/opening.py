@@ -1,7 +1,4 @@
-"""From what a user calls data to opened tables: files of any kind, or tables that are in memory.
-
-Anything that speaks Arrow's C interface is a table: those of pandas, polars, pyarrow and DuckDB.
-"""
+"""From what a user calls data to opened tables: files of any kind, or tables that are in memory."""
 
 from __future__ import annotations
 
@@ -12,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.errors import InputError, Location
-from tightrope.io.table.arrow import in_memory
-from tightrope.io.table.data_table import DataTable, LogFile, explain_errors
-from tightrope.io.table.files import find_files, spool
-from tightrope.io.table.spark import is_frame, open_frame
+from tightrope.io.table.arrow import InMemory
+from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, explain_errors
+from tightrope.io.table.files import find_files, log_formats, spool
 
 MOST_IN_MEMORY = 1 << 28
 """Bytes of record batches that are kept; streams that are longer go through a file."""
@@ -28,9 +24,9 @@ def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
         return tuple(listed)
     if listed and all(isinstance(entry, str | Path) for entry in listed):
         return tuple(open_table(file) for file in find_files(listed, format))
-    if is_table(data):
+    if format_of_object(data) is not None:
         return (_of_memory(data, "the table"),)
-    if isinstance(data, Sequence) and data and all(is_table(entry) for entry in data):
+    if isinstance(data, Sequence) and data and all(format_of_object(entry) for entry in data):
         return tuple(_of_memory(entry, f"table {number}") for number, entry in enumerate(data))
     if isinstance(data, Iterator):
         import pyarrow as pa
@@ -44,9 +40,9 @@ def open_tables(data: Any, format: str | None = None) -> tuple[DataTable, ...]:
     )
 
 
-def is_table(data: Any) -> bool:
-    """Whether it is a table of some library, or a reader of record batches."""
-    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__") or is_frame(data)
+def format_of_object(data: Any) -> LogFormat | None:
+    """The format of a table of some library, or of a reader of record batches; None of anything else."""
+    return next((form for form in log_formats() if form.accepts(data)), None)
 
 
 def open_table(file: LogFile) -> DataTable:
@@ -62,17 +58,11 @@ def open_table(file: LogFile) -> DataTable:
 def _of_memory(data: Any, name: str) -> DataTable:
     import pyarrow as pa
 
-    if is_frame(data):
-        return _checked(open_frame(data, name))
     if isinstance(data, pa.RecordBatchReader):
         return _of_batches(data, data.schema)
-    if isinstance(data, pa.Table):
-        table = data
-    elif hasattr(data, "__arrow_c_stream__"):
-        table = _stream(data, name)
-    else:
-        table = pa.Table.from_batches([pa.record_batch(data)])
-    return _checked(in_memory(table, name))
+    form = format_of_object(data)
+    assert form is not None
+    return _checked(form.hold(data, name))
 
 
 def _of_batches(batches: Iterable[Any], schema: Any, name: str = "the record batches") -> DataTable:
@@ -88,22 +78,7 @@ def _of_batches(batches: Iterable[Any], schema: Any, name: str = "the record bat
             return open_table(spool(chain(memory, coming), schema or batch.schema, name))
     if not memory and schema is None:
         raise InputError("the file is empty", Location(name))
-    return _checked(in_memory(pa.Table.from_batches(memory, schema), name))
-
-
-def _stream(data: Any, name: str) -> Any:
-    """The table of another library, through Arrow's C interface."""
-    import pyarrow as pa
-
-    try:
-        return pa.RecordBatchReader.from_stream(data).read_all()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        words = [str(part) for part in error.args] or [type(error).__name__]
-        raise InputError(
-            f"the table cannot be read as columns of one type each: {'; '.join(words).splitlines()[0]}",
-            Location(name),
-            "leave out columns that are not needed, or make the values of a column one type",
-        ) from error
+    return _checked(InMemory().hold(pa.Table.from_batches(memory, schema), name))
 
 
 def _checked(table: DataTable) -> DataTable:

@@ -10,9 +10,8 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
@@ -36,36 +35,57 @@ MOST_LINE = 1 << 20
 """Bytes of a line of text: no row is longer."""
 
 
-@dataclass(frozen=True)
-class TextTable(DataTable):
-    """Lines that are not blank are rows; `header_lines` is the number of lines before the first row."""
+class _Lines(LogFormat):
+    """Lines that are not blank are rows."""
 
-    header_lines: int = 0
+    is_text = True
 
-    def location(self, row: int) -> Location:
+    def location(self, table: DataTable, row: int) -> Location:
         """The line of a row. Looks through the file once more: blank lines are lines, but no rows."""
-        for number, line in itertools.islice(self.filled_lines(), row - 1, None):
-            return Location(self.path, number, None, line)
-        return Location(self.path)
+        for number, line in itertools.islice(filled_lines(table), row - 1, None):
+            return Location(table.path, number, None, line)
+        return Location(table.path)
 
-    def filled_lines(self) -> Iterator[tuple[int, str]]:
-        """The lines of all rows, by their numbers."""
-        with text_lines(self.source, errors="replace") as lines:
+    def has_rows(self, file: LogFile) -> bool:
+        table = self.open(file)
+        return table is not None and next(filled_lines(table), None) is not None
+
+
+def filled_lines(table: DataTable) -> Iterator[tuple[int, str]]:
+    """The lines of all rows, by their numbers."""
+    with text_lines(table.source, errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if number > table.header_lines and line.strip():
+                yield number, line
+
+
+class Csv(_Lines):
+    """Values between separators, behind a header; all are text."""
+
+    name, suffixes = "CSV", (".csv", ".tsv")
+
+    def open(self, file: LogFile) -> DataTable:
+        metadata = None
+        with explain_errors(file.name), text_lines(file) as lines:
             for number, line in enumerate(lines, start=1):
-                if number > self.header_lines and line.strip():
-                    yield number, line
+                if line.startswith(CSV_PREFIX):
+                    metadata = decode(line[len(CSV_PREFIX) :], file.name)
+                elif not line.startswith(COMMENT):
+                    separator = next((mark for mark in SEPARATORS if mark in line), ",")
+                    header = next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
+                    columns = tuple(name.strip() for name in header)
+                    if not any(columns):
+                        raise InputError("the header names no columns", Location(file.name, number))
+                    return DataTable.of(file, columns, metadata, header_lines=number, separator=separator)
+        raise InputError("the file is empty", Location(file.name))
 
-
-@dataclass(frozen=True)
-class CsvTable(TextTable):
-    """Values are text, between separators."""
-
-    separator: str = ","
-
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
         import pyarrow as pa
+        from pyarrow import csv as arrow_csv
 
-        if next(self.filled_lines(), None) is None:
+        if next(filled_lines(table), None) is None:
             return
         refused: list[Any] = []
 
@@ -76,93 +96,97 @@ class CsvTable(TextTable):
             refused.append(row)
             return "error"
 
+        raw, text = table.source.open(), pa.string()
         try:
-            yield from self._stream(names, skip)
+            with arrow_csv.open_csv(
+                table.source.expand(raw),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False,
+                    block_size=data_table.CHUNK_BYTES,
+                    skip_rows=table.header_lines,
+                    column_names=list(table.columns),
+                ),
+                parse_options=arrow_csv.ParseOptions(delimiter=table.separator, invalid_row_handler=skip),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(table.columns, text), include_columns=list(names)
+                ),
+            ) as reader:
+                for batch in reader:
+                    columns = {name: batch.column(name) for name in names}
+                    yield columns, batch.num_rows, raw.tell() if not raw.closed else 0
         except pa.ArrowInvalid as error:
             if not refused and "straddl" in str(error):
-                raise too_long(self.path) from error
+                raise too_long(table.path) from error
             if not refused:
                 raise
             row = refused[0]
             raise InputError(
                 f"a row has {row.actual_columns} fields, but the header has {row.expected_columns}",
-                self.location(row.number - self.header_lines) if row.number else Location(self.path),
+                table.location(row.number - table.header_lines) if row.number else Location(table.path),
                 "a row cut off at the end is the sign of a truncated file"
                 if row.actual_columns < row.expected_columns
                 else "a value that holds a separator stands in double quotes",
             ) from error
 
-    def _stream(self, names: Sequence[str], skip: Callable[[Any], str]) -> Iterator[Piece]:
-        import pyarrow as pa
-        from pyarrow import csv as arrow_csv
-
-        raw = self.source.open()
-        reader = arrow_csv.open_csv(
-            self.source.expand(raw),
-            read_options=arrow_csv.ReadOptions(
-                use_threads=False,
-                block_size=data_table.CHUNK_BYTES,
-                skip_rows=self.header_lines,
-                column_names=list(self.columns),
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=self.separator, invalid_row_handler=skip),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={name: pa.string() for name in self.columns}, include_columns=list(names)
-            ),
-        )
-        with reader:
-            for batch in reader:
-                columns = {name: batch.column(name) for name in names}
-                yield columns, batch.num_rows, raw.tell() if not raw.closed else 0
-
-
-class _Lines(LogFormat):
-    """Rows are lines behind a header of so many lines."""
-
-    is_text = True
-    header: ClassVar[int] = 0
-
-    def has_rows(self, file: LogFile) -> bool:
-        with file.open_text() as text:
-            begin = text.read(1 << 16)
-        filled = sum(map(bool, map(bytes.strip, begin.splitlines())))
-        return len(begin) == 1 << 16 or filled > self.header
-
-
-class Csv(_Lines):
-    """Values between separators, behind a header."""
-
-    name, suffixes, header = "CSV", (".csv", ".tsv"), 1
-
-    def open(self, file: LogFile) -> CsvTable:
-        return open_csv(file)
-
 
 class JsonLines(_Lines):
-    """One object per line."""
+    """One object per line; the keys of the first lines are the columns."""
 
     name, suffixes = "JSON lines", (".jsonl", ".ndjson")
 
-    def open(self, file: LogFile) -> JsonTable:
-        return open_json_lines(file)
+    def open(self, file: LogFile) -> DataTable:
+        names: dict[str, None] = {}
+        metadata = None
+        with explain_errors(file.name), text_lines(file) as lines:
+            filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
+            for number, line in itertools.islice(filled, LOOKED_AT):
+                content = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
+                if KEY in content and metadata is None:
+                    metadata = decode(json.dumps(content[KEY]), file.name)
+                names.update(dict.fromkeys(_names(content)))
+        if not names:
+            raise InputError("the file is empty", Location(file.name))
+        return DataTable.of(file, tuple(names), metadata)
+
+    def pieces(
+        self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
+    ) -> Iterator[Piece]:
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        raw = table.source.open()
+        options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES)
+        try:
+            with arrow_json.open_json(table.source.expand(raw), read_options=options) as reader:
+                for batch in reader:
+                    flat = flatten(pa.Table.from_batches([batch]))
+                    there, rows = flat.column_names, batch.num_rows
+                    columns = {
+                        name: whole(flat.column(name)) if name in there else pa.nulls(rows) for name in names
+                    }
+                    yield columns, rows, raw.tell() if not raw.closed else 0
+        except pa.ArrowInvalid as error:
+            raise _bad_line(table, error) from error
 
 
-def open_csv(file: LogFile) -> CsvTable:
-    """Look at the header and at a first line of metadata."""
-    metadata = None
-    with explain_errors(file.name), text_lines(file) as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.startswith(CSV_PREFIX):
-                metadata = decode(line[len(CSV_PREFIX) :], file.name)
-            elif not line.startswith(COMMENT):
-                separator = next((mark for mark in SEPARATORS if mark in line), ",")
-                header = next(csv.reader([line.rstrip("\r\n")], delimiter=separator), [])
-                columns = tuple(name.strip() for name in header)
-                if not any(columns):
-                    raise InputError("the header names no columns", Location(file.name, number))
-                opened = (file.name, columns, metadata, file.keys, None, file.size(), file)
-                return CsvTable(*opened, header_lines=number, separator=separator)
-    raise InputError("the file is empty", Location(file.name))
+def _bad_line(table: DataTable, error: Exception) -> InputError:
+    """The first line that is no object, or whose values changed their type, with its number."""
+    types: dict[str, str] = {}
+    hint = "each line is one object; a line cut off at the end is the sign of a truncated file"
+    for number, line in filled_lines(table):
+        try:
+            content = _load(line, table.path, number, hint)
+        except InputError as wrong:
+            return wrong
+        for name, value in content.items():
+            kind = _kind(value)
+            if kind is not None and types.setdefault(name, kind) != kind:
+                here = Location(table.path, number, None, line)
+                problem = f"'{name}' is {kind} here and {types[name]} in the lines before"
+                return InputError(problem, here, "write the values of a key in one way in all lines")
+    if "straddl" in first_line(error):
+        return too_long(table.path)
+    return InputError(f"the file cannot be read: {first_line(error)}", Location(table.path))
 
 
 def text_lines(file: LogFile, errors: str = "strict") -> io.TextIOWrapper:
@@ -176,7 +200,7 @@ class _ShortLines(io.RawIOBase):
     """The bytes of a text file, refused where a line goes on for too long, before it is in memory."""
 
     def __init__(self, file: LogFile):
-        self.file, self.stream, self.length = file, file.open_text(), 0
+        self.file, self.stream, self.length = file, file.expand(file.open()), 0
 
     def readable(self) -> bool:
         return True
@@ -205,63 +229,6 @@ def too_long(name: str) -> InputError:
 
 LOOKED_AT = 1000
 """Lines whose keys make the columns."""
-
-
-class JsonTable(TextTable):
-    """One object per line."""
-
-    def _pieces(self, names: Sequence[str], ragged: Ragged, groups: range | None) -> Iterator[Piece]:
-        import pyarrow as pa
-        from pyarrow import json as arrow_json
-
-        raw = self.source.open()
-        options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES)
-        try:
-            with arrow_json.open_json(self.source.expand(raw), read_options=options) as reader:
-                for batch in reader:
-                    table = flatten(pa.Table.from_batches([batch]))
-                    there, rows = table.column_names, batch.num_rows
-                    columns = {
-                        name: whole(table.column(name)) if name in there else pa.nulls(rows) for name in names
-                    }
-                    yield columns, rows, raw.tell() if not raw.closed else 0
-        except pa.ArrowInvalid as error:
-            raise self._bad_line(error) from error
-
-    def _bad_line(self, error: Exception) -> InputError:
-        """The first line that is no object, or whose values changed their type, with its number."""
-        types: dict[str, str] = {}
-        hint = "each line is one object; a line cut off at the end is the sign of a truncated file"
-        for number, line in self.filled_lines():
-            try:
-                content = _load(line, self.path, number, hint)
-            except InputError as wrong:
-                return wrong
-            for name, value in content.items():
-                kind = _kind(value)
-                if kind is not None and types.setdefault(name, kind) != kind:
-                    here = Location(self.path, number, None, line)
-                    problem = f"'{name}' is {kind} here and {types[name]} in the lines before"
-                    return InputError(problem, here, "write the values of a key in one way in all lines")
-        if "straddl" in first_line(error):
-            return too_long(self.path)
-        return InputError(f"the file cannot be read: {first_line(error)}", Location(self.path))
-
-
-def open_json_lines(file: LogFile) -> JsonTable:
-    """The keys of the first lines are the columns."""
-    names: dict[str, None] = {}
-    metadata = None
-    with explain_errors(file.name), text_lines(file) as lines:
-        filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
-        for number, line in itertools.islice(filled, LOOKED_AT):
-            content = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
-            if KEY in content and metadata is None:
-                metadata = decode(json.dumps(content[KEY]), file.name)
-            names.update(dict.fromkeys(_names(content)))
-    if not names:
-        raise InputError("the file is empty", Location(file.name))
-    return JsonTable(file.name, tuple(names), metadata, file.keys, None, file.size(), file)
 
 
 def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:

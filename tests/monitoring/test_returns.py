@@ -16,8 +16,16 @@ from tightrope.errors import InputError
 from tightrope.io.coding import from_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
-from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, SHOWN, EpisodeReturns, Scoring
-from tightrope.monitoring.promise import Promise, PromiseWatch
+from tightrope.monitoring.promise import (
+    CUT,
+    ELSEWHERE,
+    LEFT,
+    SHOWN,
+    EpisodeReturns,
+    Promise,
+    PromiseWatch,
+    rules_of,
+)
 from tightrope.prism.load import load_prism_text
 from tightrope.problem import Problem
 
@@ -63,8 +71,8 @@ def scored(
     model: ParametricMDP, question: str, moves: list[tuple[int, str, int]], begins: list[int], least: bool
 ) -> list[tuple[float, int]]:
     policy = Policy(model, {"s=0": "try"})
-    scoring = Scoring.of(model.structure, Problem(model, question).objective, policy, least)
-    watch = EpisodeReturns(scoring)
+    rules = rules_of(model.structure, Problem(model, question).objective, policy)
+    watch = EpisodeReturns(rules, policy, least)
     flags = np.zeros(len(moves), dtype=np.bool_)
     flags[begins] = True
     transition = steps(model, *moves)
@@ -131,7 +139,7 @@ def test_costs_without_a_limit_are_watched_where_they_are_guaranteed_to_be_small
     model: ParametricMDP,
 ) -> None:
     watch = PromiseWatch(model.structure, promise(model, 'R{"cost"}min=? [ F "end" ]', 4.0, False), 0.01)
-    assert (watch.returns.low, watch.returns.high) == (3.0, 11.0)
+    assert (watch.returns.low, watch.returns.high) == pytest.approx((3.0, 11.0), rel=1e-14)
     lost = [*LOST, *([(2, "go", 2)] * 3), (2, "go", 4)]
     for _ in range(40):
         moves, begins = episodes(lost)
@@ -149,7 +157,7 @@ def test_costs_without_a_limit_are_watched_where_they_are_guaranteed_to_be_small
     ("question", "bound", "least", "said"),
     [
         ('R{"cost"}max=? [ F "end" ]', 4.0, True, "have no limit"),
-        ('R{"cost"}max=? [ F "goal" ]', 4.0, True, "the target is never reached"),
+        ('R{"cost"}max=? [ F "goal" ]', 4.0, True, "never comes to where rewards end"),
         ('R{"cost"}max=? [ C ]', 4.0, True, "never shows in full"),
         ('Pmax=? [ F "goal" ]', 1.5, True, "outside of what any episode can return"),
         ('Pmax=? [ F "goal" ]', math.inf, True, "says nothing"),

@@ -205,6 +205,14 @@ class PathRules:
         ends = float(low[initial]), float(high[initial])
         return PathRules(structure, gain, 1.0, decided, decided, 0, last, _constant(low, high), ends)
 
+    def rest(self, most: bool) -> FloatArray:
+        """What can follow from each state at most, or at least, after however many steps."""
+        states = np.arange(self.structure.states)
+        if self.last < _NEVER and self.gain.any():  # of which fewer may be left
+            worst = max(float(self.gain.max()), 0.0) if most else min(float(self.gain.min()), 0.0)
+            return np.full(len(states), self.last * worst)
+        return self.rests(states, np.zeros_like(states))[most]
+
     def refuse_range(self, stated: tuple[float, float]) -> None:
         """Refuse a stated range of returns that paths of the model leave; rounding alone refutes nothing."""
         (low, high), (least, most) = self.ends, stated

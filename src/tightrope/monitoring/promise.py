@@ -11,6 +11,14 @@ with its memory: there it has none, and an episode is where its states and the m
 The test (`ReturnsWatch`) uses the model only to say what an episode returned; that probabilities are right is
 not assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.
 
+*Episodes.* Some follow the policy until the objective is decided: their return is what it is
+(`tightrope.monitoring.episode_scores`). An episode that leaves the policy, or is cut off, returns what it has
+so far and the best that any path could still bring: the largest for a promise that returns are at least m,
+else the smallest. That is sound whatever makes it leave, as long as it is decided without knowing the future:
+continued under the policy it could not have returned more. Dropping such episodes would not be sound: those
+that a random explorer happens not to leave are the short ones. Episodes that begin in another state than the
+initial one are passed over, which is decided before anything happens in them.
+
 Does a policy still perform as promised? A test on its returns alone, without any model.
 
 Returns X₁, X₂, … of episodes under the policy lie in [0, 1] after scaling, and a promise says that their mean
@@ -32,15 +40,17 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.io.results import Anomaly
 from tightrope.model.graph.support import Support
-from tightrope.model.objective import Objective
+from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy import Policy
+from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.model.product import every_transition, first_copy, lift_objective, product_with_memory
 from tightrope.model.structure import Structure
-from tightrope.monitoring.episode_returns import CUT, ELSEWHERE, LEFT, EpisodeReturns, Scoring
+from tightrope.monitoring.episode_scores import PathRules
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.jit import kernel
 from tightrope.numerics.text import bound_text
 
 BOLDNESS = 0.75
@@ -130,6 +140,141 @@ class ReturnsWatch:
         return min(max(gap / (variance + gap * gap), 0.0), most) if gap > 0.0 else 0.0
 
 
+SHOWN, LEFT, CUT, ELSEWHERE = range(4)
+"""How an episode ended: decided, off the policy, cut off, or not begun in the initial state."""
+
+_OPEN, _STATE, _STEP, _SUM, _CARRIED = range(5)
+
+
+def rules_of(structure: Structure, objective: Objective, policy: Policy) -> PathRules:
+    """How the paths of a policy are scored; objectives whose returns cannot be watched are refused."""
+    if objective.kind in (ObjectiveKind.TOTAL, ObjectiveKind.DISCOUNTED):
+        raise InputError(
+            f"an {objective.kind.value} never shows in full within an episode, so that returns cannot be "
+            "watched",
+            hint="ask for a reward until a target or of the first steps, or for a probability",
+        )
+    taken = np.zeros(structure.choices, np.bool_)
+    taken[np.flatnonzero(policy.probability) if policy.steps is None else policy.steps.choice] = True
+    try:
+        return PathRules.of(structure, objective, taken)
+    except CannotCertify as error:
+        hint = "watch a probability, or the reward of the first steps"
+        raise InputError(f"returns cannot be watched: {error}", hint=hint) from None
+
+
+class EpisodeReturns:
+    """Follows the events of a log under a policy and hands out what episodes returned, as they end.
+
+    `least`: what does not show counts as large as it can be, else as small."""
+
+    def __init__(self, rules: PathRules, policy: Policy, least: bool):
+        self.rules, self.rest = rules, rules.rest(least)
+        self.carry = np.zeros(_CARRIED)
+        structure, runs = rules.structure, policy.steps
+        followed = np.ones(structure.choices, dtype=np.bool_)
+        if runs is None:
+            followed = policy.probability > 0.0
+            runs = TimeVaryingChoices.constant(np.full(structure.states, -1, dtype=np.int64))
+        source = structure.choice_state[structure.transition_choice]
+        self._model = (
+            structure.transition_choice.astype(np.int64),
+            source.astype(np.int64),
+            structure.successor.astype(np.int64),
+        )
+        self._policy = (followed, runs.start, runs.step, runs.choice)
+        self._worth = (rules.gain, rules.decided, rules.early, self.rest)
+
+    @property
+    def state(self) -> int:
+        """Where the episode is that goes on."""
+        return int(self.carry[_STATE])
+
+    def add(self, transition: OffsetArray, begins: BoolArray) -> tuple[FloatArray, OffsetArray]:
+        """Events in order, and which of them begin an episode: returns, and how each episode ended."""
+        value, ending = np.empty(2 * len(transition) + 1), np.empty(2 * len(transition) + 1, dtype=np.int64)
+        result = _follow(
+            self._model,
+            self._policy,
+            self._worth,
+            (self.rules.structure.initial, self.rules.first, self.rules.last),
+            (np.ascontiguousarray(transition, dtype=np.int64), np.ascontiguousarray(begins)),
+            self.carry,
+            (value, ending),
+        )
+        return value[:result], ending[:result]
+
+    def interrupt(self) -> tuple[FloatArray, OffsetArray]:
+        """The model does not know how the episode goes on: it is cut off."""
+        if self.carry[_OPEN] == 0.0:
+            return np.empty(0), np.empty(0, dtype=np.int64)
+        self.carry[_OPEN] = 0.0
+        return np.array([self.carry[_SUM] + self.rest[self.state]]), np.array([CUT])
+
+
+@kernel
+def _follow(
+    model: tuple[OffsetArray, OffsetArray, OffsetArray],
+    policy: tuple[BoolArray, OffsetArray, OffsetArray, OffsetArray],
+    worth: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    limits: tuple[int, int, int],
+    events: tuple[OffsetArray, BoolArray],
+    carry: FloatArray,
+    result: tuple[FloatArray, OffsetArray],
+) -> int:
+    choice_of, source_of, successor_of = model
+    followed, run_start, run_step, run_choice = policy
+    reward, decided, early, rest = worth
+    initial, first, last = limits
+    transition, begins = events
+    value, ending = result
+    number = 0
+    is_open, state, step, total = carry[_OPEN] != 0.0, int(carry[_STATE]), int(carry[_STEP]), carry[_SUM]
+    for i in range(len(transition)):
+        choice, source = choice_of[transition[i]], source_of[transition[i]]
+        goes_on = is_open and source == state
+        if is_open and (not goes_on or (begins[i] and source == initial)):
+            value[number], ending[number] = total + rest[state], CUT
+            number += 1
+            is_open = goes_on = False
+        if begins[i] and not goes_on:
+            if source != initial:
+                value[number], ending[number] = 0.0, ELSEWHERE
+                number += 1
+                continue
+            is_open, state, step, total = True, source, 0, 0.0
+            worth_now = decided[state] if first <= 0 else early[state]
+            if not np.isnan(worth_now) or last <= 0:
+                value[number] = 0.0 if np.isnan(worth_now) else worth_now
+                ending[number] = SHOWN
+                number += 1
+                is_open = False
+        if not is_open:
+            continue
+        used = followed[choice]
+        run = run_start[source + 1] - 1
+        while run_step[run] > step:
+            run -= 1
+        if run_choice[run] >= 0:
+            used = run_choice[run] == choice
+        if not used:
+            value[number], ending[number] = total + rest[source], LEFT
+            number += 1
+            is_open = False
+            continue
+        total += reward[choice]
+        step += 1
+        state = successor_of[transition[i]]
+        worth_now = decided[state] if first <= step else early[state]
+        if not np.isnan(worth_now) or step >= last:
+            value[number] = total + (0.0 if np.isnan(worth_now) else worth_now)
+            ending[number] = SHOWN
+            number += 1
+            is_open = False
+    carry[_OPEN], carry[_STATE], carry[_STEP], carry[_SUM] = (1.0 if is_open else 0.0), state, step, total
+    return number
+
+
 FAR = 8.0
 """Returns without a limit on the side that the promise does not need are cut off at so many times the
 distance between the other limit and the promise.
@@ -162,20 +307,19 @@ class PromiseWatch:
         if not math.isfinite(raw):
             raise InputError(f"a promise of {promise.bound:g} cannot be watched: it says nothing")
         self._memory = _Memory(structure, promise.policy) if promise.policy.has_memory else None
-        if self._memory is None:
-            scoring = Scoring.of(structure, objective, promise.policy, least)
-        else:
-            product = self._memory.product
-            lifted = lift_objective(objective, product)
-            scoring = Scoring.of(product.structure, lifted, self._memory.policy, least)
-        low, high = _limits(scoring, raw, least)
+        policy = promise.policy
+        if self._memory is not None:
+            product, policy = self._memory.product, self._memory.policy
+            structure, objective = product.structure, lift_objective(objective, product)
+        rules = rules_of(structure, objective, policy)
+        low, high = _limits(*rules.ends, raw, least)
         if not low <= raw <= high:
             raise InputError(
                 f"the promise of {promise.bound:g} lies outside of what any episode can return, "
-                f"{scoring.lowest:g} to {scoring.highest:g}",
+                f"{rules.ends[0]:g} to {rules.ends[1]:g}",
                 hint="the result is of another model or property",
             )
-        self.episodes = EpisodeReturns(scoring)
+        self.episodes = EpisodeReturns(rules, policy, least)
         self.returns = ReturnsWatch(raw, low=low, high=high, alpha=alpha, least=least)
         self.left = self.cut = self.elsewhere = 0
         self.first_alarm: int | None = None
@@ -297,9 +441,8 @@ class _Memory:
         return followed
 
 
-def _limits(scoring: Scoring, raw: float, least: bool) -> tuple[float, float]:
+def _limits(low: float, high: float, raw: float, least: bool) -> tuple[float, float]:
     """What returns are watched between; the side that is needed must be finite."""
-    low, high = scoring.lowest, scoring.highest
     if not math.isfinite(high if least else low):
         raise InputError(
             "returns of this objective have no limit, so that no number of them contradicts the promise",

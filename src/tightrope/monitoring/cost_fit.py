@@ -14,7 +14,7 @@ from tightrope.data.columns import COST, HABITS
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.monitoring.e_process import bet_on_all
+from tightrope.monitoring.departures import bet_on_all
 from tightrope.monitoring.examination import Finding
 from tightrope.problem import Problem
 from tightrope.statistics.costs import mean_evidence

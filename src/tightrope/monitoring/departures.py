@@ -15,17 +15,18 @@ are one outcome, each of them equally likely, on both sides; for a choice every 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from scipy.special import gammaln
 
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.statistics.outcomes import Outcomes
 
-_SPARE = 1e-11
-"""Relative error allowed to the logarithm of the gamma function, many times what it makes."""
+SPARE = 1e-11
+"""Relative to the absolute values of what is summed: many times the rounding of all sums."""
 
 
 _TABLED = 1 << 17
@@ -54,7 +55,7 @@ def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: Offse
     begin, end = log_gamma_halves(width), log_gamma_halves((2.0 * total).astype(np.int64) + width)
     value = np.bincount(part, weights=terms, minlength=parts) + (begin - end)
     spread = size + np.abs(end) + np.abs(begin)
-    result: FloatArray = np.minimum(value - _SPARE * (spread + 1.0), 0.0)
+    result: FloatArray = np.minimum(value - SPARE * (spread + 1.0), 0.0)
     return result
 
 
@@ -63,7 +64,8 @@ class Parts:
     """Parts of a model that may depart from it on their own: outcome o of the parts belongs to part[o].
 
     `outcome` maps every transition to its outcome here (−1 where it belongs to no part), `choice` names a
-    choice of each part, and `multiplicity` says how many successors an outcome has.
+    choice of each part, and `multiplicity` says how many successors an outcome has. `total` counts the parts
+    of the model, of which some may be left out here.
     """
 
     part: IndexArray
@@ -72,6 +74,7 @@ class Parts:
     expression: IndexArray
     outcome: OffsetArray
     choice: OffsetArray
+    total: int
 
     def __len__(self) -> int:
         return len(self.width)
@@ -83,19 +86,20 @@ class Parts:
         number = np.cumsum(wide) - 1
         retained = wide[outcomes.signature]
         place = np.where(retained, np.cumsum(retained) - 1, -1)
-        _, first = np.unique(outcomes.model.signatures.of_choice, return_index=True)
         return Parts(
             number[outcomes.signature[retained]].astype(np.int32),
             outcomes.width[wide],
             outcomes.multiplicity[retained].astype(np.float64),
             outcomes.expression[retained],
             place[outcomes.of_transition],
-            first[wide].astype(np.int64),
+            outcomes.model.signatures.example[wide].astype(np.int64),
+            int(wide.sum()),
         )
 
     @staticmethod
-    def choices(outcomes: Outcomes) -> Parts:
-        """One part per choice that shares its distribution, or some of whose successors share a probability.
+    def choices(outcomes: Outcomes, taken: BoolArray | None = None) -> Parts:
+        """One part per choice that shares its distribution, or some of whose successors share a probability;
+        of those `taken` alone, where these are known.
 
         Every successor is a separate outcome here.
         """
@@ -103,7 +107,8 @@ class Parts:
         owner = model.signatures.of_choice
         length = np.diff(model.transition_start)
         tied = (np.bincount(owner)[owner] > 1) | (length > outcomes.width[owner])
-        own = np.flatnonzero(tied & (length > 1))
+        tied &= length > 1
+        own = np.flatnonzero(tied if taken is None else tied & taken)
         number = np.full(model.choices, -1, dtype=np.int64)
         number[own] = np.arange(len(own))
         part = np.repeat(number, length)
@@ -115,6 +120,7 @@ class Parts:
             outcomes.expression[outcomes.of_transition[retained]],
             np.where(retained, np.cumsum(retained) - 1, -1),
             own.astype(np.int64),
+            int(tied.sum()),
         )
 
 
@@ -144,8 +150,9 @@ class PartEvidence:
         np.add.at(self.model_size, owner, np.abs(term))
         self._stale[owner] = True
 
-    def departures(self) -> FloatArray:
-        """A lower bound on log of (free prediction / the model's own) of each part."""
+    def free(self) -> FloatArray:
+        """The logarithm of the free prediction of each part, its equal successors equally likely; rounded
+        down."""
         stale = np.flatnonzero(self._stale)
         if len(stale):
             chosen = np.flatnonzero(self._stale[self.parts.part])
@@ -153,10 +160,29 @@ class PartEvidence:
             free = free_prediction(self.seen[chosen], renumbered, len(stale), self.parts.width[stale])
             uniform = self.seen[chosen] * np.log(self.parts.multiplicity[chosen])
             self._free[stale] = free - np.bincount(renumbered, weights=uniform, minlength=len(stale)) * (
-                1.0 + _SPARE
+                1.0 + SPARE
             )
             self._stale[:] = False
-        return self._free - self.model - _SPARE * self.model_size
+        return self._free
+
+    def gains(self) -> FloatArray:
+        """A lower bound on log of (free prediction / the model's own) of each part."""
+        return self.free() - self.model - SPARE * self.model_size
+
+    def log_weight(self, share: float) -> float:
+        """The logarithm of the weight of one part, where all share so much."""
+        return math.log(share / max(self.parts.total, 1))
+
+    @property
+    def met(self) -> OffsetArray:
+        """The parts of which something was seen."""
+        return np.unique(self.parts.part[self.seen > 0.0]).astype(np.int64)
+
+    def over(self, fitted: FloatArray) -> FloatArray:
+        """What each part gains over probabilities of the expressions, about."""
+        logs = self.seen * np.log(np.maximum(fitted[self.parts.expression], 1e-300))
+        result: FloatArray = self.free() - np.bincount(self.parts.part, logs, len(self.parts))
+        return result
 
     def state(self) -> dict[str, FloatArray]:
         return {"seen": self.seen, "model": self.model, "model_size": self.model_size}
@@ -166,3 +192,23 @@ class PartEvidence:
         owner = self.parts.part[self.seen > 0.0]
         self._stale[:] = False
         self._stale[owner] = True
+
+
+def log_sum(terms: FloatArray) -> float:
+    """log Σ exp, rounded down; terms that are next to nothing are left out."""
+    largest = float(terms.max(initial=-math.inf))
+    if not math.isfinite(largest):
+        return math.inf if largest == math.inf else -math.inf
+    total = largest + math.log(float(np.exp(terms[terms > largest - 40.0] - largest).sum()))
+    return total - 1e-9 - 4e-16 * abs(total)
+
+
+def bet_on_all(log_e: FloatArray, size: int) -> float:
+    """Bets on `size` units at once, without paying for each: ½ Π(1 − 1/S + E/S) + ½ Π(½ + E/2).
+
+    No two units move at the same event, so the products are e-processes. Units that are not in `log_e` have
+    no evidence (E = 1).
+    """
+    few = np.logaddexp(math.log1p(-1.0 / size), log_e - math.log(size)) if size > 1 else log_e
+    half = np.logaddexp(0.0, log_e) - math.log(2.0)
+    return float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)

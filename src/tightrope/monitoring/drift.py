@@ -26,7 +26,7 @@ from tightrope.monitoring.best_fit import (
     refit,
     solve_step,
 )
-from tightrope.monitoring.e_process import log_sum
+from tightrope.monitoring.departures import log_sum
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.statistics.outcomes import Outcomes

@@ -43,7 +43,7 @@ from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
-from tightrope.monitoring.e_process import log_sum
+from tightrope.monitoring.departures import log_sum
 from tightrope.monitoring.features import (
     Feature,
     codes,
@@ -54,7 +54,6 @@ from tightrope.monitoring.features import (
     value_name,
 )
 from tightrope.monitoring.monitor import Monitor
-from tightrope.monitoring.suspects import worst_fits
 from tightrope.monitoring.urns import (
     FIRST_ROWS,
     LOOKS,
@@ -618,7 +617,7 @@ def _by_counts(model: ParametricMDP, counts: Counts | None) -> tuple[list[Findin
     except InputError:
         return [], []
     looked = weigh_batches(test, counts)
-    return [_from_anomaly(one) for one in worst_fits(test, LISTED)], looked
+    return [_from_anomaly(one) for one in test.worst(LISTED, "about event")], looked
 
 
 def _from_anomaly(one: Anomaly) -> Finding:

@@ -28,10 +28,9 @@ from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Anomaly,
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
-from tightrope.monitoring.e_process import log_sum
+from tightrope.monitoring.departures import log_sum
 from tightrope.monitoring.examination import SHARES, Examination, columns_words, examine, is_planned, replay
 from tightrope.monitoring.monitor import Monitor
-from tightrope.monitoring.suspects import worst_fits
 
 ALPHA = 0.001
 """The probability of a false alarm of the test that `learn` makes."""
@@ -131,7 +130,7 @@ def weigh_fit(
     if first is not None and rows is not None and max(changed, log_sum(np.array(stated))) < level:
         names = [one.feature.partition(":")[2] for one in rows.findings if not one.is_stated]
         nominal = (*nominal, columns_words(names))
-    suspects = [] if test is None else worst_fits(test, LISTED)
+    suspects = [] if test is None else test.worst(LISTED, "about event")
     if rows is not None:
         suspects += [one.anomaly for one in rows.findings if one.log_e_value > 0.0]
         suspects = sorted(suspects, key=lambda one: -one.log_evidence)[:LISTED]

@@ -30,17 +30,17 @@ from tightrope.data.counts import Counts
 from tightrope.data.design import ORDER
 from tightrope.data.steps import StepReader
 from tightrope.errors import InputError, check_number, describe
-from tightrope.io.results import Anomaly, Seen
+from tightrope.io.results import Anomaly
 from tightrope.model.authored import is_table
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.departures import PartEvidence, Parts
-from tightrope.monitoring.drift import DriftEvidence
-from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess, log_sum, log_weight
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.monitoring.departures import log_sum
+from tightrope.monitoring.e_process import FIRST_CHANGE, SHARES, EProcess
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.verdict import Assessment, Assumed
 
 DEFAULT_ALPHA = 0.001
 _KEPT = ("seen", "total", "total_size", "point", "best", "log_chance", "estimated_at", "look_at", "begin_at")
+_KINDS = ("signature", "choice")
 MOST_PERIODS = 1_000_000
 """Of the model's own predictions, which change ever more rarely."""
 
@@ -84,12 +84,6 @@ class Monitor(EProcess):
         self.first_warning: int | None = None
         self.impossible: Impossible | None = None
         self.largest = 0.0
-        self._expression = self.outcomes.expression[self.outcomes.of_transition]
-        self._by_signature = PartEvidence(Parts.signatures(self.outcomes))
-        self._by_choice = PartEvidence(Parts.choices(self.outcomes))
-        self._drift = DriftEvidence(self.fit, self.outcomes)
-        self.total = 0.0
-        self.total_size = 0.0
         self.estimated_at = 0
         self.look_at = next_look(0)
         self.begin_at = self.look_at
@@ -249,19 +243,8 @@ class Monitor(EProcess):
             anomalies.append(Anomaly("excluded", self.impossible.text, math.inf, since=None))
         now = self._up_to_now()
         if now.seen.any():
-            anomalies += now._departures(most)
+            anomalies += now.worst(most)
         return anomalies[:most]
-
-    def _departures(self, most: int) -> list[Anomaly]:
-        terms = self._terms()
-        anomalies: list[Anomaly] = []
-        for kind, evidence in (("expression", self._by_signature), ("tie", self._by_choice)):
-            log_e = terms[kind] - log_weight(kind, len(evidence.parts))
-            anomalies += _part_anomalies(self, kind, evidence, log_e, most)
-        change = self._drift.best(self.log_chance, self.best)
-        if change is not None:
-            anomalies.append(self._drift.anomaly(self.model.parameters.words, *change))
-        return sorted(anomalies, key=lambda anomaly: -anomaly.log_evidence)
 
     def _up_to_now(self) -> Monitor:
         """This monitor, or a copy that has taken in what waits for the next look."""
@@ -278,18 +261,8 @@ class Monitor(EProcess):
 
     def _take_waiting(self) -> None:
         """Count what came since the last look, all at once, so that portions do not matter."""
-        index, number = _count(np.concatenate([_NOTHING, *self._waiting]), self.model.transitions)
+        self.count(*_count(np.concatenate([_NOTHING, *self._waiting]), self.model.transitions))
         self._waiting.clear()
-        size = len(self.seen)
-        seen = np.bincount(self._expression[index], weights=number, minlength=size).astype(np.float64)
-        terms = seen * self.log_chance
-        self.total += float(terms.sum())
-        self.total_size += float(np.abs(terms).sum())
-        self.seen += seen
-        for evidence in (self._by_signature, self._by_choice):
-            evidence.add(index, number, self.log_chance)
-        self._drift.compensation.add(index, number)
-        self._drift.add(seen)
 
     def _look(self) -> None:
         """Judge the evidence, renew the model's predictions, and begin a candidate for a change.
@@ -299,18 +272,16 @@ class Monitor(EProcess):
         if not self.alarm and self._may_matter():
             self._judge(*self._weigh())
         if self.events >= 1.1 * self.estimated_at:
-            self._drift.close(self.log_chance)
             self.renew_prediction()
             self.estimated_at = self.events
         self.begin_at = next_look(self.events)
         self.look_at = next_glance(self.events, self.begin_at)
-        if self.events >= FIRST_CHANGE:
-            self._drift.look(self.events, self._lower_total, self.point, self.log_chance)
+        self.begin_change()
 
     def _glance(self) -> None:
         """Judge the evidence if a change seems to be about to be found."""
         if not self.alarm:
-            evidence, detected = self._drift.promise(self.log_chance)
+            evidence, detected = self.drift.promise(self.log_chance)
             is_warned = self.first_warning is not None
             if max(evidence, -math.inf if is_warned else detected) > self._level - NEARLY:
                 self._judge(*self._weigh())
@@ -322,30 +293,17 @@ class Monitor(EProcess):
         Not looking is always allowed, whatever it depends on.
         """
         surplus = self.total - float(self.seen @ self.log_chance)
-        for evidence in (self._by_signature, self._by_choice):
-            if surplus + log_sum(evidence.departures()) - math.log(max(len(evidence.parts), 1)) > FLOOR:
+        for evidence in self.departures.values():
+            if surplus + log_sum(evidence.gains()) + evidence.log_weight(1.0) > FLOOR:
                 return True
-        weighed, detected = self._drift.promise(self.log_chance)
+        weighed, detected = self.drift.promise(self.log_chance)
         return weighed > FLOOR or (self.first_warning is None and detected > self._level - NEARLY)
-
-    @property
-    def _lower_total(self) -> float:
-        return self.total - 1e-11 * self.total_size
 
     def _weigh(self) -> tuple[float, float]:
         """log E_n and the detector's log R_n, on the safe side."""
-        terms = self._terms()
-        drift, detected = self._drift.weigh(self.log_chance, self.best)
-        weighed = np.array([drift + math.log(SHARES["drift"])])
-        return log_sum(np.concatenate([*terms.values(), weighed])), detected
-
-    def _terms(self) -> dict[str, FloatArray]:
-        """log(w_k·E_k) of the departures of signatures and choices, rounded down."""
-        surplus = self.surplus_of(self._lower_total)
-        return {
-            kind: surplus + evidence.departures() + log_weight(kind, len(evidence.parts))
-            for kind, evidence in (("expression", self._by_signature), ("tie", self._by_choice))
-        }
+        terms = self.terms().values()
+        drift, detected = self.drift.weigh(self.log_chance, self.best)
+        return log_sum(np.concatenate([*terms, [drift + math.log(SHARES["drift"])]])), detected
 
     def state(self) -> dict[str, Any]:
         """Everything that the monitor has learned, as arrays and numbers; `restore` puts it back."""
@@ -353,7 +311,7 @@ class Monitor(EProcess):
         message = [] if result is None else [str(result.event), result.text]
         parts = {
             f"{kind}_{name}": array
-            for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice))
+            for kind, evidence in zip(_KINDS, self.departures.values(), strict=True)
             for name, array in evidence.state().items()
         }
         return {
@@ -365,7 +323,7 @@ class Monitor(EProcess):
             "waiting": np.concatenate([_NOTHING, *self._waiting]),
             "impossible": np.array(message),
             **parts,
-            **self._drift.state(),
+            **self.drift.state(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -380,10 +338,10 @@ class Monitor(EProcess):
         self._waiting = [np.array(state["waiting"], dtype=np.int64)] if len(state["waiting"]) else []
         message = [str(text) for text in state["impossible"]]
         self.impossible = Impossible(int(message[0]), message[1]) if message else None
-        for kind, evidence in (("signature", self._by_signature), ("choice", self._by_choice)):
+        for kind, evidence in zip(_KINDS, self.departures.values(), strict=True):
             names = ("seen", "model", "model_size")
             evidence.restore({name: np.array(state[f"{kind}_{name}"]) for name in names})
-        self._drift.restore(state)
+        self.drift.restore(state)
 
     def _require_fit(self, state: Mapping[str, Any]) -> None:
         """Arrays have the shapes of this model's, and whatever points somewhere points into them."""
@@ -445,43 +403,6 @@ def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, Offs
     counts = np.bincount(transition, minlength=transitions)
     index = np.flatnonzero(counts)
     return index, counts[index]
-
-
-def _part_anomalies(
-    monitor: Monitor, kind: str, evidence: PartEvidence, log_e: FloatArray, most: int
-) -> list[Anomaly]:
-    """The parts with the most evidence against them."""
-    fitted = monitor.fitted_probabilities()
-    parts = evidence.parts
-    structure = monitor.model.structure
-    names = monitor.model.parameters.words
-    anomalies = []
-    for part in np.argsort(-log_e, kind="stable")[:most].tolist():
-        rows = np.flatnonzero(parts.part == part)
-        total = float(evidence.seen[rows].sum())
-        if total == 0.0:
-            continue
-        outcomes = []
-        for row in rows.tolist():
-            times = int(parts.multiplicity[row])
-            polynomial = monitor.model.expressions.function(int(parts.expression[row])).text(names)
-            text = polynomial if times == 1 else f"{times}·({polynomial})"
-            if kind == "tie":
-                text = f"{_successor(monitor, evidence, row)} ({polynomial})"
-            expected = times * float(fitted[parts.expression[row]])
-            seen = float(evidence.seen[row])
-            outcomes.append(Seen(text, int(seen), seen / total, expected))
-        choice = structure.choice_name(int(parts.choice[part]))
-        what = f"as in {choice}" if kind == "expression" else choice
-        anomalies.append(Anomaly(kind, what, float(log_e[part]), tuple(outcomes)))
-    return anomalies
-
-
-def _successor(monitor: Monitor, evidence: PartEvidence, row: int) -> str:
-    """Where the outcome of a single choice leads."""
-    transition = int(np.flatnonzero(evidence.parts.outcome == row)[0])
-    structure = monitor.model.structure
-    return f"to {structure.state_name(int(structure.successor[transition]))}"
 
 
 def next_look(events: int) -> int:

@@ -39,7 +39,7 @@ from tightrope.data.exposure import Exposure, Pieces
 from tightrope.io.results import power_text
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box
-from tightrope.monitoring.e_process import bet_on_all
+from tightrope.monitoring.departures import bet_on_all
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.features import AS_LABELS
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray

@@ -54,13 +54,13 @@ class BatchTest(EProcess):
         by_signature.model[mine], by_signature.model_size[mine] = free[mine], np.abs(free[mine])
         pooled, parts = outcomes.pooled_part(transition, count).astype(np.float64), by_choice.parts
         place = parts.outcome[transition]
-        kept = np.flatnonzero(place >= 0)
-        kept = kept[is_free[owner[parts.choice[parts.part[place[kept]]]]]]
-        met, number = np.unique(parts.part[place[kept]], return_inverse=True)
+        rows = np.flatnonzero(place >= 0)
+        rows = rows[is_free[owner[parts.choice[parts.part[place[rows]]]]]]
+        met, number = np.unique(parts.part[place[rows]], return_inverse=True)
         signature, own, count = (
             owner[parts.choice[met]],
-            outcomes.of_transition[transition[kept]],
-            count[kept],
+            outcomes.of_transition[transition[rows]],
+            count[rows],
         )
         width, start = outcomes.width[signature], outcomes.start[signature]
         first, each = np.cumsum(width) - width, np.repeat(np.arange(len(met)), width).astype(np.int32)

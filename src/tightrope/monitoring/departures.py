@@ -97,9 +97,9 @@ class Parts:
         )
 
     @staticmethod
-    def choices(outcomes: Outcomes, taken: BoolArray | None = None) -> Parts:
+    def choices(outcomes: Outcomes, visited: BoolArray | None = None) -> Parts:
         """One part per choice that shares its distribution, or some of whose successors share a probability;
-        of those `taken` alone, where these are known.
+        of those `visited` alone, where these are known.
 
         Every successor is a separate outcome here.
         """
@@ -108,7 +108,7 @@ class Parts:
         length = np.diff(model.transition_start)
         tied = (np.bincount(owner)[owner] > 1) | (length > outcomes.width[owner])
         tied &= length > 1
-        own = np.flatnonzero(tied if taken is None else tied & taken)
+        own = np.flatnonzero(tied if visited is None else tied & visited)
         number = np.full(model.choices, -1, dtype=np.int64)
         number[own] = np.arange(len(own))
         part = np.repeat(number, length)

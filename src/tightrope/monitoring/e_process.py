@@ -45,7 +45,7 @@ class EProcess:
     def __init__(
         self,
         model: ParametricMDP,
-        taken: BoolArray | None = None,
+        visited: BoolArray | None = None,
         alone: bool = True,
         shift: float = MANY,
     ):
@@ -63,7 +63,7 @@ class EProcess:
         self.log_chance: FloatArray = chances
         self.departures = {
             "expression": PartEvidence(Parts.signatures(self.outcomes)),
-            "tie": PartEvidence(Parts.choices(self.outcomes, taken)),
+            "tie": PartEvidence(Parts.choices(self.outcomes, visited)),
         }
         self.drift = DriftEvidence(self.fit, self.outcomes, alone, shift)
 

@@ -154,10 +154,10 @@ def rules_of(structure: Structure, objective: Objective, policy: Policy) -> Path
             "watched",
             hint="ask for a reward until a target or of the first steps, or for a probability",
         )
-    taken = np.zeros(structure.choices, np.bool_)
-    taken[np.flatnonzero(policy.probability) if policy.steps is None else policy.steps.choice] = True
+    followed = np.zeros(structure.choices, np.bool_)
+    followed[np.flatnonzero(policy.probability) if policy.steps is None else policy.steps.choice] = True
     try:
-        return PathRules.of(structure, objective, taken)
+        return PathRules.of(structure, objective, followed)
     except CannotCertify as error:
         hint = "watch a probability, or the reward of the first steps"
         raise InputError(f"returns cannot be watched: {error}", hint=hint) from None

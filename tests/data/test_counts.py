@@ -158,7 +158,7 @@ def test_batch_ends_do_not_depend_on_where_the_data_end() -> None:
 def test_the_counter_cuts_at_the_same_places_whatever_the_chunks(jumps: list[int], chunk: int) -> None:
     position = np.cumsum(np.array(jumps, dtype=np.int64))
     transition = (position * 7 + np.arange(len(position))) % 6
-    accumulator = BatchCounter(6)
+    accumulator = BatchCounter()
     for first in range(0, len(position), chunk):
         accumulator.add_at(transition[first : first + chunk], position[first : first + chunk])
     batches = accumulator.finish()
@@ -174,7 +174,7 @@ def test_the_counter_cuts_at_the_same_places_whatever_the_chunks(jumps: list[int
 
 
 def test_the_counter_adds_empty_batches_where_their_number_is_known() -> None:
-    accumulator = BatchCounter(6)
+    accumulator = BatchCounter()
     accumulator.add_at(np.array([1]), np.array([0]))
     assert len(accumulator.finish(4)) == 4
 

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.counts import NO_COUNTS, Batches, Counts, add_counts, batch_ends, next_end
+from tightrope.data.counts import BatchCounter, Batches, Counts, batch_ends, next_end
 from tightrope.data.design import OPEN_END, SamplingDesign, SamplingKind, absorbing_states, can_repeat_choice
 from tightrope.data.simulator import (
     DEFAULT_CAP,
@@ -310,14 +310,13 @@ class SteeredSimulator:
         product, walker = self._walker
         counts = walker.episodes(episodes, seed, first)
         assert counts.batches is not None
-        parts = []
-        for begin, end in zip(counts.batches.start[:-1], counts.batches.start[1:], strict=True):
-            own = product.transition[counts.batches.transition[begin:end]]
-            parts.append(add_counts((own, counts.batches.count[begin:end]), NO_COUNTS))
+        counter, batches = BatchCounter(), counts.batches
+        number = np.repeat(np.arange(len(batches)), np.diff(batches.start))
+        counter.add(number, product.transition[batches.transition], batches.count)
         repeats = can_repeat_choice(self.mdp.structure, self._stopping, self.cap)
         design = replace(counts.design, repeats=repeats)
         name = self.model_hash if self.model_hash is not None else self.mdp.hash()
-        seen = Counts.from_batches(Batches.from_parts(parts), self.mdp.transition_start, design, name)
+        seen = Counts.from_batches(counter.finish(len(batches)), self.mdp.transition_start, design, name)
         return replace(seen, log=simulated_log(self, episodes, seed, first))
 
     def trajectories(self, episodes: int, seed: int, first: int = 0) -> Iterator[Trajectories]:

@@ -30,12 +30,12 @@ import numpy.typing as npt
 
 from tightrope.data.costs import CostSums
 from tightrope.data.design import SamplingDesign
+from tightrope.data.fit_tables import ONE, TableCounter
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model.policy import HasStructure
 from tightrope.model.states import action_column, state_columns, to_pandas, with_states
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, of_counts
 
@@ -165,21 +165,14 @@ class Counts(Record):
             np.add.at(total, index, number)
             return Counts(total, transition_start, design, model_hash)
         labels, group = np.unique(np.asarray(batch, dtype=np.int64), return_inverse=True)
-        size = len(labels)
         if batches is not None:
-            if size and not 0 <= labels[0] <= labels[-1] < batches:
+            if len(labels) and not 0 <= labels[0] <= labels[-1] < batches:
                 raise InputError(f"batches {labels[0]}..{labels[-1]} are not within 0..{batches - 1}")
-            group, size = labels[group], batches
-        seen = number > 0
-        index, number, group = index[seen], number[seen], group[seen]
-        order = np.lexsort((index, group))
-        index, number, group = index[order], number[order], group[order]
-        new = np.ones(len(index), dtype=np.bool_)
-        new[1:] = (np.diff(index) != 0) | (np.diff(group) != 0)
-        first = np.flatnonzero(new)
-        added = np.add.reduceat(number, first) if len(first) else number
-        start = np.searchsorted(group[first], np.arange(size + 1)).astype(np.int64)
-        return Counts.from_batches(Batches(start, index[first], added), transition_start, design, model_hash)
+            group = labels[group]
+        counter, seen = BatchCounter(), number > 0
+        counter.add(group[seen], index[seen], number[seen])
+        held = counter.finish(len(labels) if batches is None else batches)
+        return Counts.from_batches(held, transition_start, design, model_hash)
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -387,94 +380,29 @@ class Batches(Record):
         return result
 
 
-NO_COUNTS: tuple[OffsetArray, OffsetArray] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-"""The sparse counts of a batch in which nothing was seen."""
-
-
-DENSE = 1 << 20
-"""Counters, of all batches together, that are kept as one array."""
-
-
-class BatchCounter:
+class BatchCounter(TableCounter):
     """Takes transitions in any order, each with the number of its batch."""
 
-    def __init__(self, transitions: int):
-        self._transitions = transitions
-        self._dense = np.zeros((0, transitions), dtype=np.int64)
-        self._sparse: dict[int, tuple[OffsetArray, OffsetArray]] = {}
-        self._open: tuple[int, OffsetArray] = (-1, np.empty(0, dtype=np.int64))
-        """Beyond these, the batch that was counted last, with a counter of every transition."""
+    def __init__(self) -> None:
+        super().__init__(most=1 << 62)
+
+    def add(self, value: OffsetArray, transition: OffsetArray, number: OffsetArray = ONE) -> None:
+        first, size = int(value.min()) if len(value) else 0, int(transition.max(initial=0)) + 1
+        if number is ONE and (int(value.max(initial=0)) + 1 - first) * size <= len(value):
+            every = np.bincount((value - first) * size + transition)
+            key = np.flatnonzero(every)
+            value, transition, number = first + key // size, key % size, every[key]
+        super().add(value, transition, number)
 
     def add_at(self, transition: OffsetArray, position: OffsetArray) -> None:
         """Count transitions by the numbers of their rows or episodes, from 0."""
-        self.add(transition, batch_of(position))
-
-    def add(self, transition: OffsetArray, batch: OffsetArray) -> None:
-        if not len(transition):
-            return
-        high = int(batch.max()) + 1
-        if high * self._transitions <= DENSE:
-            if high > len(self._dense):
-                more = np.zeros((high - len(self._dense), self._transitions), dtype=np.int64)
-                self._dense = np.concatenate([self._dense, more])
-            _add_to_batches(self._dense, transition, batch)
-            return
-        for one in np.unique(batch).tolist():
-            if one != self._open[0]:
-                self._close()
-                self._open = (one, np.zeros(self._transitions, dtype=np.int64))
-            _add(self._open[1], transition[batch == one])
-
-    def merge(self, later: BatchCounter) -> None:
-        """Add what was counted elsewhere."""
-        for batch, part in enumerate(later.parts()):
-            self._sum(batch, part)
-
-    def _close(self) -> None:
-        batch, count = self._open
-        seen = np.flatnonzero(count)
-        self._sum(batch, (seen, count[seen]))
-        self._open = (-1, count[:0])
-
-    def _sum(self, batch: int, part: tuple[OffsetArray, OffsetArray]) -> None:
-        if len(part[0]):
-            self._sparse[batch] = add_counts(self._sparse.get(batch, NO_COUNTS), part)
-
-    def parts(self) -> list[tuple[OffsetArray, OffsetArray]]:
-        """Transitions and counts of all batches up to the last that has some."""
-        self._close()
-        for batch, row in enumerate(self._dense):
-            seen = np.flatnonzero(row)
-            self._sum(batch, (seen, row[seen]))
-        self._dense = self._dense[:0]
-        return [self._sparse.get(batch, NO_COUNTS) for batch in range(max(self._sparse, default=-1) + 1)]
+        self.add(batch_of(position), transition)
 
     def finish(self, batches: int = 0) -> Batches:
         """All batches, at least so many."""
-        parts = self.parts()
-        return Batches.from_parts(parts + [NO_COUNTS] * (batches - len(parts)))
-
-
-@kernel
-def _add_to_batches(count: npt.NDArray[np.int64], transition: OffsetArray, batch: OffsetArray) -> None:
-    for i in range(len(transition)):
-        count[batch[i], transition[i]] += 1
-
-
-@kernel
-def _add(count: OffsetArray, transition: OffsetArray) -> None:
-    for t in transition:
-        count[t] += 1
-
-
-def add_counts(
-    one: tuple[OffsetArray, OffsetArray], other: tuple[OffsetArray, OffsetArray]
-) -> tuple[OffsetArray, OffsetArray]:
-    """Two sparse counts as one."""
-    transition, place = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
-    count = np.zeros(len(transition), dtype=np.int64)
-    np.add.at(count, place, np.concatenate([one[1], other[1]]))
-    return transition[count != 0].astype(np.int64), count[count != 0]
+        table = self.table()
+        ends = np.arange(max(batches, int(table.value.max(initial=-1)) + 1) + 1)
+        return Batches(np.searchsorted(table.value, ends), table.transition, table.number)
 
 
 LISTED = 5

@@ -239,7 +239,7 @@ class EpisodeLog(Record):
         structure: Structure = model.structure
         if structure.transitions <= int(self.transition.max(initial=-1)):
             raise InputError("the log is of another model, with other transitions")
-        counter = BatchCounter(structure.transitions)
+        counter = BatchCounter()
         place = np.arange(len(self), dtype=np.int64)
         if design.by_episodes:
             place = np.maximum.accumulate(self.episode.astype(np.int64))

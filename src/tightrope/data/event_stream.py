@@ -234,7 +234,7 @@ class RecentEvents:
     def __init__(self, recent: Recent, transitions: int):
         self.recent = recent
         self.events = 0
-        self._accumulator = BatchCounter(transitions)
+        self._accumulator = BatchCounter()
         self._counted = 0
         self._last: deque[OffsetArray] = deque()
         self._waiting = 0

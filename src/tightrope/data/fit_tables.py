@@ -159,6 +159,8 @@ def _hash(value: Any) -> Any:
 _hash_one = kernel(_hash)
 
 
+ONE = np.ones(1, dtype=np.int64)
+
 Slots = tuple[OffsetArray, OffsetArray, OffsetArray]
 """Values, transitions, and how often they came together."""
 
@@ -175,7 +177,7 @@ class TableCounter:
         self.transition = np.full(size, -1, dtype=np.int64)
         self.number = np.zeros(size, dtype=np.int64)
 
-    def add(self, value: OffsetArray, transition: OffsetArray, number: OffsetArray) -> None:
+    def add(self, value: OffsetArray, transition: OffsetArray, number: OffsetArray = ONE) -> None:
         """Count rows, each so often as `number` says (its last entry is for all that follow)."""
         done = 0
         while done < len(value):
@@ -361,7 +363,6 @@ def _visit(
     return len(outcome), filled, size
 
 
-ONE = np.ones(1, dtype=np.int64)
 LARGEST = np.int64(np.iinfo(np.int64).max)
 
 
@@ -405,7 +406,7 @@ class FitTables:
         for name, value in values.items():
             if name not in self.counters:
                 self.counters[name] = TableCounter(max(self.most, 4 * self.structure.transitions))
-            self.counters[name].add(value.astype(np.int64), transition, ONE)
+            self.counters[name].add(value.astype(np.int64), transition)
         if self.grid is not None:
             order = np.argsort(place, kind="stable")
             self.grid.add(transition[order], place[order], moment[order])

@@ -84,7 +84,7 @@ class CountTally:
 
     def __init__(self, plan: ReadPlan) -> None:
         self.plan = plan
-        self.counter = BatchCounter(plan.structure.transitions)
+        self.counter = BatchCounter()
         self.costs = CostTally() if COST in plan.columns[0].roles else None
         self.rows = [RowTally() for _ in plan.tables]
 
@@ -95,7 +95,7 @@ class CountTally:
         batch = batch.counted
         if not len(batch):
             return
-        self.counter.add(batch.transition, batch.batch)
+        self.counter.add(batch.batch, batch.transition)
         if self.costs is not None:
             self.costs.add(batch.transition, batch.cost)
         first = int(batch.table[0])

@@ -128,7 +128,7 @@ class _Episodes:
 
     def __init__(self, structure: Structure, by_episodes: bool = False):
         self.structure, self.by_episodes, self.number, self.steps = structure, by_episodes, 0, 0
-        self._counter, self._held = BatchCounter(structure.transitions), HeldEpisodes()
+        self._counter, self._held = BatchCounter(), HeldEpisodes()
 
     def add(self, transition: OffsetArray) -> None:
         place = np.arange(self.steps, self.steps + len(transition))

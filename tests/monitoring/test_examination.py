@@ -14,8 +14,9 @@ import pytest
 import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.episode_log import EpisodeLog, LogColumn
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import CountTable, VisitGrid
+from tightrope.data.free_columns import LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring import urns

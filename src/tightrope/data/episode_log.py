@@ -10,63 +10,34 @@ say so.
 `Counts.log` reads it when it is asked for, from the files again, and keeps it; for episodes in Python and
 simulations the rows are at hand. Episodes are followed by their names whatever stands between their rows
 (`tightrope.data.fold`). Where rows of an episode are out of order, all are sorted first.
-
-Values of columns are numbered by first appearance, so that the numbers themselves say nothing of what comes.
-A value beyond the first `MOST_LABELS` of its column counts as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.data.columns import EPISODE, TIME, TRUNCATED, unused_names
+from tightrope.data.columns import EPISODE, TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, absorbing_states
-from tightrope.data.fold import EventBatch, Excluded, Fold
+from tightrope.data.fold import Collector, Excluded, Fold
+from tightrope.data.free_columns import LogColumn, by_appearance, free_columns
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import EPISODES, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
-from tightrope.data.rows import TimeKind, plain_text
+from tightrope.data.rows import TimeKind
 from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
-from tightrope.io.table.columns import ProblemCodes, distinct, truth_values
+from tightrope.late import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, transition_marks
-
-MOST_LABELS = 1 << 16
-MOST_COLUMNS = 64
-
-BLANK = frozenset({"", "na", "n/a", "nan", "null", "none"})
-"""How an empty cell may be written; of names of episodes only the first."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LogColumn(Record):
-    """A column without a role: which of its `labels` each row holds (−1: none), and the numbers they show.
-
-    `is_known`: it was written before the outcome of its row; of columns of files the user states that.
-    """
-
-    code: IndexArray
-    labels: tuple[str, ...]
-    values: FloatArray | None = None
-    is_known: bool = True
-
-    def __post_init__(self) -> None:
-        freeze_fields(self)
-
-    def select(self, rows: npt.NDArray[Any]) -> LogColumn:
-        """Some rows of it, with labels numbered by first appearance there."""
-        values = None if self.values is None else self.values[rows]
-        return replace(_by_appearance(self.code[rows], self.labels, values), is_known=self.is_known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,7 +154,7 @@ class EpisodeLog(Record):
     def since(self, row: int) -> EpisodeLog:
         """The rows from number `row` on, from 0."""
         later = np.arange(len(self)) >= row
-        names, numbers = _number(self.episode[row:])
+        names, numbers = by_appearance(self.episode[row:])
         number = np.zeros(self.episodes, dtype=np.int64)
         number[self.episode[row:]] = numbers
         return self._select(later, number, self.over[names])
@@ -225,7 +196,7 @@ class EpisodeLog(Record):
             np.concatenate([self.over, later.over]),
             self.model_hash,
             time,
-            {name: _joined(_column(self, name), _column(later, name)) for name in names},
+            {name: _column(self, name).joined(_column(later, name)) for name in names},
             (*self.excluded, *(replace(one, row=one.row + shift) for one in later.excluded)),
             self.rows_left_out + later.rows_left_out,
             None if self.names is None or later.names is None else np.concatenate([self.names, later.names]),
@@ -265,122 +236,26 @@ def _is_kept(one: Excluded, rows: BoolArray) -> bool:
     return one.row == 0 or bool(rows[one.row - 1])
 
 
-def _by_appearance(code: npt.NDArray[Any], labels: Sequence[str], values: FloatArray | None) -> LogColumn:
-    seen, first = np.unique(code, return_index=True)
-    first, seen = first[seen >= 0], seen[seen >= 0]
-    order = np.argsort(first, kind="stable")
-    number = np.full(len(labels) + 1, -1, dtype=np.int32)
-    number[seen[order]] = np.arange(len(seen), dtype=np.int32)
-    return LogColumn(number[code], tuple(labels[one] for one in seen[order].tolist()), values)
-
-
 def _column(log: EpisodeLog, name: str) -> LogColumn:
     nothing: IndexArray = np.full(len(log), -1, dtype=np.int32)
     return log.columns.get(name, LogColumn(nothing, (), np.full(len(log), np.nan)))
 
 
-def _joined(one: LogColumn, other: LogColumn) -> LogColumn:
-    number = {label: i for i, label in enumerate(one.labels)}
-    for label in other.labels:
-        if len(number) < MOST_LABELS:
-            number.setdefault(label, len(number))
-    places = np.array([*(number.get(label, -1) for label in other.labels), -1], dtype=np.int32)
-    values = None
-    if one.values is not None and other.values is not None:
-        values = np.concatenate([one.values, other.values])
-    codes = np.concatenate([one.code, places[other.code]])
-    return LogColumn(codes, tuple(number), values, one.is_known and other.is_known)
-
-
-class _Coding:
-    """Numbers the values of one column as they come."""
-
-    def __init__(self, blank: frozenset[str] = BLANK) -> None:
-        self.blank = blank
-        self.number: dict[str, int] = {}
-        self.codes: list[IndexArray] = []
-        self.values: list[FloatArray] | None = []
-
-    def add(self, column: Any) -> None:
-        """The values of a chunk."""
-        listed, codes = distinct(column)
-        texts = [plain_text(value) for value in listed]
-        places = [-1] * (len(texts) + 1)
-        numbers = [np.nan] * (len(texts) + 1)
-        for i, text in enumerate(texts):
-            if text.lower() in self.blank:
-                continue
-            if text in self.number or len(self.number) < MOST_LABELS:
-                places[i] = self.number.setdefault(text, len(self.number))
-            try:
-                numbers[i] = float(text)
-            except ValueError:
-                self.values = None
-        self.codes.append(np.array(places, dtype=np.int32)[codes])
-        if self.values is not None:
-            self.values.append(np.array(numbers)[codes])
-
-    def skip(self, rows: int) -> None:
-        """Rows of a table that does not have the column."""
-        self.codes.append(np.full(rows, -1, dtype=np.int32))
-        if self.values is not None:
-            self.values.append(np.full(rows, np.nan))
-
-    def column(self, rows: OffsetArray) -> LogColumn:
-        """What these rows hold, numbers counting all that were added."""
-        values = None if self.values is None else np.concatenate(self.values)[rows]
-        return _by_appearance(np.concatenate(self.codes)[rows], tuple(self.number), values)
-
-
-class _Rows:
-    """Keeps the rows of a log: places, episodes, times, transitions, and where episodes are over."""
-
-    def __init__(self, plan: ReadPlan):
-        self.plan = plan
-        self.parts: list[tuple[OffsetArray, ...]] = []
-        self.closed: list[OffsetArray] = []
-        self.flagged: list[tuple[OffsetArray, OffsetArray]] = []
-        """Episodes that the model says are over; places and episodes of rows that are marked as ends."""
-
-    def update(self, batch: EventBatch) -> None:
-        rows, one = batch.rows, batch.counted
-        names = self.plan.names_of(one.rows)
-        self.parts.append(
-            (one.place, one.transition, one.origin, one.time, names, one.since_start, one.before)
-        )
-        self.closed.append(batch.origin[self.plan.leads_nowhere(rows)])
-        self.flagged.append((batch.place[rows.ended], batch.origin[rows.ended]))
-
-    def merge(self, later: _Rows) -> None:
-        self.parts += later.parts
-        self.closed += later.closed
-        self.flagged += later.flagged
-
-    def finish(self) -> tuple[OffsetArray, ...]:
-        """All of each, one below the other."""
-        return tuple(_flat(list(part)) for part in zip(*self.parts, strict=True))
-
-    def are_over(self, episodes: OffsetArray, truncated: Callable[[OffsetArray], BoolArray]) -> BoolArray:
-        """Which episodes are over, and not cut off."""
-        place, origin = (_flat([pair[side] for pair in self.flagged]) for side in (0, 1))
-        over = np.concatenate([_flat(self.closed), origin[~truncated(place)]])
-        result: BoolArray = np.isin(episodes, over)
-        return result
-
-
-def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, _Rows]:
+def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, Collector]:
     """All rows as they stand, or sorted within their episodes where some are out of order; `most` of those
-    that are in order."""
-    rows = _Rows(plan)
-    fold = Fold(plan, (rows,), by_name=True, excludes=excludes)
-    for part in range(len(plan.tables)):
-        for chunk in plan.tables[part].chunks(plan.columns[part].names, _ragged(plan)):
-            fold.update(chunk, part)
+    that are in order.
+    """
+    kept = ("place", "transition", "origin", "time", "episode", "number", "since_start", "before", "is_over")
+    rows, beside = Collector(*kept), free_columns(plan.tables, plan.columns, plan.known, plan.ignored)
+    fold = Fold(plan, (rows,), by_name=True, excludes=excludes, beside=beside)
+    for number in range(len(plan.tables)):
+        for chunk in fold.chunks(number):
+            fold.update(chunk, number)
             notes = fold.notes
             late = fold.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
             if (notes[OUT_OF_ORDER] or late) and (fold.named or fold.has_time):
-                rows = _Rows(plan)
-                return fold_sorted(plan, (rows,), excludes)[0], rows
+                rows = Collector(*kept)
+                return fold_sorted(plan, (rows,), excludes, beside)[0], rows
             if most is not None and fold.rows >= most:
                 return fold, rows
     fold.finish()
@@ -395,53 +270,47 @@ def read_rows(
     With `strict` an outcome that the model excludes is an error, as it is for counting. The first `most` rows
     of a log that is in order are read alone.
     """
-    fold, held = _fold_rows(plan, not strict, most)
-    place, transition, origin, time, names, since, before = held.finish()
-    by_time = TIME in plan.columns[0].roles and in_time
-    order = np.arange(len(place)) if fold.is_sorted else np.argsort(place)
-    if by_time:
-        order = order[np.argsort(time[order], kind="stable")]
+    fold, collection = _fold_rows(plan, not strict, most)
+    held = collection.finish()
+    over, counted = held["origin"][held["is_over"].astype(np.bool_)], np.flatnonzero(held["transition"] >= 0)
+    held = {name: one[counted] for name, one in held.items()}
+    has_time = TIME in plan.columns[0].roles
+    order = np.arange(len(counted)) if fold.is_sorted else np.argsort(held["place"])
+    if has_time and in_time:
+        order = order[np.argsort(held["time"][order], kind="stable")]
     held_most = MOST if most is None else most
     left_out, order = max(0, len(order) - held_most), order[:held_most]
-    previous = _previous(origin, since, before, order)
-    place, transition, origin, time, names = (
-        part[order] for part in (place, transition, origin, time, names)
-    )
-    beside = BesideColumns(plan, fold.rows)
-    episodes, numbers = _number(origin)
+    previous = _previous(held["origin"], held["since_start"], held["before"], order)
+    held = {name: one[order] for name, one in held.items()}
+    episodes, numbers = by_appearance(held["origin"])
     excluded = []
     for here, one in fold.excluded:
-        rises, at = (time, one.time) if by_time else (np.maximum.accumulate(place), here)
+        by_place = (np.maximum.accumulate(held["place"]), here)
+        rises, at = (held["time"], one.time) if has_time and in_time else by_place
         excluded.append(replace(one, row=int(np.searchsorted(rises, at))))
     return EpisodeLog(
-        transition.astype(np.int32),
+        held["transition"].astype(np.int32),
         previous,
-        numbers.astype(np.int32),
-        held.are_over(episodes, lambda place: beside.truncated[beside.index(place)]),
+        numbers,
+        np.isin(episodes, over),
         model_hash,
-        _clock(time, plan.time_kind) if TIME in plan.columns[0].roles else None,
-        beside.columns(place, len(episodes)),
+        _clock(held["time"], plan.time_kind) if has_time else None,
+        columns_of(fold, held, len(episodes)),
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
         left_out,
-        names,
+        plan.names_of(held["episode"], held["number"]),
     )
 
 
-def _ragged(plan: ReadPlan) -> Callable[[], None] | None:
-    return (lambda: None) if plan.skip else None
+def columns_of(fold: Fold, held: Mapping[str, npt.NDArray[Any]], episodes: int) -> dict[str, LogColumn]:
+    """What columns without a role say; names of episodes only where some have several of so many episodes."""
+    names = {columns.roles.get(EPISODE) for columns in fold.plan.columns}
+    columns = {name: codes.column(held[f":{name}"]) for name, codes in fold.beside.items()}
+    return {n: one for n, one in columns.items() if n not in names or len(one.labels) < episodes}
 
 
 def _flat(parts: list[OffsetArray]) -> OffsetArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
-
-
-def _number(episode: npt.NDArray[Any]) -> tuple[OffsetArray, OffsetArray]:
-    """The episodes in the order of their first rows, and the number of each row's in that order."""
-    seen, first, which = np.unique(episode, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.arange(len(order))
-    return seen[order], numbers[which]
 
 
 def _previous(
@@ -462,62 +331,6 @@ def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
     """Times as numbers: as they are, dates in seconds."""
     clock = Tick(1.0, kind is TimeKind.FLOAT).clock(time)
     return clock / 1e9 if kind is TimeKind.DATE else clock
-
-
-class BesideColumns:
-    """What columns without a role say, of the first rows of all tables, and the names of episodes.
-
-    Only the tables of the plan, and what their columns mean, are looked at.
-    """
-
-    def __init__(self, plan: ReadPlan, most: int):
-        self.names = {columns.roles[EPISODE] for columns in plan.columns if EPISODE in columns.roles}
-        free = dict.fromkeys(
-            name
-            for table, columns in zip(plan.tables, plan.columns, strict=True)
-            for name in (() if table.metadata is not None else unused_names(table, columns.names))
-        )
-        wanted = [name for name in free if name not in plan.ignored][:MOST_COLUMNS]
-        self.known = plan.known
-        self.codings = {name: _Coding() for name in wanted}
-        self.codings |= {name: _Coding(frozenset({""})) for name in sorted(self.names)}
-        self.truncated: BoolArray
-        truncated: list[BoolArray] = []
-        sizes = [0]
-        for table, columns in zip(plan.tables, plan.columns, strict=True):
-            flag = columns.roles.get(TRUNCATED)
-            read = [name for name in self.codings if name in table.names]
-            rows = 0
-            for chunk in table.chunks([*read, *([flag] if flag else columns.names[:1])], _ragged(plan)):
-                for name, coding in self.codings.items():
-                    coding.add(chunk.columns[name]) if name in read else coding.skip(chunk.rows)
-                problems: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
-                nothing = np.zeros(chunk.rows, dtype=np.bool_)
-                column = None if flag is None else chunk.columns[flag]
-                is_cut = nothing if flag is None else truth_values(column, flag, table.path, problems)
-                truncated.append(is_cut)
-                rows += chunk.rows
-                if sum(sizes) + rows >= most:
-                    break
-            sizes.append(rows)
-        self.truncated = np.concatenate([np.zeros(0, dtype=np.bool_), *truncated])
-        self._first = np.cumsum(sizes)
-
-    def index(self, place: OffsetArray) -> OffsetArray:
-        """Where rows stand among all of all tables, by their places."""
-        result: OffsetArray = self._first[place >> 40] + (place & ((1 << 40) - 1)) - 1
-        return result
-
-    def columns(self, place: OffsetArray, episodes: int) -> dict[str, LogColumn]:
-        """What rows hold; names of episodes only where some have several of so many episodes."""
-        index = self.index(place)
-        columns = {name: coding.column(index) for name, coding in self.codings.items()}
-        columns = {name: replace(one, is_known=name in self.known) for name, one in columns.items()}
-        return {
-            name: column
-            for name, column in columns.items()
-            if name not in self.names or len(column.labels) < episodes
-        }
 
 
 class HeldEpisodes:

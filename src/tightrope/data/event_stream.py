@@ -28,7 +28,7 @@ import numpy as np
 from tightrope.data.columns import TIME
 from tightrope.data.counts import BatchCounter, Counts, LazyLog
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.data.fold import EventBatch, Excluded, Fold
+from tightrope.data.fold import Collector, Excluded, Fold
 from tightrope.data.read_options import Recent
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
@@ -113,11 +113,10 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
     that are out of order are one, too: what came later may depend on what came before, so that no other
     order will do.
     """
-    stream = _Stream()
+    stream = Collector("number", "transition", "since_start", "time")
     fold = Fold(plan, (stream,), by_name=True, excludes=not strict)
-    opened, columns, first = plan.tables[table], plan.columns[table], 1
-    ragged = fold.ragged if plan.skip and not columns.from_next_row else None
-    for chunk in opened.chunks(columns.names, ragged):
+    first = 1
+    for chunk in fold.chunks(table):
         try:
             fold.update(chunk, table)
         except InputError:
@@ -126,49 +125,32 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
         if fold.notes[OUT_OF_ORDER]:
             raise InputError(
                 "the rows are not in their order in time, by which alone they can be watched",
-                Location(opened.path),
+                Location(plan.tables[table].path),
                 "sort them by episode and step",
             )
         settled = first = chunk.first_row + chunk.rows
         if fold.last is not None and fold.from_next:  # outcomes that may still come
-            settled = int(fold.last.row[fold.are_open(fold.last)].min(initial=first))
-        take(stream.released(fold, settled, chunk.first_row, chunk.rows))
+            settled = int(fold.last.number[fold.are_open(fold.last)].min(initial=first))
+        take(_released(stream, fold, settled, chunk.first_row, chunk.rows))
     if fold.last is not None:
-        take(stream.released(fold, first, first, 0))
+        take(_released(stream, fold, first, first, 0))
     if (missing := int(fold.notes[MISSING] + fold.notes[HOLES])) and not plan.outages:
         fold.dropped[RowProblem.MISSING_STEP.words] += missing
     return fold.rows, fold.dropped
 
 
-class _Stream:
-    """Hands over events in the order of their rows."""
-
-    def __init__(self) -> None:
-        self._held: list[tuple[OffsetArray, OffsetArray, BoolArray, OffsetArray]] = []
-
-    def update(self, batch: EventBatch) -> None:
-        batch = batch.counted
-        self._held.append((batch.row, batch.transition, batch.since_start == 0, batch.time))
-
-    def merge(self, later: _Stream) -> None:
-        self._held += later._held
-
-    def finish(self) -> None: ...
-
-    def released(self, fold: Fold, before: int, first_row: int, size: int) -> LogEvents:
-        """The events of all rows before this one."""
-        nothing = np.empty(0, dtype=np.int64)
-        held = [*self._held, (nothing, nothing, nothing.astype(np.bool_), nothing)]
-        number, transition, begins, time = (np.concatenate(part) for part in zip(*held, strict=True))
-        order = np.argsort(number, kind="stable")
-        ready = order[: int(np.searchsorted(number[order], before))]
-        rest = order[len(ready) :]
-        self._held = [(number[rest], transition[rest], begins[rest], time[rest])]
-        outside = sorted((one for _, one in fold.excluded if one.row < before), key=lambda one: one.row)
-        fold.excluded = [(place, one) for place, one in fold.excluded if one.row >= before]
-        shown = tuple(replace(one, row=one.row - first_row) for one in outside)
-        events = (transition[ready], number[ready] - first_row, begins[ready])
-        return LogEvents(*events, shown, size, time[ready])
+def _released(stream: Collector, fold: Fold, before: int, first_row: int, size: int) -> LogEvents:
+    """The events of all rows before this one, in the order of rows; the others stay."""
+    held = stream.finish()
+    order = np.argsort(held["number"], kind="stable")
+    order = order[held["transition"][order] >= 0]
+    cut = int(np.searchsorted(held["number"][order], before))
+    stream.parts = [{name: one[order[cut:]] for name, one in held.items()}]
+    row, transition, since, time = (held[name][order[:cut]] for name in stream.fields)
+    outside = sorted((one for _, one in fold.excluded if one.row < before), key=lambda one: one.row)
+    fold.excluded = [(place, one) for place, one in fold.excluded if one.row >= before]
+    shown = tuple(replace(one, row=one.row - first_row) for one in outside)
+    return LogEvents(transition, row - first_row, since == 0, shown, size, time)
 
 
 def split_at_excluded(events: LogEvents) -> Iterator[tuple[OffsetArray, BoolArray] | Excluded]:

@@ -51,13 +51,22 @@ from tightrope.data.columns import (
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.engines import LOCAL, engine_at, place_of
-from tightrope.data.fold import TABLE, EventBatch, Fold, fold_part
+from tightrope.data.fold import Collector, Fold, fold_part
+from tightrope.data.free_columns import free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import Engine, Part, ReadPlan, number_parts, refuse_copy
 from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
 from tightrope.data.row_validation import RowValidation
-from tightrope.data.rows import LogRows, RowDecoder, TimeFormat, parse_maps, rising_integers, time_format_of
+from tightrope.data.rows import (
+    TABLE,
+    EventBatch,
+    RowDecoder,
+    TimeFormat,
+    parse_maps,
+    rising_integers,
+    time_format_of,
+)
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.errors import InputError, Location, check_number, describe
 from tightrope.io.log_words import STEPS
@@ -74,7 +83,7 @@ from tightrope.verdict import Assumed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tightrope.data.episode_log import LogColumn
+    from tightrope.data.free_columns import LogColumn
 
 DURATION, UNTIL = "duration", "until"
 
@@ -371,11 +380,6 @@ class TimedPlan(ReadPlan):
         problems[wrong] = flags[wrong]
         return np.where(moved & ~wrong, transition, UNKNOWN)
 
-    def beside(self, chunk: Chunk, table: int) -> Mapping[str, OffsetArray]:
-        """Until when the episode of each row was watched, where a column says so."""
-        name = self.forms[table].until
-        return {} if name is None else {UNTIL: rising_integers(self.numbers(chunk, table, name))}
-
     def first_moment(self) -> int | None:
         """The first date of the log; None where it has numbers."""
         form, table = self.forms[0], self.tables[0]
@@ -456,12 +460,14 @@ class _TimedDecoder(RowDecoder):
         self.plan, self.table = plan, table
         super().__init__(plan.forms[table].columns, plan.maps, plan.index, plan.tables[table].path)
 
-    def decode(self, chunk: Chunk) -> LogRows:
+    def decode(self, chunk: Chunk) -> EventBatch:
         clock = self.plan.numbers(chunk, self.table, self.plan.forms[self.table].clock)
         rows = super().decode(chunk)
         rows.cost = clock
         if self.plan.has_times:
             rows.time = rising_integers(clock)
+        if (until := self.plan.forms[self.table].until) is not None:
+            rows.until = rising_integers(self.plan.numbers(chunk, self.table, until))
         return rows
 
 
@@ -486,62 +492,20 @@ class _TimedValidation(RowValidation):
         return super()._error(chunk, row, problem, state, next_state, led)
 
 
-@dataclass(frozen=True)
-class _TimedLog:
-    """Rows of a log by episode; `goes_on`: the next one is of the same episode."""
-
-    place: OffsetArray
-    episode: OffsetArray
-    state: OffsetArray
-    clock: FloatArray
-    transition: OffsetArray
-    ended: BoolArray
-    until: FloatArray
-    goes_on: BoolArray
-    repeats: BoolArray
-
-    @property
-    def source(self) -> OffsetArray:
-        """The number of each row's table."""
-        return self.place >> TABLE
-
-    @property
-    def number(self) -> OffsetArray:
-        """The number of each row in its table."""
-        return self.place & ((1 << TABLE) - 1)
-
-
-class _Sojourns:
-    """Keeps the rows of a log: how long states lasted, and what ended them."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[npt.NDArray[Any], ...]] = []
-
-    def update(self, batch: EventBatch) -> None:
-        until = batch.columns.get(UNTIL, batch.since_start)
-        rows, goes_on = batch.rows, batch.rows.next_state != UNKNOWN
-        about = (batch.place, batch.episode, rows.state, batch.cost, batch.transition, rows.ended)
-        self.parts.append((*about, until, goes_on, batch.since_entry > 0))
-
-    def merge(self, later: _Sojourns) -> None:
-        self.parts += later.parts
-
-    def finish(self) -> _TimedLog:
-        columns = [np.concatenate(part) for part in zip(*self.parts, strict=True)]
-        order = np.lexsort((columns[0], columns[1]))
-        place, episode, state, clock, transition, ended, until, goes_on, repeats = (c[order] for c in columns)
-        end = Tick(1.0, is_float=True).clock(until)
-        return _TimedLog(place, episode, state, clock, transition, ended, end, goes_on, repeats)
+def _fold_of(plan: ReadPlan, is_first: bool) -> Fold:
+    fields = ("place", "episode", "state", "cost", "transition", "next_state", "ended", "since_entry")
+    beside = free_columns(plan.tables, plan.columns, plan.known, plan.ignored)
+    return Fold(plan, (Collector(*fields, "until"),), by_name=True, is_first=is_first, beside=beside)
 
 
 def fold_timed(plan: ReadPlan, part: Part) -> Fold:
     """The rows of a part."""
-    return fold_part(Fold(plan, (_Sojourns(),), by_name=True, is_first=False), part)
+    return fold_part(_fold_of(plan, is_first=False), part)
 
 
 def _fold(plan: TimedPlan, engine: Engine | None) -> Fold:
     """All rows of a log in continuous time."""
-    whole = Fold(plan, (_Sojourns(),), by_name=True)
+    whole = _fold_of(plan, is_first=True)
     parts = plan.parts() if engine is None else number_parts(plan, engine)
     folds = (
         (fold_part(whole, part) for part in parts) if engine is None else engine.run(fold_timed, plan, parts)
@@ -566,16 +530,22 @@ class _ExposureCounter:
     """Adds up the rows of all tables, and how their episodes ended."""
 
     def __init__(self, plan: TimedPlan, options: LogReadOptions, fold: Fold):
-        (sojourns,) = fold.observers
-        self.plan, self._options, self.rows, self.log = plan, options, fold.rows, sojourns.finish()
-        self.form = plan.forms[0]
+        self.plan, self._options, self.fold, self.rows = plan, options, fold, fold.rows
+        (collection,) = fold.observers
+        held = collection.finish()
+        order = np.lexsort((held["place"], held["episode"]))
+        self.held = {name: one[order] for name, one in held.items()}
+        held, self.form = self.held, plan.forms[0]
+        self.state, self.transition, self.clock = held["state"], held["transition"], held["cost"]
+        self.goes_on = held["next_state"] != UNKNOWN
+        """Whether the next row is of the same episode."""
         self._waited: list[float] = [0.0] * plan.structure.states
         self.episodes = self.censored = 0
-        log, jumped = self.log, self.log.transition >= 0
-        self.jumps = np.bincount(log.transition[jumped], minlength=plan.structure.transitions)
-        self.lasted = log.clock.copy()
+        jumped = self.transition[self.transition >= 0]
+        self.jumps = np.bincount(jumped, minlength=plan.structure.transitions)
+        self.lasted = self.clock.copy()
         if plan.has_times:
-            self.lasted = np.where(log.goes_on, np.diff(log.clock, append=0.0), 0.0)
+            self.lasted = np.where(self.goes_on, np.diff(self.clock, append=0.0), 0.0)
 
     @property
     def waited(self) -> FloatArray:
@@ -609,46 +579,46 @@ class _ExposureCounter:
 
     def finish(self) -> Assumed:
         """Count all tables; how their episodes ended."""
-        log, has_times = self.log, self.plan.has_times
-        counted = log.goes_on | (not has_times)
-        self._wait(log.state[counted], self.lasted[counted])
-        last = np.flatnonzero(~log.goes_on)
+        has_times, repeats = self.plan.has_times, self.held["since_entry"] > 0
+        counted = self.goes_on | (not has_times)
+        self._wait(self.state[counted], self.lasted[counted])
+        last = np.flatnonzero(~self.goes_on)
         self.episodes = len(last)
         again: BoolArray = np.zeros(len(last), dtype=np.bool_)
-        if has_times and int(log.repeats.sum()) == int(log.repeats[last].sum()):
-            again = log.repeats[last]  # else states are written again and again
+        if has_times and int(repeats.sum()) == int(repeats[last].sum()):
+            again = repeats[last]  # else states are written again and again
         self.censored = int(again.sum()) if has_times else len(last)
-        known = again | log.ended[last] | self.plan.absorbing[log.state[last]]
+        known = again | self.held["ended"][last] | self.plan.absorbing[self.state[last]]
         return self._end(last[~known])
 
     def _wrong(self, row: int, message: str, hint: str | None = None) -> InputError:
-        log = self.log
-        return _wrong(self.plan.tables[int(log.source[row])], int(log.number[row]), message, hint)
+        table, number = divmod(int(self.held["place"][row]), 1 << TABLE)
+        return _wrong(self.plan.tables[table], number, message, hint)
 
     def _end(self, open_: OffsetArray) -> Assumed:
         """Count the last sojourns of open episodes up to the ends that are stated."""
-        options, form, log = self._options, self.form, self.log
+        options, form, clock = self._options, self.form, self.clock
         if form.until is not None or options.until_now or options.watched_until is not None:
             if form.kind == DURATION:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
             if form.until is not None:
-                end = log.until[open_]
-                ends = Assumed.derived(ENDS, f"the column {form.until} says until when each was watched")
+                end = Tick(1.0, is_float=True).clock(self.held["until"][open_])
+                ends = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
             elif options.until_now:
-                end = np.full(len(open_), log.clock.max())
+                end = np.full(len(open_), clock.max())
                 rule = "--until-now: episodes that are not over were watched until the log's last instant"
                 ends = Assumed.stated(ENDS, rule)
             else:
                 end = np.full(len(open_), self._moment())
                 rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
-                ends = Assumed.stated(ENDS, rule)
-            early = end < log.clock[open_]
+                ends = Assumed(ENDS, Kept.STATED, rule)
+            early = end < clock[open_]
             if early.any():
                 row = int(open_[np.argmax(early)])
-                message = f"an episode goes on at {log.clock[row]:g}, after it was watched"
+                message = f"an episode goes on at {clock[row]:g}, after it was watched"
                 raise self._wrong(row, message)
-            self._wait(log.state[open_], end - log.clock[open_])
-            self.lasted[open_] = end - log.clock[open_]
+            self.lasted[open_] = end - clock[open_]
+            self._wait(self.state[open_], self.lasted[open_])
             self.censored += len(open_)
             return ends
         if not len(open_):
@@ -667,32 +637,32 @@ class _ExposureCounter:
 
     def provenance(self) -> Provenance:
         """Which rows were read; where they are in two files, these are the same."""
-        log, plan = self.log, self.plan
-        mark = with_number(state_marks(plan.structure)[log.state], self.lasted)
-        name = log.episode & np.int64(2**63 - 1) if EPISODE in plan.columns[0].roles else -log.number
+        plan, place = self.plan, self.held["place"]
+        mark = with_number(state_marks(plan.structure)[self.state], self.lasted)
+        name = plan.names_of(self.held["episode"], place & ((1 << TABLE) - 1))
         held: dict[Provenance, DataTable] = {}
         for source, table in enumerate(plan.tables):
-            tally, here = RowTally(), log.source == source
+            tally, here = RowTally(), place >> TABLE == source
             tally.add(mark[here], name[here])
             refuse_copy(held, table, tally.finish())
         return replace(joined(held), episodes=self.episodes)
 
     def pieces(self) -> Pieces:
         """All stretches of time, in the order of episodes."""
-        from tightrope.data.episode_log import BesideColumns
+        from tightrope.data.episode_log import columns_of
 
-        log, lasted = self.log, self.lasted
-        begins = np.r_[True, ~log.goes_on[:-1]]
-        enters = begins | np.r_[True, log.state[1:] != log.state[:-1]]
+        state, lasted = self.state, self.lasted
+        begins = np.r_[True, ~self.goes_on[:-1]]
+        enters = begins | np.r_[True, state[1:] != state[:-1]]
         rows = np.arange(len(begins))
         entry, start = (np.maximum.accumulate(np.where(mark, rows, 0)) for mark in (enters, begins))
         passed = np.r_[0.0, np.cumsum(lasted)[:-1]]
-        before = np.where(begins[entry], -1, log.state[np.maximum(entry - 1, 0)])
+        before = np.where(begins[entry], -1, state[np.maximum(entry - 1, 0)])
         episode = np.cumsum(begins) - 1
-        columns = BesideColumns(self.plan, self.rows).columns(log.place, int(episode[-1]) + 1)
+        columns = columns_of(self.fold, self.held, int(episode[-1]) + 1)
         since = (passed - passed[entry], passed - passed[start])
-        clock = log.clock if self.plan.has_times else None
-        return Pieces(log.state, lasted, log.transition, episode, *since, before, clock, columns)
+        clock = self.clock if self.plan.has_times else None
+        return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns)
 
 
 def _plain_numbers(column: Any, name: str, table: DataTable) -> FloatArray:

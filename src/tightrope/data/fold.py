@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_of, batches_from
+from tightrope.data.free_columns import ColumnCodes
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import (
@@ -56,14 +57,12 @@ from tightrope.data.row_sequence import (
     note_open_end,
 )
 from tightrope.data.row_validation import RowValidation, count_problems
-from tightrope.data.rows import NO_ACTION, LogRows
+from tightrope.data.rows import NO_ACTION, EventBatch
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-
-TABLE = 40
-"""Places of rows are their table, shifted so far, and their number in it."""
+from tightrope.late import dataclass
+from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 UNWATCHED = -(2**63)
 """A row that does not say until when its episode was watched."""
@@ -81,82 +80,6 @@ class Excluded:
     time: int = 0
 
 
-@dataclass
-class EventBatch:
-    """Rows as events, one entry each. `transition` is −1 where the outcome is not in the log; `before` is the
-    transition of the row that this one continues (−1: none); `since_start` rows of its episode came before
-    it, `since_entry` since its state was entered; `place` and `origin` tell where it and the first row of
-    its episode stand in the log. `batch` numbers time-ordered batches."""
-
-    rows: LogRows
-    table: OffsetArray
-    batch: OffsetArray
-    transition: OffsetArray
-    before: OffsetArray
-    since_start: OffsetArray
-    since_entry: OffsetArray
-    origin: OffsetArray
-    sound: BoolArray
-    until: OffsetArray
-    columns: Mapping[str, OffsetArray] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.transition)
-
-    def __getitem__(self, part: Any) -> EventBatch:
-        columns = {name: column[part] for name, column in self.columns.items()}
-        beside = {name: getattr(self, name)[part] for name in _BESIDE}
-        return EventBatch(self.rows[part], columns=columns, **beside)
-
-    @staticmethod
-    def joined(parts: Sequence[EventBatch]) -> EventBatch:
-        rows = LogRows.joined([part.rows for part in parts])
-        beside = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _BESIDE}
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-        return EventBatch(rows, columns=columns, **beside)
-
-    @property
-    def episode(self) -> OffsetArray:
-        """Names of episodes, as numbers."""
-        return self.rows.episode
-
-    @property
-    def time(self) -> OffsetArray:
-        return self.rows.time
-
-    @property
-    def cost(self) -> FloatArray:
-        return self.rows.cost
-
-    @property
-    def row(self) -> OffsetArray:
-        """The number of each row in its table, from 1."""
-        return self.rows.number
-
-    @property
-    def place(self) -> OffsetArray:
-        """Numbers that rise with the place of rows in the log."""
-        return (self.table << TABLE) + self.rows.number
-
-    @property
-    def counted(self) -> EventBatch:
-        """Those whose outcome is known."""
-        known = self.transition >= 0
-        return self if known.all() else self[known]
-
-
-_BESIDE = (
-    "table",
-    "batch",
-    "transition",
-    "before",
-    "since_start",
-    "since_entry",
-    "origin",
-    "sound",
-    "until",
-)
-
 Self = TypeVar("Self")
 Item = TypeVar("Item")
 
@@ -173,6 +96,27 @@ class Observer(Protocol):
     def merge(self: Self, later: Self) -> None: ...
 
     def finish(self) -> Any: ...
+
+
+class Collector:
+    """Keeps some fields of all events, and the codes of columns without a role."""
+
+    def __init__(self, *fields: str):
+        self.fields = fields
+        self.parts: list[dict[str, npt.NDArray[Any]]] = []
+
+    def update(self, batch: EventBatch) -> None:
+        kept = {field: getattr(batch, field) for field in self.fields}
+        self.parts.append(kept | {f":{name}": code for name, code in batch.columns.items()})
+
+    def merge(self, later: Collector) -> None:
+        self.parts += later.parts
+
+    def finish(self) -> dict[str, npt.NDArray[Any]]:
+        """All of each field, and of each column by its name behind a colon."""
+        names = self.parts[0] if self.parts else self.fields
+        nothing: list[OffsetArray] = [] if self.parts else [np.empty(0, dtype=np.int64)]
+        return {name: np.concatenate([*nothing, *(part[name] for part in self.parts)]) for name in names}
 
 
 @dataclass
@@ -195,7 +139,7 @@ class Watched:
         last = last[known]
         early = np.flatnonzero(last.until < last.time)
         if len(early):
-            table, number = plan.tables[int(last.table[early[0]])], int(last.row[early[0]])
+            table, number = plan.tables[int(last.table[early[0]])], int(last.number[early[0]])
             message = f"row {number}: the episode goes on after it was watched"
             raise InputError(message, table.location(number))
         apart = plan.tick.parts(last.until) - plan.tick.parts(last.time)
@@ -221,7 +165,8 @@ class Fold:
     """Follows the rows of a log, or of a part of one.
 
     `is_first`: nothing stands before its first row. `first` rows of the log do. With `excludes` an outcome
-    that the model does not know is no fault of the log: it is kept in `excluded`.
+    that the model does not know is no fault of the log: it is kept in `excluded`. Events have codes of the
+    columns that `beside` names.
     """
 
     def __init__(
@@ -234,9 +179,11 @@ class Fold:
         first: int = 0,
         is_first: bool = True,
         excludes: bool = False,
+        beside: Mapping[str, ColumnCodes] | None = None,
     ):
         roles = plan.columns[0].roles
         self.plan, self.observers, self.is_sorted = plan, tuple(observers), is_sorted
+        self.beside = {} if beside is None else beside
         self.by_name = by_name and EPISODE in roles
         self.is_first, self.has_begun, self.excludes = is_first, is_first, excludes
         self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
@@ -258,7 +205,9 @@ class Fold:
         self.excluded: list[tuple[int, Excluded]] = []
         """Outcomes that the model does not know, by their places."""
         self.watched = Watched() if WATCHED_UNTIL in roles else None
-        self.shows_one_clock = self.last_is_open = self.open_end = False
+        self.last_is_open = self.open_end = False
+        self._clock: dict[int, tuple[int, int, bool, bool]] = {}
+        """Of every table the last place and time, whether times never fall, and whether episodes mix."""
         self._names: set[int] = set()
         self._offset: tuple[int, int] | None = None
         self._validations: dict[int, RowValidation] = {}
@@ -274,52 +223,45 @@ class Fold:
         self.rows += 1
         self.dropped[RowProblem.RAGGED_ROW.words] += 1
 
+    def chunks(self, number: int, groups: range | None = None) -> Iterator[Chunk]:
+        """The rows of a table, or of some of its groups, with all columns that are looked at."""
+        plan, columns, table = self.plan, self.plan.columns[number], self.plan.tables[number]
+        beside = [name for name in self.beside if name in table.names and name not in columns.names]
+        ragged = self.ragged if plan.skip and not columns.from_next_row else None
+        return table.chunks([*columns.names, *beside], ragged, groups)
+
     def update(self, chunk: Chunk, table: int) -> None:
         """The next rows of the log."""
         self.take(self.validation(table).decoder.decode(chunk), table, chunk)
 
-    def take(self, rows: LogRows, table: int, chunk: Chunk) -> None:
+    def take(self, events: EventBatch, table: int, chunk: Chunk) -> None:
         """The same, decoded."""
         if self._offset is None or self._offset[0] != table:
             self._offset = (table, self.first + self.rows - chunk.first_row)
         self.rows += chunk.rows
-        batch = self._batches(rows, rows.number[:1] + self._offset[1])
-        until = None
+        events.table = np.full(len(events), table, dtype=np.int64)
+        events.batch = self._batches(events, events.number[:1] + self._offset[1])
         if self.watched is not None:
             flags: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
             until = self.plan.decoder(table).ends_of_watching(chunk, flags)
-            until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
-            at_end = rows.placed & (until != UNWATCHED) & (until == rows.time)
+            events.until = np.where(flags == RowProblem.NONE, until, UNWATCHED)
+            at_end = events.placed & (flags == RowProblem.NONE) & (until == events.time)
             self.watched.has_rows_at_ends |= bool(at_end.any())
-        self.add(rows, np.full(len(rows), table, dtype=np.int64), batch, until, chunk)
+        self.add(events, chunk)
 
-    def add(
-        self,
-        rows: LogRows,
-        table: OffsetArray,
-        batch: OffsetArray,
-        until: OffsetArray | None = None,
-        chunk: Chunk | None = None,
-    ) -> None:
+    def add(self, events: EventBatch, chunk: Chunk | None = None) -> None:
         """The same with their tables and batches."""
-        size = len(rows)
-        zero, nothing = np.zeros(size, dtype=np.int64), np.full(size, UNKNOWN, dtype=np.int64)
-        transition = nothing
+        problems = events.problems
         if not self.from_next:
-            transition = self.plan.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
-        sound: BoolArray = rows.problems == RowProblem.NONE
-        if until is None:
-            until = zero
-        beside = {} if chunk is None else self.plan.beside(chunk, int(table[0]) if size else 0)
-        numbers = (transition, nothing, zero, zero, zero)
-        events = EventBatch(rows, table, batch, *numbers, sound, until, beside)
-        after = np.full(size, FOLLOWS, dtype=np.int64)
+            events.transition = self.plan.transitions(events.state, events.taken, events.next_state, problems)
+        events.sound, events.closed = problems == RowProblem.NONE, self.plan.leads_nowhere(events)
+        after = np.full(len(events), FOLLOWS, dtype=np.int64)
         behind = False
-        if not rows.placed.all():
-            placed = np.flatnonzero(rows.placed)
+        if not events.placed.all():
+            placed, size = np.flatnonzero(events.placed), len(events)
             if not self.plan.skip:
-                raise self._error(events, int(np.argmax(self.faults(rows.problems) != 0)), chunk)
-            self._settle(events[~rows.placed], chunk)
+                raise self._error(events, int(np.argmax(self.faults(problems) != 0)), chunk)
+            self._settle(events[~events.placed], chunk)
             events = events[placed]
             after = np.where(np.diff(placed, prepend=-1) > 1, BROKEN, FOLLOWS)
             behind = not len(placed) or bool(placed[-1] < size - 1)
@@ -329,9 +271,10 @@ class Fold:
         """What says what is wrong with the rows of a table."""
         if table not in self._validations:
             self._validations[table] = self.plan.validation(table)
+            self._validations[table].decoder.beside = {n: one.codes for n, one in self.beside.items()}
         return self._validations[table]
 
-    def _batches(self, rows: LogRows, first: OffsetArray) -> OffsetArray:
+    def _batches(self, rows: EventBatch, first: OffsetArray) -> OffsetArray:
         """The batch of each row: by its time, by the episodes that had begun, or by its place in the log."""
         if self.plan.boundaries is not None:
             return np.searchsorted(self.plan.boundaries, rows.time)
@@ -340,7 +283,7 @@ class Fold:
             return batch_of(position)
         return batches_from(int(first[0]), len(rows)) if len(rows) else rows.number
 
-    def _begun(self, rows: LogRows) -> OffsetArray:
+    def _begun(self, rows: EventBatch) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""
         names, first = np.unique(rows.episode, return_index=True)
         pairs = zip(names.tolist(), first.tolist(), strict=True)
@@ -373,8 +316,8 @@ class Fold:
         """The first row that begins an episode for sure, whatever stands before these and those held."""
         if self.by_name or not len(events):
             return None
-        held = [piece.events[-1:].rows for piece in self.held if len(piece.events)]
-        rows = LogRows.joined([held[-1], events.rows]) if held else events.rows
+        held = [piece.events[-1:] for piece in self.held if len(piece.events)]
+        rows = EventBatch.joined([held[-1], events]) if held else events
         if self.named:
             begins = rows.episode[1:] != rows.episode[:-1]
         elif self.has_steps:
@@ -407,24 +350,40 @@ class Fold:
             after = after.copy()
             after[:1] = NOTHING if before is None else 0
             return events, after, before
-        names, times = events.episode, events.time
-        heads = _heads(names)
-        if self.has_time and not self.shows_one_clock:
-            is_mixed = len(heads) > len(np.unique(names[heads]))
-            self.shows_one_clock = is_mixed and bool(np.all(np.diff(times) >= 0))
-        if np.any(np.diff(names[heads]) < 0):
+        in_order, names = events, events.episode
+        if np.any(np.diff(names[_heads(names)]) < 0):
             events = events[np.argsort(names, kind="stable")]
         after = np.full(len(events), FOLLOWS, dtype=np.int64)
         events, after = self._without_copies(events, after)
         heads = _heads(events.episode)
         after[heads], before = self._waiting(events, heads)
+        if self.has_time and not self.is_sorted and len(events):
+            in_order = events[np.argsort(events.place)] if self.plan.drop_copies else in_order
+            self._look_at_clock(in_order, before)
         return events, after, before
+
+    def _look_at_clock(self, events: EventBatch, before: EventBatch | None) -> None:
+        """Rows of a table, in their order, and the last rows of episodes that go on with them: where episodes
+        stand between each other and times never fall, one clock runs for all of them.
+        """
+        table, names = int(events.table[0]), events.episode[_heads(events.episode)]
+        latest, time, rises, mixed = self._clock.get(table, (-1, int(events.time[0]), True, False))
+        mixed = mixed or len(names) > len(np.unique(names))
+        if before is not None:
+            mixed = mixed or bool(np.any((before.table == table) & (before.place != latest)))
+        rises = rises and bool(time <= events.time[0] and np.all(np.diff(events.time) >= 0))
+        self._clock[table] = int(events.place[-1]), int(events.time[-1]), rises, mixed
+
+    @property
+    def shows_one_clock(self) -> bool:
+        """Whether the rows of a table show that one clock runs for all its episodes."""
+        return any(rises and mixed for _, _, rises, mixed in self._clock.values())
 
     def _without_copies(self, events: EventBatch, after: OffsetArray) -> tuple[EventBatch, OffsetArray]:
         """Rows that say the same as the row of their episode before, at the same place, are left out."""
         if not self.plan.drop_copies:
             return events, after
-        copy = np.r_[False, events.rows[1:].repeats(events.rows[:-1], self.from_next)]
+        copy = np.r_[False, events[1:].repeats(events[:-1], self.from_next)]
         if self.last is not None:
             heads = _heads(events.episode) if self.by_name else np.zeros(1, dtype=np.int64)
             place = np.searchsorted(self.last.episode, events.episode[heads]) if self.by_name else heads
@@ -432,8 +391,8 @@ class Fold:
             heads, place = heads[there], place[there]
             same = (self.last.table[place] == events.table[heads]) | self.plan.is_timed
             heads, last = heads[same], self.last[place[same]]
-            last.rows.problems = np.where(last.sound, RowProblem.NONE, last.rows.problems).astype(np.int8)
-            copy[heads] = events.rows[heads].repeats(last.rows, self.from_next)
+            last.problems = np.where(last.sound, RowProblem.NONE, last.problems).astype(np.int8)
+            copy[heads] = events[heads].repeats(last, self.from_next)
         self.copies += int(copy.sum())
         return events[~copy], after[~copy]
 
@@ -464,11 +423,11 @@ class Fold:
         same: BoolArray = last.table == heads.table
         if same.all() or not (self.named or is_timed):
             return same
-        goes_on: BoolArray = (last.episode == heads.episode) & ~last.rows.ended
+        goes_on: BoolArray = (last.episode == heads.episode) & ~last.ended
         if self.by_name and not is_timed:
-            goes_on &= ~self.plan.leads_nowhere(last.rows)
+            goes_on &= ~last.closed
         if self.has_steps:
-            goes_on &= heads.rows.step == last.rows.step + 1
+            goes_on &= heads.step == last.step + 1
         else:
             at_once = (heads.time == last.time) & (is_timed or not self.by_name)
             goes_on &= self.has_time & ((heads.time > last.time) | at_once)
@@ -481,7 +440,7 @@ class Fold:
         """Follow rows by episode, and hand over those that are settled."""
         if not len(events):
             return
-        plan, rows, size = self.plan, events.rows, len(events)
+        plan, rows, size = self.plan, events, len(events)
         bits = plan.bits(0) | (BY_NAME if self.by_name else 0)
         if self.is_sorted:
             bits = (bits | IS_SORTED) & ~(HAS_TIME if self.has_steps else 0)
@@ -497,7 +456,7 @@ class Fold:
             rows.next_state = np.full(size, UNKNOWN, dtype=np.int64)
             rows.next_state[:-1][inside] = rows.state[1:][inside]
             if before is not None:
-                before.rows.next_state[of[continues]] = rows.state[heads[continues]]
+                before.next_state[of[continues]] = rows.state[heads[continues]]
                 self._locate(before)
             self._locate(events)
         transition, sound = events.transition, rows.problems == RowProblem.NONE
@@ -506,10 +465,10 @@ class Fold:
         events.before, events.origin = earlier, marks.origin
         events.since_start, events.since_entry = marks.since_start, marks.since_entry
         if before is not None:
-            fine = continues & (before.rows.problems[of] == RowProblem.NONE)
+            fine = continues & (before.problems[of] == RowProblem.NONE)
             earlier[heads[fine]] = before.transition[of[fine]]
             for head in heads[~sound[heads]].tolist():
-                self._led[int(events.place[head])] = int(before.rows.next_state[after[head]])
+                self._led[int(events.place[head])] = int(before.next_state[after[head]])
         if self.named and not self.has_steps and not self.by_name:
             self.starts.setdefault(int(events.table[0]), []).append(events.episode[marks.is_new])
         if self.is_sorted:
@@ -517,15 +476,14 @@ class Fold:
         self._keep(events, before, of, chunk)
 
     def _place(self, events: EventBatch) -> RowPlace:
-        rows, closed = events.rows, self.plan.leads_nowhere(events.rows)
-        clock = self.plan.tick.parts(rows.time)
-        numbers = (rows.episode, rows.step, rows.time, clock, rows.state, rows.next_state, events.place)
-        flags = (rows.ended, closed, events.sound)
+        clock, rows = self.plan.tick.parts(events.time), events
+        numbers = (rows.episode, rows.step, rows.time, clock, rows.state, rows.next_state, rows.place)
+        flags = (rows.ended, rows.closed, rows.sound)
         return RowPlace(*(_read_only(column) for column in (*numbers, *flags)))
 
     def _locate(self, events: EventBatch) -> None:
         """Find the transitions of rows whose next state is known."""
-        rows = events.rows
+        rows = events
         known = rows.next_state != UNKNOWN
         blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
         rows.problems[known & blank & (rows.problems == RowProblem.NONE)] = RowProblem.MISSING_VALUE
@@ -571,13 +529,12 @@ class Fold:
         outcomes are lost: something was done, and more than one outcome was possible."""
         if not len(events):
             return 0
-        rows, lost = events.rows, 0
-        problems = rows.problems
+        problems, lost = events.problems, 0
         if problems.any():
             bad = self.faults(problems) != RowProblem.NONE
             for row in np.flatnonzero((problems != RowProblem.NONE) & ~bad).tolist():
                 text = str(self._error(events, row, chunk)).split("\n")[0]
-                outcome = Excluded(int(rows.number[row]), text, int(rows.time[row]))
+                outcome = Excluded(int(events.number[row]), text, int(events.time[row]))
                 self.excluded.append((int(events.place[row]), outcome))
             if bad.any() and not self.plan.skip:
                 wrong = np.flatnonzero(bad)
@@ -588,7 +545,7 @@ class Fold:
             lost = self._lost(events)
             self.lost += 0 if is_last else lost
         if self.names is not None:
-            events.rows = replace(events.rows, episode=self.names[events.episode])
+            events = replace(events, episode=self.names[events.episode])
         for observer in self.observers:
             observer.update(events)
         return lost
@@ -600,7 +557,7 @@ class Fold:
         return np.where(np.isin(problems, EXCLUDED), RowProblem.NONE, problems).astype(np.int8)
 
     def _lost(self, events: EventBatch) -> int:
-        rows = events.rows
+        rows = events
         waiting = (events.transition < 0) & (rows.local != NO_ACTION)
         if self.plan.until_now:  # what is still under way at the log's last instant is left out by rule
             waiting &= rows.ended
@@ -612,7 +569,7 @@ class Fold:
 
     def _error(self, events: EventBatch, row: int, chunk: Chunk | None) -> InputError:
         """What is wrong with a row."""
-        rows, place = events.rows, int(events.place[row])
+        rows, place = events, int(events.place[row])
         led = self._led.get(place, int(rows.next_state[row - 1]) if row else 0)
         number, state, next_state = int(rows.number[row]), int(rows.state[row]), int(rows.next_state[row])
         problem = RowProblem(rows.problems[row])
@@ -621,7 +578,7 @@ class Fold:
 
     def are_open(self, last: EventBatch) -> BoolArray:
         """Which rows do not say that their episode is over, and lead to states that can be left."""
-        result: BoolArray = ~self.plan.leads_nowhere(last.rows) & ~last.rows.ended
+        result: BoolArray = ~last.closed & ~last.ended
         return result
 
     def _end(self, last: EventBatch, but: int | None = None) -> None:
@@ -718,11 +675,8 @@ Watch = Callable[[int, int], None]
 
 def fold_part(fold: Fold, part: Part, watch: Watch | None = None) -> Fold:
     """Let a fold take the rows of a part."""
-    plan, columns, read = fold.plan, fold.plan.columns[part.table], 0
-    decode = fold.validation(part.table).decoder.decode
-    ragged = fold.ragged if plan.skip and not columns.from_next_row else None
-    chunks = plan.tables[part.table].chunks(columns.names, ragged, part.groups)
-    decoded = ((chunk, decode(chunk)) for chunk in chunks)
+    decode, read = fold.validation(part.table).decoder.decode, 0
+    decoded = ((chunk, decode(chunk)) for chunk in fold.chunks(part.table, part.groups))
     for chunk, rows in _ahead(decoded) if fold.by_name else decoded:
         fold.take(rows, part.table, chunk)
         if watch is not None:

@@ -43,7 +43,7 @@ from tightrope.data.design import (
     has_levels,
     worse,
 )
-from tightrope.data.fold import EventBatch, Fold, Observer, Watch, Watched, fold_part
+from tightrope.data.fold import Fold, Observer, Watch, Watched, fold_part
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
 from tightrope.data.read_plan import Part, ReadPlan, in_threads, number_parts
 from tightrope.data.reading_hints import likely_reading
@@ -63,6 +63,7 @@ from tightrope.data.row_sequence import (
     TIME_FALLS,
     no_notes,
 )
+from tightrope.data.rows import EventBatch
 from tightrope.data.time_order import (
     batch_instants,
     begin_times,
@@ -75,8 +76,8 @@ from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
-from tightrope.provenance import Provenance, RowTally, of_counts
-from tightrope.verdict import Assumed
+from tightrope.provenance import Provenance, RowTally, of_counts, transition_marks
+from tightrope.verdict import Assumed, Kept
 
 
 class CountTally:
@@ -106,7 +107,9 @@ class CountTally:
             self._see(batch[batch.table == table], table)
 
     def _see(self, batch: EventBatch, table: int) -> None:
-        self.plan.see(self.rows[table], batch.rows, batch.transition, table, batch.since_start)
+        mark = transition_marks(self.plan.structure)[batch.transition]
+        names = self.plan.names_of(batch.episode, batch.number, table)
+        self.rows[table].add(mark, names, batch.since_start, None if self.costs is None else batch.cost)
 
     def merge(self, later: CountTally) -> None:
         self.counter.merge(later.counter)

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from tightrope.data.columns import COST, EPISODE, STEP, TIME, RowColumns, unused_names
+from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns, unused_names
 from tightrope.data.design import absorbing_states
 from tightrope.data.model_index import ModelIndex, Taken
 from tightrope.data.row_sequence import (
@@ -29,13 +29,14 @@ from tightrope.data.row_sequence import (
     Tick,
 )
 from tightrope.data.row_validation import RowValidation
-from tightrope.data.rows import LogRows, RowDecoder, TimeKind, ValueMap
+from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes
-from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.data_table import DataTable
+from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
-from tightrope.provenance import Provenance, RowTally, transition_marks
+from tightrope.provenance import Provenance
 
 PART_ROWS = 1 << 20
 """Rows of a part that is cut out of a Parquet file: whole row groups, until there are so many."""
@@ -172,15 +173,6 @@ class ReadPlan:
         """What lets the rows of a table pass; bad ones are skipped as the plan says, or as `skip` does."""
         return RowValidation(self.tables[table], self.decoder(table), self.skip if skip is None else skip)
 
-    def see(
-        self, tally: RowTally, rows: LogRows, transition: OffsetArray, table: int, place: OffsetArray
-    ) -> None:
-        """Let a tally take rows, of which these are the transitions, and how many of their episodes came
-        before them."""
-        mark = transition_marks(self.structure)[transition]
-        cost = rows.cost if COST in self.columns[table].roles else None
-        tally.add(mark, self.names_of(rows, table), place, cost)
-
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
     ) -> OffsetArray:
@@ -192,17 +184,11 @@ class ReadPlan:
         """Whether the log is in continuous time: rows are sojourns."""
         return False
 
-    def beside(self, chunk: Chunk, table: int) -> Mapping[str, OffsetArray]:
-        """What else events carry, by name."""
-        return {}
-
-    def names_of(self, rows: LogRows, table: int = 0) -> OffsetArray:
+    def names_of(self, episode: OffsetArray, number: OffsetArray, table: int = 0) -> OffsetArray:
         """What tells episodes apart: their names, or, where there are none, the numbers of rows, negated."""
-        if EPISODE not in self.columns[table].roles:
-            return -rows.number
-        return rows.episode & np.int64(2**63 - 1)
+        return episode & np.int64(2**63 - 1) if EPISODE in self.columns[table].roles else -number
 
-    def leads_nowhere(self, rows: LogRows, table: int = 0) -> BoolArray:
+    def leads_nowhere(self, rows: EventBatch, table: int = 0) -> BoolArray:
         """Which rows lead to states that nothing leaves, or stand in one where the next row says it."""
         there = rows.state if self.columns[table].from_next_row else rows.next_state
         inside = (there >= 0) & (there < self.structure.states)

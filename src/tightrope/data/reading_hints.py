@@ -32,7 +32,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.model_index import NO_SUCH_ACTION
 from tightrope.data.read_plan import ReadPlan
-from tightrope.data.rows import NO_ACTION, LogRows, RowDecoder, ValueMap
+from tightrope.data.rows import NO_ACTION, EventBatch, RowDecoder, ValueMap
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
     ProblemCodes,
@@ -191,7 +191,7 @@ def unknown_values(plan: ReadPlan) -> Unknown:
     }
 
 
-def _find_transitions(plan: ReadPlan, rows: LogRows, from_next_row: bool) -> None:
+def _find_transitions(plan: ReadPlan, rows: EventBatch, from_next_row: bool) -> None:
     """Mark the rows whose action or transition the model does not have."""
     if not from_next_row:
         plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
@@ -204,7 +204,7 @@ def _find_transitions(plan: ReadPlan, rows: LogRows, from_next_row: bool) -> Non
     rows.problems[acting] = some.problems
 
 
-def _kinds(rows: LogRows, columns: RowColumns) -> list[tuple[str, BoolArray, dict[str, str]]]:
+def _kinds(rows: EventBatch, columns: RowColumns) -> list[tuple[str, BoolArray, dict[str, str]]]:
     """(kind, the rows of that kind, the columns that show what is wrong by what they hold)."""
     problems = rows.problems
     before = {role: name for role, name in columns.state_roles.items() if name in columns.state}
@@ -221,7 +221,7 @@ def _kinds(rows: LogRows, columns: RowColumns) -> list[tuple[str, BoolArray, dic
     ]
 
 
-def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: LogRows, shown: dict[str, str]) -> Counter[str]:
+def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict[str, str]) -> Counter[str]:
     """Columns with values that cannot be read, by rows; `shown` says of each column what it holds there:
     three values, and what they look like."""
     import pyarrow as pa

@@ -25,7 +25,7 @@ from tightrope.data.columns import (
     show_value,
     unused_columns,
 )
-from tightrope.data.rows import LogRows, RowDecoder
+from tightrope.data.rows import EventBatch, RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
     ProblemCodes,
@@ -60,7 +60,7 @@ class RowValidation:
         self.rows += 1
         self.dropped[RowProblem.RAGGED_ROW.words] += 1
 
-    def admit(self, rows: LogRows, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
+    def admit(self, rows: EventBatch, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
         """Which rows may be counted; the first bad one is an error unless such are skipped.
 
         `chunk` is where (most of) the rows come from, `before` where the row before the first led.
@@ -72,7 +72,7 @@ class RowValidation:
             self.dropped += count_problems(rows.problems)
         return valid
 
-    def error_at(self, rows: LogRows, row: int, chunk: Chunk | None = None, before: int = 0) -> InputError:
+    def error_at(self, rows: EventBatch, row: int, chunk: Chunk | None = None, before: int = 0) -> InputError:
         """The error about one of these rows; `before` is where the row before the first led."""
         led = int(rows.next_state[row - 1]) if row else before
         state, next_state = int(rows.state[row]), int(rows.next_state[row])

@@ -23,8 +23,8 @@ import csv
 import hashlib
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -73,15 +73,24 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 _WHOLE = re.compile(r"-?[0-9]{1,18}|0[xX][0-9a-fA-F]{1,15}")
 """Texts that are whole numbers, to Arrow as well."""
 
+TABLE = 40
+"""Places of rows are their table, shifted so far, and their number in it."""
+
 NO_ACTION = -3
 """A row without an action, as the last of an episode is in a log that takes next states from the next row."""
 
 
 @dataclass
-class LogRows:
-    """One entry per row. Columns that the log does not have are 0; `next_state` is UNKNOWN until it is known.
+class EventBatch:
+    """Rows of a log as events, one entry each. Columns that the log does not have are 0.
 
-    `placed` says whether episode, step and time of a row can be read.
+    Decoding fills the first fields. `placed` says whether episode, step and time of a row can be read,
+    `columns` hold codes of what columns without a role say. `until` is when watching the episode ended.
+    Following (`tightrope.data.fold`) fills the others: `sound` rows could be read, `closed` ones lead to
+    states that nothing leaves. `transition` and `next_state` are −1 where the outcome is not in the log;
+    `before` is the transition of the row that this one continues (−1: none). `since_start` rows of its
+    episode came before it, `since_entry` since its state was entered. `origin` is the place of the first row
+    of its episode. `batch` numbers time-ordered batches.
     """
 
     number: OffsetArray
@@ -94,26 +103,44 @@ class LogRows:
     time: OffsetArray
     placed: BoolArray
     ended: BoolArray
+    truncated: BoolArray
     problems: ProblemCodes
     cost: FloatArray
+    columns: Mapping[str, OffsetArray]
+    sound: BoolArray
+    closed: BoolArray
+    transition: OffsetArray
+    before: OffsetArray
+    table: OffsetArray
+    batch: OffsetArray
+    since_start: OffsetArray
+    since_entry: OffsetArray
+    origin: OffsetArray
+    until: OffsetArray
 
     def __len__(self) -> int:
         return len(self.number)
 
-    def __getitem__(self, part: Any) -> LogRows:
-        return LogRows(*(getattr(self, name)[part] for name in _ROW))
+    def __getitem__(self, part: Any) -> EventBatch:
+        return self._each(lambda name: getattr(self, name)[part], lambda name: self.columns[name][part])
 
     @staticmethod
-    def joined(parts: list[LogRows]) -> LogRows:
+    def joined(parts: Sequence[EventBatch]) -> EventBatch:
         """Rows of several chunks, one below the other."""
-        return LogRows(*(np.concatenate([getattr(part, name) for part in parts]) for name in _ROW))
+        return parts[0]._each(
+            lambda name: np.concatenate([getattr(part, name) for part in parts]),
+            lambda name: np.concatenate([part.columns[name] for part in parts]),
+        )
 
-    def repeats(self, before: LogRows, from_next_row: bool) -> BoolArray:
+    def _each(self, field: Callable[[str], Any], column: Callable[[str], OffsetArray]) -> EventBatch:
+        columns = {name: column(name) for name in self.columns}
+        return EventBatch(columns=columns, **{name: field(name) for name in _FIELDS})
+
+    def repeats(self, before: EventBatch, from_next_row: bool) -> BoolArray:
         """Rows that say the same as those before, at the same places."""
-        unlike = ("number", "placed", "cost", *(["next_state"] if from_next_row else []))
         same: BoolArray = (self.cost == before.cost) | (np.isnan(self.cost) & np.isnan(before.cost))
-        for name in _ROW:
-            if name not in unlike:
+        for name in _FIELDS[1 : _FIELDS.index("cost")]:
+            if name != "placed" and not (from_next_row and name == "next_state"):
                 same &= getattr(self, name) == getattr(before, name)
         return same
 
@@ -121,8 +148,24 @@ class LogRows:
     def taken(self) -> Taken:
         return Taken(self.action, self.local)
 
+    @property
+    def place(self) -> OffsetArray:
+        """Numbers that rise with the place of rows in the log."""
+        return (self.table << TABLE) + self.number
 
-_ROW = tuple(column.name for column in fields(LogRows))
+    @property
+    def is_over(self) -> BoolArray:
+        """Which rows say that their episode is over, and not cut off."""
+        return self.closed | (self.ended & ~self.truncated)
+
+    @property
+    def counted(self) -> EventBatch:
+        """Those whose outcome is known."""
+        known = self.transition >= 0
+        return self if known.all() else self[known]
+
+
+_FIELDS = tuple(column.name for column in fields(EventBatch) if column.name != "columns")
 
 
 def value_names(structure: Structure, variable: str) -> dict[str, str]:
@@ -165,21 +208,25 @@ class RowDecoder:
         self.maps = maps
         self.index = index
         self.file = file
+        self.beside: Mapping[str, Callable[[Any], OffsetArray]] = {}
+        """What makes codes of columns without a role, by their names."""
         self._value_names: dict[str, dict[str, str]] = {}
 
-    def decode(self, chunk: Chunk) -> LogRows:
+    def decode(self, chunk: Chunk) -> EventBatch:
         """Values that are none are marked in `problems`."""
         columns, rows = self.columns, chunk.rows
         problems: ProblemCodes = np.zeros(rows, dtype=np.int8)
         nothing: OffsetArray = np.zeros(rows, dtype=np.int64)
-        ended: BoolArray = np.zeros(rows, dtype=np.bool_)
-        for role in (TERMINATED, TRUNCATED, DONE):
-            if role in columns.roles:
-                name = columns.roles[role]
-                ended |= truth_values(chunk.columns[name], name, self.file, problems)
+        unknown, no = np.full(rows, UNKNOWN, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
+        flags = {
+            role: truth_values(chunk.columns[name], name, self.file, problems)
+            for role, name in columns.roles.items()
+            if role in (TERMINATED, TRUNCATED, DONE)
+        }
+        ended: BoolArray = np.logical_or.reduce([no, *flags.values()])
         state = self._states(chunk, columns.state, problems)
         choice = self._taken(chunk, problems)
-        next_state: OffsetArray = np.full(rows, UNKNOWN, dtype=np.int64)
+        next_state = unknown
         if columns.from_next_row:
             mark(problems, (state < 0) | (state >= self.index.structure.states), RowProblem.UNKNOWN_STATE)
             choice = self._without_ends(chunk, state, choice)
@@ -202,9 +249,13 @@ class RowDecoder:
         placed: BoolArray = unplaced == RowProblem.NONE
         np.copyto(problems, unplaced, where=problems == RowProblem.NONE)
         number = np.arange(chunk.first_row, chunk.first_row + rows, dtype=np.int64)
-        action, local = choice.action, choice.local
-        place = (episode, step, time, placed, ended)
-        return LogRows(number, state, action, local, next_state, *place, problems, cost)
+        codes = {
+            name: code(chunk.columns[name]) if name in chunk.columns else unknown
+            for name, code in self.beside.items()
+        }
+        place = (episode, step, time, placed, ended, flags.get(TRUNCATED, no))
+        read = (number, state, choice.action, choice.local, next_state, *place, problems, cost, codes)
+        return EventBatch(*read, no, no, unknown, unknown, *[nothing] * 6)
 
     def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
         """The times of rows, as whole numbers that rise with them."""
@@ -424,6 +475,11 @@ def _identity(value: Any) -> int:
         return int(text, 16 if "x" in text.lower() else 10)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
+    return digest(text)
+
+
+def digest(text: str) -> int:
+    """64 bits of a text's hash."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 

@@ -20,8 +20,8 @@ are simply shuffled nobody knows it, and the counts come without batches.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import TypedDict, TypeVar
 
@@ -30,10 +30,11 @@ import numpy as np
 from tightrope.data.columns import EPISODE, STEP, TIME
 from tightrope.data.counts import batch_ends, batch_of
 from tightrope.data.fold import Fold, Observer
+from tightrope.data.free_columns import ColumnCodes
 from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.row_sequence import LAST_TIME, OUT_OF_ORDER, Tick, find_tick
 from tightrope.data.row_validation import count_problems
-from tightrope.data.rows import LogRows, TimeKind, identities
+from tightrope.data.rows import EventBatch, TimeKind, identities
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
@@ -276,22 +277,20 @@ class SortedRows:
     episodes, and the rows that have no place. `position` is that of each in time, None where it is unknown;
     `how` says what was done."""
 
-    rows: LogRows
-    table: OffsetArray
+    rows: EventBatch
     names: OffsetArray
-    unplaced: LogRows
+    unplaced: EventBatch
     position: OffsetArray | None
     how: str
 
 
 def sorted_rows(plan: ReadPlan, fold: Fold) -> SortedRows:
     """All rows of a log, for a fold that follows them as one chunk."""
-    every, tables = _all_rows(plan, fold)
-    placed = np.flatnonzero(every.placed)
-    rows, table = every[placed], tables[placed]
+    every = _all_rows(plan, fold)
+    rows = every[every.placed]
     roles = plan.columns[0].roles
     by_step, has_time = STEP in roles, TIME in roles
-    episode = _episodes(rows, table, EPISODE in roles, by_step)
+    episode = _episodes(rows, EPISODE in roles, by_step)
     place = rows.step if by_step else rows.time if has_time else np.arange(len(rows))
     number = _number_by_first_row(episode)
     order = np.lexsort((np.arange(len(rows)), place, number))
@@ -308,22 +307,26 @@ def sorted_rows(plan: ReadPlan, fold: Fold) -> SortedRows:
     names: OffsetArray = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
     names[number] = rows.episode
     in_order = replace(rows[order], episode=number[order])
-    return SortedRows(in_order, table[order], names, every[~every.placed], position, how)
+    return SortedRows(in_order, names, every[~every.placed], position, how)
 
 
-def fold_sorted(plan: ReadPlan, observers: Sequence[Observer], excludes: bool = False) -> tuple[Fold, str]:
+def fold_sorted(
+    plan: ReadPlan,
+    observers: Sequence[Observer],
+    excludes: bool = False,
+    beside: Mapping[str, ColumnCodes] | None = None,
+) -> tuple[Fold, str]:
     """A fold over all rows of a log after sorting them, and how that was done."""
-    fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes)
+    fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
     ordered = sorted_rows(plan, fold)
     fold.names, rows = ordered.names, ordered.rows
     fold.dropped += count_problems(ordered.unplaced.problems)
-    batch = np.zeros(len(rows), dtype=np.int64)
     if TIME in plan.columns[0].roles:
         ends = batch_ends(len(rows))
-        batch, fold.batches = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time), len(ends)
+        rows.batch, fold.batches = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time), len(ends)
     elif ordered.position is not None:
-        batch, fold.batches = batch_of(ordered.position), len(batch_ends(fold.rows))
-    fold.add(rows, ordered.table, batch)
+        rows.batch, fold.batches = batch_of(ordered.position), len(batch_ends(fold.rows))
+    fold.add(rows)
     fold.finish()
     if len(rows):
         fold.notes[LAST_TIME] = rows.time.max()
@@ -335,32 +338,32 @@ def times_fall(plan: ReadPlan) -> bool:
     if TIME not in plan.columns[0].roles or STEP in plan.columns[0].roles:
         return False
     fold = Fold(replace(plan, skip=True, drop_copies=False))
-    for number, table in enumerate(plan.tables):
-        for chunk in table.chunks(plan.columns[number].names):
+    for number in range(len(plan.tables)):
+        for chunk in fold.chunks(number):
             fold.update(chunk, number)
             if fold.notes[OUT_OF_ORDER]:
                 return True
     return False
 
 
-def _all_rows(plan: ReadPlan, fold: Fold) -> tuple[LogRows, OffsetArray]:
-    """Every row of the log, and which table it comes from; bad values are errors unless they are skipped."""
-    parts: list[LogRows] = []
-    table: list[OffsetArray] = []
-    for number, opened in enumerate(plan.tables):
+def _all_rows(plan: ReadPlan, fold: Fold) -> EventBatch:
+    """Every row of the log; bad values are errors unless they are skipped."""
+    parts: list[EventBatch] = []
+    for number in range(len(plan.tables)):
         validation = fold.validation(number)
-        for chunk in opened.chunks(plan.columns[number].names, fold.ragged if plan.skip else None):
+        for chunk in fold.chunks(number):
             rows = validation.decoder.decode(chunk)
             if not plan.skip:
                 validation.admit(replace(rows, problems=fold.faults(rows.problems)), chunk)
             fold.rows += chunk.rows
+            rows.table = np.full(len(rows), number, dtype=np.int64)
             parts.append(rows)
-            table.append(np.full(len(rows), number, dtype=np.int64))
-    return LogRows.joined(parts), np.concatenate(table)
+    return EventBatch.joined(parts)
 
 
-def _episodes(rows: LogRows, table: OffsetArray, named: bool, by_step: bool) -> OffsetArray:
+def _episodes(rows: EventBatch, named: bool, by_step: bool) -> OffsetArray:
     """Which episode each row belongs to: by name, or by file and name where files share names and steps."""
+    table = rows.table
     if not named:
         return np.zeros(len(table), dtype=np.int64)
     if not by_step or table[-1] == 0:

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.data.episode_log import EpisodeLog, LogColumn
+from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.fit_tables import dyadic
+from tightrope.data.free_columns import LogColumn, by_appearance
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.urns import first_rows
@@ -134,7 +135,7 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     if name == "prev2":
         older = np.where(log.previous >= 0, before[log.previous], -1).astype(np.int64)
         pair = np.where(before >= 0, (older + 1) * model.states + before, -1)
-        return _by_appearance(pair)
+        return by_appearance(pair)[1]
     if name == "action":
         action = model.structure.action_of_choice[log.choice(model.structure)]
         return np.where(log.previous >= 0, action[log.previous], -1).astype(np.int32)
@@ -232,15 +233,6 @@ def _binned(column: LogColumn) -> IndexArray:
     code = np.where(np.isfinite(values), np.searchsorted(edges, values, side="left"), -1)
     code[:PREFIX] = -1
     return code.astype(np.int32)
-
-
-def _by_appearance(code: OffsetArray) -> IndexArray:
-    names, first, place = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(np.where(names >= 0, first, -1), kind="stable")
-    number = np.empty(len(names), dtype=np.int32)
-    number[order] = np.arange(len(names)) - (len(names) > 0 and names[0] < 0)
-    result: IndexArray = number[place]
-    return result
 
 
 @kernel

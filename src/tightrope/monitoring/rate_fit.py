@@ -34,8 +34,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from tightrope.data.episode_log import LogColumn
 from tightrope.data.exposure import Exposure, Pieces
+from tightrope.data.free_columns import LogColumn
 from tightrope.io.results import power_text
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.ranges import ranges_over_box

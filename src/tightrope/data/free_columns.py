@@ -1,0 +1,172 @@
+"""Columns of a log without a role, and the names of its episodes: codes while rows are read, labels after.
+
+The code of a number is the number (`rising_integers`), that of any other value 64 bits of its digest; −1
+stands for an empty cell. So codes of parts of a log that were read apart agree, and tables of counts
+(`tightrope.data.fit_tables`) need nothing else. `ColumnCodes` remembers the texts of values that are no
+numbers, for logs whose rows are looked at one by one: there values are numbered by first appearance, so that
+the numbers themselves say nothing of what comes. A value beyond the first `MOST_LABELS` counts as missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.data.columns import EPISODE, RowColumns, unused_names
+from tightrope.data.row_sequence import Tick
+from tightrope.data.rows import digest, plain_text, rising_integers
+from tightrope.io.table.columns import dense, distinct, holds_text, some_values
+from tightrope.io.table.data_table import DataTable
+from tightrope.late import dataclass
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.record import Record, freeze_fields
+
+MOST_LABELS = 1 << 16
+MOST_COLUMNS = 64
+
+BLANK = frozenset({"", "na", "n/a", "nan", "null", "none"})
+"""How an empty cell may be written; of names of episodes only the first."""
+
+_ZEROS = re.compile(r"[+-]?0[0-9]")
+"""How texts begin that are names rather than numbers."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogColumn(Record):
+    """A column without a role: which of its `labels` each row holds (−1: none), and the numbers they show.
+
+    `is_known`: it was written before the outcome of its row; of columns of files the user states that.
+    """
+
+    code: IndexArray
+    labels: tuple[str, ...]
+    values: FloatArray | None = None
+    is_known: bool = True
+
+    def __post_init__(self) -> None:
+        freeze_fields(self)
+
+    def select(self, rows: npt.NDArray[Any]) -> LogColumn:
+        """Some rows of it, with labels numbered by first appearance there."""
+        seen, code = by_appearance(self.code[rows])
+        labels = tuple(self.labels[one] for one in seen.tolist())
+        return replace(
+            self, code=code, labels=labels, values=None if self.values is None else self.values[rows]
+        )
+
+    def joined(self, later: LogColumn) -> LogColumn:
+        """These rows, then the later ones."""
+        number = {label: i for i, label in enumerate(self.labels)}
+        for label in later.labels:
+            if len(number) < MOST_LABELS:
+                number.setdefault(label, len(number))
+        places = np.array([*(number.get(label, -1) for label in later.labels), -1], dtype=np.int32)
+        values = None
+        if self.values is not None and later.values is not None:
+            values = np.concatenate([self.values, later.values])
+        code = np.concatenate([self.code, places[later.code]])
+        return LogColumn(code, tuple(number), values, self.is_known and later.is_known)
+
+
+def by_appearance(code: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IndexArray]:
+    """The values of an array by first appearance, and the number of each entry's; −1 is none, and stays."""
+    seen, first, which = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    order = order[seen[order] != -1]
+    number = np.full(len(seen), -1, dtype=np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    return seen[order], number[which]
+
+
+class ColumnCodes:
+    """Makes codes of the values of one column, as they come."""
+
+    def __init__(self, blank: frozenset[str] = BLANK, is_known: bool = True):
+        self.blank, self.is_known = blank, is_known
+        self.labels: dict[int, str] = {}
+
+    def codes(self, column: Any) -> OffsetArray:
+        """The codes of a chunk."""
+        numbers = _as_numbers(dense(column), self.blank)
+        if numbers is None:
+            listed, place = distinct(column)
+            return np.array([*map(self._code, listed), -1], dtype=np.int64)[place]
+        return np.where(np.isnan(numbers), -1, rising_integers(numbers))
+
+    def _code(self, value: Any) -> int:
+        text = plain_text(value)
+        if text.lower() in self.blank:
+            return -1
+        number = _number(text)
+        if number is not None and abs(number) < 2.0**53 and not _ZEROS.match(text):
+            return int(rising_integers(np.array([number]))[0])
+        code = digest(text)
+        if code in self.labels or len(self.labels) < MOST_LABELS:
+            self.labels[code] = text
+            return code
+        return -1
+
+    def column(self, code: OffsetArray) -> LogColumn:
+        """What rows with these codes hold."""
+        seen, place = by_appearance(code)
+        numbers = Tick(1.0, is_float=True).clock(seen).copy()
+        texts = [(i, self.labels[one]) for i, one in enumerate(seen.tolist()) if one in self.labels]
+        values: FloatArray | None = None
+        shown = {i: _number(text) for i, text in texts}
+        if None not in shown.values():
+            numbers[list(shown)] = list(shown.values())
+            values = np.append(numbers, np.nan)[place]
+        labels = [plain_text(number) for number in numbers[:MOST_LABELS].tolist()]
+        for i, text in texts:
+            if i < MOST_LABELS:
+                labels[i] = text
+        return LogColumn(np.where(place < MOST_LABELS, place, -1), tuple(labels), values, self.is_known)
+
+
+def _as_numbers(column: Any, blank: frozenset[str]) -> FloatArray | None:
+    """A column as numbers, NaN where a cell is empty; None where some value is none, or not exact."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if holds_text(column):
+        if any(_number(text) is None and text.lower() not in blank for text in some_values(column)):
+            return None
+        column = pc.utf8_trim_whitespace(column)
+        column = pc.if_else(pc.is_in(pc.utf8_lower(column), pa.array(sorted(blank), kind)), None, column)
+        if pc.any(pc.match_substring_regex(column, f"^{_ZEROS.pattern}")).as_py():
+            return None
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    try:
+        numbers: FloatArray = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+    return None if np.any(np.abs(numbers) >= 2.0**53) else numbers
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def free_columns(
+    tables: Sequence[DataTable], columns: Sequence[RowColumns], known: Sequence[str], ignored: Sequence[str]
+) -> dict[str, ColumnCodes]:
+    """What makes codes of the columns of tables that have no role, and of the names of episodes."""
+    free = dict.fromkeys(
+        name
+        for table, own in zip(tables, columns, strict=True)
+        for name in (() if table.metadata is not None else unused_names(table, own.names))
+    )
+    names = {own.roles[EPISODE] for own in columns if EPISODE in own.roles}
+    wanted = dict.fromkeys([name for name in free if name not in ignored][:MOST_COLUMNS], BLANK)
+    wanted |= {name: frozenset({""}) for name in sorted(names)}
+    return {name: ColumnCodes(blank, name in known) for name, blank in wanted.items()}

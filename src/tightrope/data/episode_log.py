@@ -15,24 +15,21 @@ simulations the rows are at hand. Episodes are followed by their names whatever 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tightrope.data.columns import EPISODE, TIME
+from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, absorbing_states
 from tightrope.data.fold import Collector, Excluded, Fold
-from tightrope.data.free_columns import LogColumn, by_appearance, free_columns
+from tightrope.data.free_columns import LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.read_plan import ReadPlan
 from tightrope.data.row_sequence import EPISODES, OUT_OF_ORDER, START_HIGH, START_LOW, Tick
 from tightrope.data.rows import TimeKind
 from tightrope.data.time_order import fold_sorted
 from tightrope.errors import InputError
-from tightrope.late import dataclass
 from tightrope.model.policy import HasStructure
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -245,8 +242,18 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
     """All rows as they stand, or sorted within their episodes where some are out of order; `most` of those
     that are in order.
     """
-    kept = ("place", "transition", "origin", "time", "episode", "number", "since_start", "before", "is_over")
-    rows, beside = Collector(*kept), free_columns(plan.tables, plan.columns, plan.known, plan.ignored)
+    fields = (
+        "place",
+        "transition",
+        "origin",
+        "time",
+        "episode",
+        "number",
+        "since_start",
+        "before",
+        "is_over",
+    )
+    rows, beside = Collector(*fields), free_columns(plan.tables, plan.columns, plan.known, plan.ignored)
     fold = Fold(plan, (rows,), by_name=True, excludes=excludes, beside=beside)
     for number in range(len(plan.tables)):
         for chunk in fold.chunks(number):
@@ -254,7 +261,7 @@ def _fold_rows(plan: ReadPlan, excludes: bool, most: int | None) -> tuple[Fold, 
             notes = fold.notes
             late = fold.has_steps and notes[EPISODES] > 0 and notes[START_LOW] < notes[START_HIGH]
             if (notes[OUT_OF_ORDER] or late) and (fold.named or fold.has_time):
-                rows = Collector(*kept)
+                rows = Collector(*fields)
                 return fold_sorted(plan, (rows,), excludes, beside)[0], rows
             if most is not None and fold.rows >= most:
                 return fold, rows
@@ -295,18 +302,11 @@ def read_rows(
         np.isin(episodes, over),
         model_hash,
         _clock(held["time"], plan.time_kind) if has_time else None,
-        columns_of(fold, held, len(episodes)),
+        columns_of(plan.columns, fold.beside, held, len(episodes)),
         tuple(sorted(excluded, key=lambda one: one.row)) if not left_out else (),
         left_out,
         plan.names_of(held["episode"], held["number"]),
     )
-
-
-def columns_of(fold: Fold, held: Mapping[str, npt.NDArray[Any]], episodes: int) -> dict[str, LogColumn]:
-    """What columns without a role say; names of episodes only where some have several of so many episodes."""
-    names = {columns.roles.get(EPISODE) for columns in fold.plan.columns}
-    columns = {name: codes.column(held[f":{name}"]) for name, codes in fold.beside.items()}
-    return {n: one for n, one in columns.items() if n not in names or len(one.labels) < episodes}
 
 
 def _flat(parts: list[OffsetArray]) -> OffsetArray:

@@ -52,7 +52,7 @@ from tightrope.data.columns import (
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.engines import LOCAL, engine_at, place_of
 from tightrope.data.fold import Collector, Fold, fold_part
-from tightrope.data.free_columns import free_columns
+from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import Engine, Part, ReadPlan, number_parts, refuse_copy
@@ -83,7 +83,6 @@ from tightrope.verdict import Assumed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tightrope.data.free_columns import LogColumn
 
 DURATION, UNTIL = "duration", "until"
 
@@ -603,7 +602,7 @@ class _ExposureCounter:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
             if form.until is not None:
                 end = Tick(1.0, is_float=True).clock(self.held["until"][open_])
-                ends = Assumed(ENDS, Kept.YES, f"the column {form.until} says until when each was watched")
+                ends = Assumed.derived(ENDS, f"the column {form.until} says until when each was watched")
             elif options.until_now:
                 end = np.full(len(open_), clock.max())
                 rule = "--until-now: episodes that are not over were watched until the log's last instant"
@@ -611,7 +610,7 @@ class _ExposureCounter:
             else:
                 end = np.full(len(open_), self._moment())
                 rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
-                ends = Assumed(ENDS, Kept.STATED, rule)
+                ends = Assumed.stated(ENDS, rule)
             early = end < clock[open_]
             if early.any():
                 row = int(open_[np.argmax(early)])
@@ -649,8 +648,6 @@ class _ExposureCounter:
 
     def pieces(self) -> Pieces:
         """All stretches of time, in the order of episodes."""
-        from tightrope.data.episode_log import columns_of
-
         state, lasted = self.state, self.lasted
         begins = np.r_[True, ~self.goes_on[:-1]]
         enters = begins | np.r_[True, state[1:] != state[:-1]]
@@ -659,7 +656,7 @@ class _ExposureCounter:
         passed = np.r_[0.0, np.cumsum(lasted)[:-1]]
         before = np.where(begins[entry], -1, state[np.maximum(entry - 1, 0)])
         episode = np.cumsum(begins) - 1
-        columns = columns_of(self.fold, self.held, int(episode[-1]) + 1)
+        columns = columns_of(self.plan.columns, self.fold.beside, self.held, int(episode[-1]) + 1)
         since = (passed - passed[entry], passed - passed[start])
         clock = self.clock if self.plan.has_times else None
         return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns)

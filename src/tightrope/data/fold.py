@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -61,7 +61,6 @@ from tightrope.data.rows import NO_ACTION, EventBatch
 from tightrope.errors import InputError
 from tightrope.io.table.columns import ProblemCodes, RowProblem
 from tightrope.io.table.data_table import Chunk
-from tightrope.late import dataclass
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
 UNWATCHED = -(2**63)
@@ -106,8 +105,8 @@ class Collector:
         self.parts: list[dict[str, npt.NDArray[Any]]] = []
 
     def update(self, batch: EventBatch) -> None:
-        kept = {field: getattr(batch, field) for field in self.fields}
-        self.parts.append(kept | {f":{name}": code for name, code in batch.columns.items()})
+        values = {field: getattr(batch, field) for field in self.fields}
+        self.parts.append(values | {f":{name}": code for name, code in batch.columns.items()})
 
     def merge(self, later: Collector) -> None:
         self.parts += later.parts

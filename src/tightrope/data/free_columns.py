@@ -10,8 +10,8 @@ the numbers themselves say nothing of what comes. A value beyond the first `MOST
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from tightrope.data.row_sequence import Tick
 from tightrope.data.rows import digest, plain_text, rising_integers
 from tightrope.io.table.columns import dense, distinct, holds_text, some_values
 from tightrope.io.table.data_table import DataTable
-from tightrope.late import dataclass
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record, freeze_fields
 
@@ -130,22 +129,22 @@ class ColumnCodes:
 
 def _as_numbers(column: Any, blank: frozenset[str]) -> FloatArray | None:
     """A column as numbers, NaN where a cell is empty; None where some value is none, or not exact."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from pyarrow import ArrowInvalid, array, compute, float64, types
 
     kind = column.type
     if holds_text(column):
         if any(_number(text) is None and text.lower() not in blank for text in some_values(column)):
             return None
-        column = pc.utf8_trim_whitespace(column)
-        column = pc.if_else(pc.is_in(pc.utf8_lower(column), pa.array(sorted(blank), kind)), None, column)
-        if pc.any(pc.match_substring_regex(column, f"^{_ZEROS.pattern}")).as_py():
+        column = compute.utf8_trim_whitespace(column)
+        is_blank = compute.is_in(compute.utf8_lower(column), array(sorted(blank), kind))
+        column = compute.if_else(is_blank, None, column)
+        if compute.any(compute.match_substring_regex(column, f"^{_ZEROS.pattern}")).as_py():
             return None
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
         return None
     try:
-        numbers: FloatArray = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
+        numbers: FloatArray = compute.cast(column, float64(), safe=False).to_numpy(zero_copy_only=False)
+    except ArrowInvalid:
         return None
     return None if np.any(np.abs(numbers) >= 2.0**53) else numbers
 
@@ -170,3 +169,15 @@ def free_columns(
     wanted = dict.fromkeys([name for name in free if name not in ignored][:MOST_COLUMNS], BLANK)
     wanted |= {name: frozenset({""}) for name in sorted(names)}
     return {name: ColumnCodes(blank, name in known) for name, blank in wanted.items()}
+
+
+def columns_of(
+    columns: Sequence[RowColumns],
+    beside: Mapping[str, ColumnCodes],
+    held: Mapping[str, npt.NDArray[Any]],
+    episodes: int,
+) -> dict[str, LogColumn]:
+    """What columns without a role say; names of episodes only where some have several of so many episodes."""
+    names = {own.roles.get(EPISODE) for own in columns}
+    result = {name: codes.column(held[f":{name}"]) for name, codes in beside.items()}
+    return {n: one for n, one in result.items() if n not in names or len(one.labels) < episodes}

@@ -77,7 +77,7 @@ from tightrope.io.table.columns import RowProblem, mark, whole_numbers
 from tightrope.io.table.data_table import DataTable
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.provenance import Provenance, RowTally, of_counts, transition_marks
-from tightrope.verdict import Assumed, Kept
+from tightrope.verdict import Assumed
 
 
 class CountTally:

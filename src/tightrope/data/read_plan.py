@@ -33,7 +33,6 @@ from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import ProblemCodes
 from tightrope.io.table.data_table import DataTable
-from tightrope.late import dataclass
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 from tightrope.provenance import Provenance

@@ -24,7 +24,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
 from typing import Any

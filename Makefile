@@ -19,7 +19,7 @@
 #   make pytest      the tests alone
 #   make docs        the site, under build/site; every link and reference must lead somewhere
 #   make pages       run the code of the pages again, and write their outputs and figures anew
-#   make dist        wheels and sdists of tightrope and its campaigns under dist/, each installed into a clean environment and tried from outside;
+#   make dist        wheels and sdists of tightrope and its campaigns, and a wheel of the checker alone, under dist/, each installed into a clean environment and tried from outside;
 #                    a wheel with compiled kernels for $(PYTHON)'s version, or for those in KERNELS_FOR="python3.11 python3.12 python3.13"
 #   make release     all that a release is checked by, from a clean clone: tests, lowest versions, site, wheels (dist/ and build/site)
 #   make format      apply the house formatting
@@ -158,6 +158,7 @@ dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist campaigns
+	$(BIN)/python -m build --wheel --outdir dist checker
 	$(BIN)/python tools/wheel_kernels.py dist/tightrope-*-py3-none-any.whl $(KERNELS_FOR)
 	sh tools/try_dist.sh dist
 

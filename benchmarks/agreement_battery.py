@@ -37,7 +37,7 @@ from scipy.linalg import expm
 
 import question_battery as plain
 import tightrope as tr
-from tightrope.certify.agreement import Disagreement
+from tightrope.certify.certificate_file import Disagreement
 from tightrope.logic.timed import bound_over_rates
 from tightrope.model.continuous import over_box
 from tightrope.solver.solution import SolveOptions

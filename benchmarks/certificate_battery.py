@@ -37,10 +37,6 @@ from typing import TypeVar
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.benchmarks.instance import Instance
 from tightrope.benchmarks.suite import list_instances, load, parse_bench, question
-from tightrope.certificate.archive import load as load_certificate
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
@@ -55,6 +51,10 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.problem import Problem
 from tightrope.statistics.estimates import IntervalMethod
+from tightrope_check.archive import load as load_certificate
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate
 
 DELTA = 0.01
 REGIONS = ("polytope", "l1", "likelihood", "slab", "ellipsoid")

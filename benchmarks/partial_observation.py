@@ -20,8 +20,8 @@ from unittest import mock
 
 import tightrope as tr
 from tightrope.beliefs.solve import solve_partial
-from tightrope.certificate.checker import check
 from tightrope.certify.observed import certificate_of_controller
+from tightrope_check.checker import check
 
 HERE = Path(__file__).parent / "pomdp"
 QUESTIONS: tuple[tuple[str, dict[str, int], str, float, tuple[float, float] | None], ...] = (

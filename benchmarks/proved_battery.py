@@ -24,14 +24,14 @@ from pathlib import Path
 
 import certificate_battery as battery
 from tightrope.benchmarks.instance import Instance
-from tightrope.certificate.archive import load as load_certificate
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.certify import certify
-from tightrope.certify.proved import ask_proved_checker
+from tightrope.certify.verification import ask_proved_checker
 from tightrope.errors import TightropeError
 from tightrope.problem import Problem
+from tightrope_check.archive import load as load_certificate
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 VALUE = "value", "free", None
 SMOKE = VALUE, ("polytope", "rectangular", None), ("likelihood", "expression", None)

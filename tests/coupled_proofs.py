@@ -10,10 +10,6 @@ from itertools import product
 
 import numpy as np
 
-from tightrope.certificate.coupled import CoupledHints
-from tightrope.certificate.evidence import LearnedHints, RegionHints
-from tightrope.certificate.learned import RowOrigin
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_claim, value_hints
 from tightrope.model.builder import build_from_rows
@@ -23,6 +19,10 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.solver.solve import solve
+from tightrope_check.coupled import CoupledHints
+from tightrope_check.evidence import LearnedHints, RegionHints
+from tightrope_check.learned import RowOrigin
+from tightrope_check.problem import Certificate
 
 
 def loop_model():

@@ -34,7 +34,7 @@ PACKAGES = {
     "io": ("io",),
     "data": ("data",),
     "statistics + regions": ("statistics", "regions"),
-    "certificate": ("certificate",),
+    "certificate": ("tightrope_check",),
     "cli": ("cli",),
     "solver + ambiguity": ("solver", "ambiguity"),
     "logic + continuous": ("logic", "continuous"),
@@ -119,13 +119,13 @@ REACHED = {
     "most modules in one folder": 29,
     "lines": 128_845,
     "tokens": 978_843,
-    "lines of numerics + top level": 5_148,
+    "lines of numerics + top level": 3_995,
     "lines of model": 10_692,
     "lines of prism": 11_549,
     "lines of io": 9_989,
     "lines of data": 11_794,
     "lines of statistics + regions": 7_892,
-    "lines of certificate": 7_800,
+    "lines of certificate": 9_140,
     "lines of cli": 8_816,
     "lines of solver + ambiguity": 10_215,
     "lines of logic + continuous": 6_754,
@@ -213,7 +213,7 @@ def tokens_of(text: str, tree: ast.Module) -> list[str]:
 def package_of(path: Path) -> str:
     """The budget that a file counts for."""
     parts = path.relative_to(SOURCE.parent).parts
-    folder = "certificate" if parts[0] == "tightrope_check" else parts[1] if len(parts) > 2 else ""
+    folder = parts[0] if parts[0] == "tightrope_check" else parts[1] if len(parts) > 2 else ""
     return next(name for name, folders in PACKAGES.items() if folder in folders)
 
 
@@ -335,7 +335,8 @@ def static_measures() -> dict[str, int]:
     height = layers()
 
     def package(name: str) -> int:
-        return height.get(name.split(".")[1], 99) if "." in name else 99
+        whose, _, inner = name.partition(".")
+        return 0 if whose == CHECKER.name else height.get(inner.partition(".")[0], 99)
 
     files = source_files()
     size = {path: path.read_text().count("\n") for path in files}

@@ -51,6 +51,7 @@ def try_commands(folder: Path) -> None:
     truth = 0.7**2 / (0.7**2 + 0.3**2)
     assert 0.75 < learned["guarantee"] <= truth, learned["guarantee"]
     tightrope("verify", proof, "--model", model, *asked, "--data", data)
+    subprocess.run([sys.executable, "-m", "tightrope_check.command", proof], capture_output=True, check=True)
     tightrope("report", out, "--figures", str(folder / "figures"))
     assert "<!DOCTYPE html>" in (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert (folder / "figures" / "intervals.pdf").stat().st_size > 1000

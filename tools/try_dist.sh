@@ -8,12 +8,17 @@
 set -eu
 python=${PYTHON:-python3}
 smoke=$(cd "$(dirname "$0")" && pwd)/smoke.py
+stored=$(dirname "$smoke")/../tests/stored/slab-before.cert
 folder=$(cd "$1" && pwd)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cp "$smoke" "$place/smoke.py"
 cd "$place"
 unset PYTHONPATH NUMBA_CACHE_DIR PYTHONDONTWRITEBYTECODE
+echo "== the checker alone"
+"$python" -m venv venv
+venv/bin/python -m pip install --quiet --disable-pip-version-check "$folder"/tightrope_check-*.whl
+venv/bin/tightrope-check "$stored"
 version=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 for file in "$folder"/tightrope-*-"$version"-*.whl "$folder"/tightrope-*-any.whl "$folder"/tightrope-*.tar.gz; do
     [ -e "$file" ] || continue

@@ -1,7 +1,7 @@
 # Every public name, once: `tightrope/__init__.py` loads it from here when it is first used.
 
-from .certificate.verdict import Verdict as Verdict
 from .certify.certify import certify as certify
+from .certify.verification import Verdict as Verdict
 from .certify.verification import verify as verify
 from .data.counts import Counts as Counts
 from .data.exposure import Exposure as Exposure

@@ -12,9 +12,9 @@ import numpy as np
 
 from adversary.archive import Forgery, archive_bytes
 from adversary.attacks_values import Attack, Forge, both, change, claim, entries
-from tightrope.certificate.archive import read
-from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import FLOAT64
+from tightrope_check.archive import read
+from tightrope_check.learned import Learned
+from tightrope_check.numbers import FLOAT64
 
 POLYTOPE = ("walk/polytope/parameter", "walk/polytope/expression", "walk/polytope/rectangular", "spread/polytope/rectangular")  # fmt: skip
 TIED = ("walk/events/tied", "walk/anytime/tied", "walk/hoeffding/tied")

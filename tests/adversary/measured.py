@@ -16,9 +16,9 @@ import sys
 import time
 from pathlib import Path
 
-from tightrope.certificate import archive
-from tightrope.certificate.statistics import intervals
 from tightrope.cli.app import run
+from tightrope_check import archive
+from tightrope_check.statistics import intervals
 
 intervals._MOST_TERMS //= 10  # of a tail: what is measured then takes a tenth of the time, too
 

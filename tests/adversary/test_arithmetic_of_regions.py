@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tightrope.certificate.coordinates import Space
-from tightrope.certificate.coupled import (
+from tightrope_check.coordinates import Space
+from tightrope_check.coupled import (
     Ball,
     PolicyChain,
     ValueModel,
@@ -21,13 +21,13 @@ from tightrope.certificate.coupled import (
     polynomial_ends,
     total_doubt,
 )
-from tightrope.certificate.evidence import Domain
-from tightrope.certificate.learned import BasisTable, RowSystem, upper_bounds
-from tightrope.certificate.logarithms import log_ratio
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange
-from tightrope.certificate.statistics.ellipsoid import EllipsoidRows
-from tightrope.certificate.statistics.intervals import Intervals
-from tightrope.certificate.statistics.likelihood import Forms, Likelihood, log_units
+from tightrope_check.evidence import Domain
+from tightrope_check.learned import BasisTable, RowSystem, upper_bounds
+from tightrope_check.logarithms import log_ratio
+from tightrope_check.numbers import FLOAT64, RATIONAL, OutOfRange
+from tightrope_check.statistics.ellipsoid import EllipsoidRows
+from tightrope_check.statistics.intervals import Intervals
+from tightrope_check.statistics.likelihood import Forms, Likelihood, log_units
 
 SMALL, LARGE = Fraction(1, 10**5000), Fraction(10**5000)
 EDGES = [5e-324, 2.0**-1022, 1e-300, 1e-160, 1e-30, 1.0, 1e30, 1e150, 1e290]

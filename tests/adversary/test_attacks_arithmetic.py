@@ -19,15 +19,15 @@ import pytest
 from adversary.judge import verify
 from adversary.truth_values import Question, is_allowed
 from exact_reference import TinyModel
-from tightrope.certificate.checker import check
-from tightrope.certificate.evidence import Domain, LearnedHints, RegionHints
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.objective import Objective as Asked
 from tightrope.model.structure import RewardStructure
+from tightrope_check.checker import check
+from tightrope_check.evidence import Domain, LearnedHints, RegionHints
+from tightrope_check.nature import Graph
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
 
 ETA = Fraction(5e-324)
 ONE = Fraction(1)

@@ -19,11 +19,11 @@ import tightrope as tr
 from effort import repeats
 from learning.test_compare import policies, two_arms
 from learning.test_logged import asked
-from tightrope.certificate.checker import check
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.certify import certificate_of_difference
-from tightrope.certify.verification import Own, compare
+from tightrope.certify.comparison import Own, compare
 from tightrope.solver.solve import solve
+from tightrope_check.checker import check
+from tightrope_check.problem import Certificate
 
 TRUTH = (0.6, 0.7)
 ASKED = {"value": 'Rmin=? [ F "end" ]', "slab": 'Rmin=? [ F "end" ]', "steps": 'Pmax=? [ F<=4 "goal" ]'}

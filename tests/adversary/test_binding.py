@@ -16,12 +16,12 @@ import tightrope as tr
 from adversary.archive import Forgery
 from adversary.honest import ALL, MACHINES, TIMED, Honest, quietly
 from adversary.judge import verify
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.continuous.discrete import embed
 from tightrope.errors import CannotCertify, InputError
 from tightrope.model.mdp import JOINT_BOUNDS, IntervalMDP
+from tightrope_check.archive import load
+from tightrope_check.checker import check
 
 STATEMENT = {
     "problem.data.delta",

@@ -16,19 +16,19 @@ from adversary.honest import MACHINES, quietly
 from adversary.judge import verify
 from tightrope.beliefs.graph import BeliefGraph
 from tightrope.beliefs.question import question_of
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.problem import CertifiedProblem
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.fields_compared import ASKED, compare_problems
+from tightrope.certify.comparison import FOLLOWS, Relation
 from tightrope.certify.observed import beside_beliefs
-from tightrope.certify.problem import to_problem
+from tightrope.certify.problem import ASKED, compare_problems, to_problem
 from tightrope.certify.solved import to_certificate
-from tightrope.certify.verification import FOLLOWS, Relation, headline
 from tightrope.data.writing import write_log
 from tightrope.prism.load import load_prism_text
 from tightrope.provenance import NAMED, Provenance
 from tightrope.solver.solve import solve
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.problem import CertifiedProblem
+from tightrope_check.report import headline
 
 GUESS = """pomdp
 observables o endobservables

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from adversary.honest import ALL
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 KINDS = (
     "point/cost",

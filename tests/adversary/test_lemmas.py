@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tightrope.certificate.coordinates import bernstein_table
-from tightrope.certificate.coupled import hull_misfit, total_doubt
-from tightrope.certificate.evidence import Domain
-from tightrope.certificate.learned import RowSystem
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
-from tightrope.certificate.problem import CertifiedObjective, CertifiedProblem
-from tightrope.certificate.statistics.costs import Costs, CostStatements
+from tightrope_check.coordinates import bernstein_table
+from tightrope_check.coupled import hull_misfit, total_doubt
+from tightrope_check.evidence import Domain
+from tightrope_check.learned import RowSystem
+from tightrope_check.nature import Graph
+from tightrope_check.numbers import FLOAT64, RATIONAL, Arithmetic, OutOfRange, as_fraction
+from tightrope_check.problem import CertifiedObjective, CertifiedProblem
+from tightrope_check.statistics.costs import Costs, CostStatements
 
 BOTH = pytest.mark.parametrize("n", [FLOAT64, RATIONAL], ids=["float64", "rational"])
 

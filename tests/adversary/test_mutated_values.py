@@ -18,7 +18,7 @@ from adversary.honest import ALL, TIMED, VALUES
 from adversary.judge import refutation, verify
 from adversary.mutations import mutation
 from adversary.second import second_verdict
-from tightrope.certificate.numbers import Arithmetic
+from tightrope_check.numbers import Arithmetic
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ from adversary.archive import Forgery
 from adversary.honest import SPREAD, Honest
 from adversary.truth_values import Question, objective_of
 from exact_reference import INFINITE, TinyModel
-from tightrope.certificate.archive import load
-from tightrope.certificate.learned import Learned, RowOrigin
-from tightrope.certificate.numbers import FLOAT64
 from tightrope.model.objective import Objective
+from tightrope_check.archive import load
+from tightrope_check.learned import Learned, RowOrigin
+from tightrope_check.numbers import FLOAT64
 
 DELTA = 0.05
 SHRINK = 1e-7

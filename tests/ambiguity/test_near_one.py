@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 from cuda_cases import DEVICE
 from exact_reference import INFINITE, TinyModel, brute_force, random_objective
 from tightrope.ambiguity.o_maximization import ModelArrays, Scratch
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.errors import InputError
@@ -33,6 +31,8 @@ from tightrope.prism.properties.resolve import PropertyOptions
 from tightrope.solver import Solution, solve
 from tightrope.solver.bellman.backups import answers, optimal, safe_choice_values
 from tightrope.solver.equations.system import SystemArrays
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 FEW_ITERATIONS = 2000
 UNIT = 2.0**-53

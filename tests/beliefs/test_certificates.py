@@ -9,12 +9,12 @@ import pytest
 import tightrope as tr
 from beliefs.test_pomdp import CAMERA, MAZE, random_pomdp
 from tightrope.beliefs.solve import solve_partial
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import RATIONAL
+from tightrope.certify.comparison import compare, own_controller
 from tightrope.certify.observed import certificate_of_controller, controller_certificate
-from tightrope.certify.verification import compare, own_controller
 from tightrope.cli.app import run
 from tightrope.model.pomdp import controller_of
+from tightrope_check.checker import check
+from tightrope_check.numbers import RATIONAL
 
 GOAL = 'Rmin=? [ F "goal" ]'
 

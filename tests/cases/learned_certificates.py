@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 
 from learning_cases import case, counts_of
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.statistics.estimates import IntervalMethod
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 
 def failures(certificate, exactly=False):

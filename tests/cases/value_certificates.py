@@ -6,9 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
-from tightrope.certificate.problem import CertifiedObjective as Asked
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.model.builder import build_from_rows
@@ -16,6 +13,9 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.model.structure import RewardStructure
 from tightrope.solver.solve import solve
+from tightrope_check.nature import Graph
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope_check.problem import CertifiedObjective as Asked
 
 
 def walk():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tightrope.certificate.learned import RowSystem, upper_bounds
-from tightrope.certificate.numbers import RATIONAL
 from tightrope.certify.region import BasisFinder
+from tightrope_check.learned import RowSystem, upper_bounds
+from tightrope_check.numbers import RATIONAL
 
 
 def _rows(size: int, count: int, seed: int) -> RowSystem:

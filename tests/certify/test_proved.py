@@ -48,10 +48,10 @@ from adversary.mutations import mutation
 from benchmark_script import run_benchmark
 from effort import EXPLORING
 from places import TESTS
-from tightrope.certificate.evidence import METHODS
-from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.proved import PLACE, PROGRAM
+from tightrope.certify.verification import PLACE, PROGRAM
+from tightrope_check.evidence import METHODS
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim
 
 ROOT = TESTS.parent
 NOT_COVERED = 3
@@ -414,6 +414,6 @@ def test_a_checker_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytes
     assert code == 2 and out == "" and PLACE in err and "make proved" in err
     monkeypatch.delenv(PLACE)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys.modules["tightrope.certify.proved"], "_BUILT", tmp_path / "nowhere")
+    monkeypatch.setattr(sys.modules["tightrope.certify.verification"], "_BUILT", tmp_path / "nowhere")
     code, _, err = quietly(["verify", path, "--proved"])
     assert code == 2 and "not installed" in err and "make proved" in err

@@ -21,16 +21,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from cases.value_certificates import loop, walk_certificate
-from tightrope.certificate import archive
-from tightrope.certificate.archive import digest_of, load, read
-from tightrope.certificate.checker import check
-from tightrope.certificate.evidence import Data
-from tightrope.certificate.fields import validate
-from tightrope.certificate.problem import Certificate, Claim, ValueHints
 from tightrope.certify.certificate_file import as_file
-from tightrope.certify.fields_compared import first_difference
+from tightrope.certify.problem import first_difference
 from tightrope.cli.app import run
 from tightrope.errors import InputError
+from tightrope_check import archive
+from tightrope_check.archive import digest_of, load, read
+from tightrope_check.checker import check
+from tightrope_check.evidence import Data
+from tightrope_check.fields import validate
+from tightrope_check.problem import Certificate, Claim, ValueHints
 
 Members = dict[str, bytes]
 
@@ -79,8 +79,8 @@ def test_steps_are_stored_where_they_are_narrower() -> None:
 def test_a_file_that_would_inflate_too_much_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = replace(walk_certificate(), about={"model": "x" * 4000})
     small = as_file(certificate)
-    monkeypatch.setattr("tightrope.certificate.archive.ROOM", 64)
-    monkeypatch.setattr("tightrope.certificate.archive.INFLATION", 1)
+    monkeypatch.setattr("tightrope_check.archive.ROOM", 64)
+    monkeypatch.setattr("tightrope_check.archive.INFLATION", 1)
     large = as_file(certificate)
     assert len(large.content) > len(small.content) and large.digest == small.digest
     with pytest.raises(InputError, match="memory"):

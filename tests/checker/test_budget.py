@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,21 +18,21 @@ import pytest
 import tightrope as tr
 from adversary.archive import archive_bytes
 from cases.value_certificates import walk_certificate
-from tightrope.certificate import budget as meter
-from tightrope.certificate.archive import read
-from tightrope.certificate.budget import OverBudget, WorkBudget, spend
-from tightrope.certificate.checker import check
-from tightrope.certificate.coupled import MOST_POINTS, CoupledHints
-from tightrope.certificate.coupled import _range_of_pairs as range_of_pairs
-from tightrope.certificate.evidence import Data, Domain, LearnedHints, RegionHints
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, Arithmetic
-from tightrope.certificate.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
-from tightrope.certificate.product import RabinAutomaton
-from tightrope.certificate.statistics.costs import Costs
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
 from tightrope.errors import CannotCertify, InputError
+from tightrope_check import budget as meter
+from tightrope_check.archive import read
+from tightrope_check.budget import OverBudget, WorkBudget, spend
+from tightrope_check.checker import check
+from tightrope_check.coupled import MOST_POINTS, CoupledHints
+from tightrope_check.coupled import _range_of_pairs as range_of_pairs
+from tightrope_check.evidence import Data, Domain, LearnedHints, RegionHints
+from tightrope_check.nature import Graph
+from tightrope_check.numbers import FLOAT64, RATIONAL, Arithmetic
+from tightrope_check.problem import Certificate, CertifiedObjective, CertifiedProblem, Claim, ValueHints
+from tightrope_check.product import RabinAutomaton
+from tightrope_check.statistics.costs import Costs
 
 LONG = Fraction(3**2000 + 2, 7**1100 + 4)
 """About 6,000 bits."""
@@ -506,7 +507,7 @@ def test_the_clock_stops_what_was_counted_too_low(
 
     path = tmp_path / "walk.cert"
     path.write_bytes(as_file(walk_certificate()).content)
-    monkeypatch.setattr("tightrope.cli.verify.check", endless)
+    monkeypatch.setattr(sys.modules["tightrope.certify.verification"], "check", endless)
     assert run(["verify", str(path), "--budget", "0.05s", "--json"]) == 1
     told = capsys.readouterr()
     words = "the check of this certificate took over 0.1 s; --budget raises it"

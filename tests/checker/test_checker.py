@@ -16,21 +16,20 @@ import tightrope as tr
 from cases.value_certificates import loop, walk_certificate
 from effort import repeats
 from exact_reference import INFINITE, brute_force, random_model, random_objective
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
-from tightrope.certificate.problem import CertifiedObjective as Asked
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.fields_compared import first_difference
-from tightrope.certify.problem import to_problem
+from tightrope.certify.problem import first_difference, to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
 from tightrope.solver.solve import solve
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.nature import Graph
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope_check.problem import CertifiedObjective as Asked
 
 UNBOUNDED = [ObjectiveKind.UNTIL, ObjectiveKind.REACH_REWARD, ObjectiveKind.TOTAL, ObjectiveKind.DISCOUNTED]
 BOTH = [Direction.MAX, Direction.MIN]

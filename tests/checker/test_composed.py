@@ -17,11 +17,11 @@ import pytest
 
 import tightrope as tr
 from adversary.second import second_verdict as second
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.certify import learned_certificate
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.problem import Certificate
 
 pytestmark = [
     pytest.mark.usefixtures("in_python"),

@@ -16,12 +16,6 @@ import tightrope as tr
 from cases.learned_certificates import failures, moved, values
 from coupled_proofs import Prover, base_certificate, loop_model, objective_of, value_at
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate import coupled
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.coupled import CoupledCheck, CoupledHints
-from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import FLOAT64
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.data.simulator import Simulator
@@ -29,6 +23,12 @@ from tightrope.errors import InputError
 from tightrope.learning.learn import learn
 from tightrope.model.objective import ObjectiveKind
 from tightrope.model.structure import RewardStructure
+from tightrope_check import coupled
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.coupled import CoupledCheck, CoupledHints
+from tightrope_check.learned import Learned
+from tightrope_check.numbers import FLOAT64
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 SPLITS = [(0, [1.0, 0.0], 0.4), (1, [0.0, 1.0], 0.15)]

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tightrope.certificate.coupled import _range_of_pairs, total_doubt
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
+from tightrope_check.coupled import _range_of_pairs, total_doubt
+from tightrope_check.numbers import FLOAT64, RATIONAL, as_fraction
 
 
 @pytest.mark.parametrize("seed", range(4))

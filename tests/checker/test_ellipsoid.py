@@ -10,10 +10,6 @@ import pytest
 
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.archive import load
-from tightrope.certificate.learned import Learned, RowOrigin
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, as_fraction
-from tightrope.certificate.statistics.ellipsoid import EllipsoidRows
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify
@@ -22,6 +18,10 @@ from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.archive import load
+from tightrope_check.learned import Learned, RowOrigin
+from tightrope_check.numbers import FLOAT64, RATIONAL, as_fraction
+from tightrope_check.statistics.ellipsoid import EllipsoidRows
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 

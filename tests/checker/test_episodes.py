@@ -13,12 +13,12 @@ import pytest
 import tightrope as tr
 from adversary.archive import Forgery
 from adversary.second import second_verdict
-from tightrope.certificate.checker import check
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
+from tightrope_check.checker import check
+from tightrope_check.problem import Certificate
 
 REACH, AVOID, SOON = 'P=? [ F "goal" ]', 'P=? [ G !"goal" ]', 'P=? [ F<=3 "goal" ]'
 

@@ -14,10 +14,6 @@ import pytest
 from adversary.second import second_verdict
 from cases.learned_certificates import added, certified, changed, failures, moved, proved, values
 from learning_cases import FAMILIES, case, counts_of
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.learned import Learned, RowOrigin
-from tightrope.certificate.numbers import FLOAT64
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
@@ -30,6 +26,10 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parameters import Parameters
 from tightrope.problem import Problem
 from tightrope.statistics.estimates import IntervalMethod
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.learned import Learned, RowOrigin
+from tightrope_check.numbers import FLOAT64
 
 AIRCRAFT, BETTING, ENGAGEMENT, ROVER, GLIDER, PARALLEL = FAMILIES
 SMALL = "aircraft(3,2)"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tightrope.certificate import numbers
-from tightrope.certificate.logarithms import log_below, log_down, log_up, root_up
-from tightrope.certificate.numbers import FLOAT64, RATIONAL, OutOfRange, as_fraction, quick
+from tightrope_check import numbers
+from tightrope_check.logarithms import log_below, log_down, log_up, root_up
+from tightrope_check.numbers import FLOAT64, RATIONAL, OutOfRange, as_fraction, quick
 
 BOTH = pytest.mark.parametrize("n", [FLOAT64, RATIONAL], ids=["float64", "rational"])
 ETA = Fraction(2) ** -1074

@@ -15,13 +15,13 @@ import pytest
 import stormpy
 
 import tightrope as tr
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certificate_file import as_file
 from tightrope.cli.app import run
 from tightrope.logic.translation import reduce_automaton
 from tightrope.model.product import Automaton, RabinPair
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 FORMULAS = [
     '(G F "a") & (G F "b")',

@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.certificate.checker import check
-from tightrope.certificate.coordinates import add
-from tightrope.certificate.evidence import Domain
-from tightrope.certificate.learned import Learned
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate
-from tightrope.certificate.quotients import QuotientSpace
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import main
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
 from tightrope.prism.load import load_prism_text
+from tightrope_check.checker import check
+from tightrope_check.coordinates import add
+from tightrope_check.evidence import Domain
+from tightrope_check.learned import Learned
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate
+from tightrope_check.quotients import QuotientSpace
 
 TEXT = """
 mdp

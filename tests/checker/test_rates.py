@@ -16,16 +16,16 @@ from scipy.linalg import expm
 import tightrope as tr
 from adversary.archive import Forgery
 from adversary.second import second_verdict
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.poisson import PoissonWindow
-from tightrope.certificate.statistics.rates import RateClass, excludes
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem
 from tightrope.cli.app import run
 from tightrope.errors import CannotCertify
 from tightrope.prism.load import load_rates_text
 from tightrope.statistics.rates import gamma_poisson
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.numbers import RATIONAL
+from tightrope_check.rates import PoissonWindow
+from tightrope_check.statistics.rates import RateClass, excludes
 
 CHAIN = """ctmc
 const double lam; const double mu;

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import RATIONAL
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import counts_of
+from tightrope_check.checker import check
+from tightrope_check.numbers import RATIONAL
+from tightrope_check.problem import Certificate
 
 ASKED = 'R{"cost"}min=? [ F "end" ]'
 

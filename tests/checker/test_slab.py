@@ -15,26 +15,26 @@ from adversary.second import second
 from effort import EXPLORING
 from learning_cases import case
 from places import TESTS
-from tightrope.certificate.archive import load
-from tightrope.certificate.budget import WorkBudget
-from tightrope.certificate.checker import check
-from tightrope.certificate.fields import validate
-from tightrope.certificate.learned import Learned, RowOrigin
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.statistics import slab
-from tightrope.certificate.statistics.likelihood import Forms
-from tightrope.certificate.statistics.slab import BetSchedule, PlacedBets, levels, weight_of
 from tightrope.certify.certificate_file import save_certificate
+from tightrope.certify.comparison import Own, compare
 from tightrope.certify.learned import certificate_of, to_data
-from tightrope.certify.verification import Own, compare
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
-from tightrope.numerics.betting import FROZEN_FROM, GRID, POINTS, BetTable
 from tightrope.statistics.bets import Ends, Levels, few_planned, scales, schedule
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.archive import load
+from tightrope_check.budget import WorkBudget
+from tightrope_check.checker import check
+from tightrope_check.fields import validate
+from tightrope_check.learned import Learned, RowOrigin
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.search.betting import FROZEN_FROM, GRID, POINTS, BetTable
+from tightrope_check.statistics import slab
+from tightrope_check.statistics.likelihood import Forms
+from tightrope_check.statistics.slab import BetSchedule, PlacedBets, levels, weight_of
 
 pytestmark = pytest.mark.usefixtures("built_once")
 

@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 
 from effort import repeats
-from tightrope.certificate.budget import OverBudget, WorkBudget
-from tightrope.certificate.coordinates import Space, add, multiply, polynomial_range
-from tightrope.certificate.evidence import Data, Domain
-from tightrope.certificate.learned import Learned
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.statistics.balls import Balls
-from tightrope.certificate.statistics.intervals import EventCounts, Intervals
-from tightrope.certificate.statistics.likelihood import Predictor, pilot_of
-from tightrope.certificate.statistics.outcomes import ChoiceKinds, SeenOutcomes
-from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.problem import to_domain
 from tightrope.model.parameters import LinearConstraint, Parameters
 from tightrope.statistics.coordinates import solve_equalities
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson, hoeffding, weissman_radius
+from tightrope_check.budget import OverBudget, WorkBudget
+from tightrope_check.coordinates import Space, add, multiply, polynomial_range
+from tightrope_check.evidence import Data, Domain
+from tightrope_check.learned import Learned
+from tightrope_check.nature import Graph
+from tightrope_check.numbers import FLOAT64
+from tightrope_check.statistics.balls import Balls
+from tightrope_check.statistics.intervals import EventCounts, Intervals
+from tightrope_check.statistics.likelihood import Predictor, pilot_of
+from tightrope_check.statistics.outcomes import ChoiceKinds, SeenOutcomes
+from tightrope_check.verdict import Contradiction
 
 METHODS = {"clopper-pearson": clopper_pearson, "hoeffding": hoeffding, "beta-binomial": beta_binomial}
 

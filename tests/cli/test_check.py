@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tightrope.certificate.archive import load
 from tightrope.cli.app import run
+from tightrope_check.archive import load
 
 WALK = """\
 mdp

@@ -12,13 +12,13 @@ import pytest
 import tightrope as tr
 from coupled_cases import KINDS, random_case
 from tightrope import Problem
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.solver.solve import solve
+from tightrope_check.archive import load
+from tightrope_check.checker import check
 
 # The second trial undoes the first: nature would like another p there.
 TURN = """\

@@ -14,13 +14,13 @@ import pytest
 
 import tightrope
 from learning_cases import case, counts_of
-from tightrope.certificate.archive import load
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.writing import write_counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.learn import learn
+from tightrope_check.archive import load
 
 pytestmark = pytest.mark.usefixtures("built_once")
 
@@ -227,7 +227,7 @@ def test_files_that_are_no_certificates_exit_with_2(capsys, folder, tmp_path):
 
 
 def test_exact_is_for_small_models(capsys, folder, monkeypatch):
-    monkeypatch.setattr("tightrope.certificate.checker.MOST_EXACT_WORK", 10)
+    monkeypatch.setattr("tightrope_check.checker.MOST_EXACT_WORK", 10)
     for name in ("value.cert", "learned.cert"):
         assert run(["verify", str(folder / name), "--exact"]) == 2
         assert "--exact" in capsys.readouterr().err

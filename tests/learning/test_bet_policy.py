@@ -13,14 +13,10 @@ import pytest
 
 import tightrope as tr
 from learning_cases import case
-from tightrope.certificate.checker import check
 from tightrope.certify.learned import certificate_of
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.learning.bet_policy import PolicyBets, question_of
-from tightrope.numerics import betting
-from tightrope.numerics.betting import POINTS, SMOOTHED, BetTable, TargetPolicies, signs_of
-from tightrope.numerics.value_slopes import best_at_points, best_policy, met_choices
 from tightrope.problem import Problem
 from tightrope.regions.halfspaces import Origin
 from tightrope.statistics import bets as statistics_bets
@@ -28,6 +24,10 @@ from tightrope.statistics.bets import Levels, place_bets
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.checker import check
+from tightrope_check.search import betting
+from tightrope_check.search.betting import POINTS, SMOOTHED, BetTable, TargetPolicies, signs_of
+from tightrope_check.search.value_slopes import best_at_points, best_policy, met_choices
 
 pytestmark = pytest.mark.usefixtures("built_once")
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.certificate.archive import load
-from tightrope.certificate.checker import check
-from tightrope.certificate.problem import Certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.learning.breakdown import CLOSENESS, breakdown
+from tightrope_check.archive import load
+from tightrope_check.checker import check
+from tightrope_check.problem import Certificate
 
 GOAL, LOST = 3, 4
 

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.certify import certificate_of_difference
 from tightrope.cli.app import run
 from tightrope.coupled.chain import chain_of
@@ -27,6 +25,8 @@ from tightrope.learning.differences import KeptText
 from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
+from tightrope_check.checker import check
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 pytestmark = pytest.mark.usefixtures("built_once")
 

@@ -15,9 +15,9 @@ import pytest
 import tightrope as tr
 from benchmark_script import run_benchmark
 from learning.test_amendments import agent, by_previous, by_seen, question, simulate, unedited
-from tightrope.certificate.archive import load
 from tightrope.cli.app import run
 from tightrope.learning.doctor import best_fit
+from tightrope_check.archive import load
 
 OPTIONS: dict[str, Any] = {"delta": 0.1, "sets": "tied", "seconds": 900.0}
 PROGRAM = """dtmc

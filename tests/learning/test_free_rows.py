@@ -14,7 +14,7 @@ import tightrope as tr
 from tightrope.learning.options import decide
 from tightrope.model.free import NUMBERS_UNUSED, unlinked_rows
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics import blocks
+from tightrope.numerics.linear_program import find_blocks
 from tightrope.regions.event_polytope import domain_region, polytope_region
 from tightrope.statistics.estimates import event_intervals
 
@@ -224,7 +224,7 @@ def test_blocks_change_nothing_but_the_work(monkeypatch: pytest.MonkeyPatch) -> 
     regions = [polytope_region(intervals), domain_region(model)]
     supports = [region.support(directions) for region in regions]
     assert all(len(region._blocks) == 8 for region in regions)  # type: ignore[attr-defined]
-    monkeypatch.setattr(blocks, "MANY", 100)
+    monkeypatch.setattr("tightrope.numerics.linear_program.MANY", 100)
     for region, support in zip((polytope_region(intervals), domain_region(model)), supports, strict=True):
         for one, other in zip(region.support(directions), support, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-8)
@@ -235,11 +235,11 @@ def test_blocks_of_matrices_that_share_columns() -> None:
     first[0, [0, 1]], first[1, [2, 5]], first[2, 7] = 1.0, 1.0, 1.0
     second = np.zeros((1, 14))
     second[0, [1, 7]] = 1.0
-    found = blocks.find_blocks(first, second)
+    found = find_blocks(first, second)
     assert [block.columns.tolist() for block in found][:3] == [[0, 1, 7], [2, 5], [3]]
     assert [rows.tolist() for rows in found[0].rows] == [[0, 2], [0]]
-    assert blocks.find_blocks(np.ones((1, 14))) == ()
-    assert blocks.find_blocks(np.eye(5)) == ()
+    assert find_blocks(np.ones((1, 14))) == ()
+    assert find_blocks(np.eye(5)) == ()
 
 
 def test_monitors_and_estimates_of_unconstrained_rows() -> None:

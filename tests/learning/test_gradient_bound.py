@@ -12,7 +12,6 @@ import pytest
 
 import tightrope as tr
 from effort import repeats
-from tightrope.certificate.checker import check
 from tightrope.certify.certify import OVER_THE_SETS, learned_file
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.ball import LikelihoodBall, Wealth, ball_of, largest, least_eigenvalue, wealth_below
@@ -25,6 +24,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential
+from tightrope_check.checker import check
 
 QUESTION = 'Pmax=? [ F "goal" ]'
 SIZE = 13

@@ -10,7 +10,6 @@ import pytest
 
 from learning_cases import case, counts_of
 from online_cases import source, truth
-from tightrope.certificate.checker import check
 from tightrope.certify.learned import certificate_of
 from tightrope.cli.app import run
 from tightrope.data.counts import batch_ends
@@ -24,6 +23,7 @@ from tightrope.learning.online.run import OnlineRun
 from tightrope.learning.options import LearnOptions
 from tightrope.problem import Problem
 from tightrope.statistics.bets import count_planned_episodes, scales, schedule
+from tightrope_check.checker import check
 
 NAME, DELTA = "betting(8)", 0.01
 
@@ -67,7 +67,7 @@ def test_the_confidence_budget_says_how_delta_is_split_and_what_is_assumed():
 
 def test_the_confidence_budget_says_where_bets_are_missing(monkeypatch):
     known = case("glider(4,4)")
-    monkeypatch.setattr("tightrope.numerics.value_slopes.MOST_CYCLIC", 3)
+    monkeypatch.setattr("tightrope_check.search.value_slopes.MOST_CYCLIC", 3)
     found = learn(known.problem, counts_of("glider(4,4)"), delta=DELTA, region="slab", sets="rectangular")
     due = len(found.region.slab.plan.placed)
     assert f"no bets were placed {due} of the {due} times they were due" in "\n".join(found.ledger.lines)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from learning_cases import case, counts_of
-from tightrope.certificate.checker import check
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.learning.learn import learn
@@ -17,6 +16,7 @@ from tightrope.model.objective import ObjectiveKind
 from tightrope.regions.likelihood import LogLikelihood, cut_along, likelihood_region, wants_value_cuts
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
+from tightrope_check.checker import check
 
 ROVER = "rover(4,4)"
 

@@ -14,8 +14,6 @@ import pytest
 
 from effort import repeats
 from tightrope import load
-from tightrope.certificate.checker import check as check_certificate
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.cli.app import run
@@ -27,6 +25,8 @@ from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.solver.solve import attained, solve
+from tightrope_check.checker import check as check_certificate
+from tightrope_check.numbers import FLOAT64, RATIONAL
 
 HURRY = """
 // The safe way is long: with time left it is better, in the last steps only the risky one is in time.
@@ -345,8 +345,8 @@ def test_the_robust_policy_that_learn_writes_is_the_one_that_is_certified(
 
 def test_a_claim_about_another_policy_by_steps_is_not_proved(tmp_path: Path) -> None:
     """The first state is told to wait at a step: what was claimed of the better policy is refused."""
-    from tightrope.certificate.archive import load as load_certificate
-    from tightrope.certificate.checker import check
+    from tightrope_check.archive import load as load_certificate
+    from tightrope_check.checker import check
 
     model, proof = path_of(tmp_path), str(tmp_path / "given.cert")
     asked = ["--at", "p=0.6", "--param", "p=0.1:0.9", "--prop", 'Pmax=? [ F<=4 "goal" ]']

@@ -13,10 +13,9 @@ from tightrope.learning.bet_policy import question_of
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.policy import Policy
-from tightrope.numerics.question import find_reached, layers_of
-from tightrope.numerics.value_slopes import best_policy, value_slopes
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
+from tightrope_check.search.value_slopes import best_policy, find_reached, layers_of, value_slopes
 
 
 def setting(name):

@@ -20,7 +20,6 @@ from benchmark_script import run_benchmark
 from effort import repeats
 from factored_reference import Modules, Nature, State, Values, backup, nested, products
 from random_programs import ProgramWriter
-from tightrope.certificate.archive import load
 from tightrope.certify.certify import certify
 from tightrope.certify.verification import verify
 from tightrope.cli.app import main
@@ -35,6 +34,7 @@ from tightrope.problem import Problem
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import attained
+from tightrope_check.archive import load
 
 CLOSE = 1e-9
 

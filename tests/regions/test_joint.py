@@ -15,8 +15,6 @@ import pytest
 import tightrope as tr
 from adversary.second import second_verdict
 from learning_cases import case, counts_of
-from tightrope.certificate.checker import check
-from tightrope.certificate.statistics.joint import share_of
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.result import CoupledStatus
@@ -25,12 +23,13 @@ from tightrope.data.design import SamplingKind
 from tightrope.learning import bet_policy, coupling
 from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
-from tightrope.numerics.question import GraphQuestion
-from tightrope.numerics.value_slopes import best_steps, step_slopes
 from tightrope.regions.joint import JOINT, split
 from tightrope.regions.polytope import Polytope
 from tightrope.statistics.confidence_budget import likelihood_share
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.checker import check
+from tightrope_check.search.value_slopes import GraphQuestion, best_steps, step_slopes
+from tightrope_check.statistics.joint import share_of
 
 DELTA = 0.01
 SMALL = "betting(4)"

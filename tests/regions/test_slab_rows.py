@@ -11,14 +11,14 @@ import pytest
 
 from adversary.second import second
 from learning_cases import case
-from tightrope.certificate.logarithms import log_up
-from tightrope.certificate.numbers import RATIONAL, as_fraction
-from tightrope.certificate.statistics.slab import LineBelow
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.regions import slab
 from tightrope.regions.slab_rows import Terms, line_below
 from tightrope.statistics.bets import GUARD_SHARE
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.logarithms import log_up
+from tightrope_check.numbers import RATIONAL, as_fraction
+from tightrope_check.statistics.slab import LineBelow
 
 SIZE = 4
 TIMES = (0.0, 5e-324, 1e-9, 0.003, 0.05, 0.4, 3.0, 2.0**20)

@@ -11,9 +11,9 @@ import pytest
 
 import tightrope
 
-SOURCE = Path(tightrope.__file__).parent
+SOURCE = Path(tightrope.__file__).parents[1]
 MODULES = [
-    ".".join(("tightrope", *path.relative_to(SOURCE).with_suffix("").parts))
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
     for path in sorted(SOURCE.rglob("*.py"))
     if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.M)
 ]

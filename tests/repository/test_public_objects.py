@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.certificate.problem import Certificate
 from tightrope.design.exploration import Explore
 from tightrope.errors import Location
 from tightrope.io.results import Anomaly
@@ -29,6 +28,7 @@ from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.model.parameters import LinearConstraint
 from tightrope.numerics.record import MOST_LINES, WIDTH, Record
 from tightrope.regions.region import Conflict
+from tightrope_check.problem import Certificate
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -101,7 +101,7 @@ def certificate() -> Certificate:
 
 @cache
 def verdict() -> tr.Verdict:
-    from tightrope.certificate.checker import check
+    from tightrope_check.checker import check
 
     return check(certificate())
 

@@ -20,7 +20,6 @@ from cuda_cases import DEVICE, device, random_intervals, random_structure
 from exact_reference import brute_force, random_objective
 from tightrope.ambiguity.sets import SetsKind, rectangular
 from tightrope.benchmarks.suite import load, parse_bench, question
-from tightrope.certificate.checker import check
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate
 from tightrope.data.simulator import Simulator
@@ -34,6 +33,7 @@ from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.cuda.backend import Factoriser
 from tightrope.solver.solution import Solution, Status
 from tightrope.solver.solve import Workspace, operator_of, solve
+from tightrope_check.checker import check
 
 pytestmark = pytest.mark.compiler
 

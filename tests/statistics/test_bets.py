@@ -18,7 +18,6 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.errors import InputError
 from tightrope.learning.bet_policy import PolicyBets
 from tightrope.model.polynomial import Polynomial
-from tightrope.numerics.betting import GRID, BetTable, shorten, with_the_domains_help
 from tightrope.regions.bounds import expression_bounds
 from tightrope.regions.slab import slab_region
 from tightrope.regions.slab_rows import line_below, pool_terms, row_of
@@ -26,6 +25,7 @@ from tightrope.statistics.bets import Ends, Levels, best_shares, place_bets, pri
 from tightrope.statistics.coordinates import Coordinates, _substitute
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.search.betting import GRID, BetTable, shorten, with_the_domains_help
 
 PRODUCTS, PLAIN = "glider(5,5)", "betting(4)"
 EPISODES = 2000

@@ -11,13 +11,13 @@ import pytest
 import tightrope as tr
 from adversary.second import second_verdict
 from effort import repeats
-from tightrope.certificate.checker import check
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.prequential import prequential
 from tightrope.statistics.priors import Prior, read_priors
+from tightrope_check.checker import check
 
 QUESTION = 'Pmax=? [ F "won" ]'
 TRUTH = (0.75, 0.3)

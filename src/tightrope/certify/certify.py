@@ -16,9 +16,7 @@ from typing import Any, Unpack
 
 from tightrope import __version__
 from tightrope.atomic import path_of
-from tightrope.certificate.problem import Certificate
-from tightrope.certify.agreement import Shown, answered_file, shown_value
-from tightrope.certify.certificate_file import CertificateFile
+from tightrope.certify.certificate_file import CertificateFile, Shown, answered_file, shown_value
 from tightrope.certify.composed import composed_of, is_composed
 from tightrope.certify.learned import certificate_of
 from tightrope.certify.observed import controller_certificate
@@ -50,6 +48,7 @@ from tightrope.problem import Model, Problem, problem_of, require_discrete
 from tightrope.solver.solution import SolveOptions
 from tightrope.solver.solve import SolveWords, solve
 from tightrope.verdict import Word
+from tightrope_check.problem import Certificate
 
 BY_RATES = (
     "the certificate rests on an interval for every rate, not on the likelihood of all rates together: it "

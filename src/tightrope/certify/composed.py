@@ -1,6 +1,6 @@
 """Certificates of learned averages and temporal formulas, over the bounds that the checker itself derives.
 
-The checker derives bounds of single probabilities at every choice (`tightrope.certificate.learned`). Over
+The checker derives bounds of single probabilities at every choice (`tightrope_check.learned`). Over
 these the average of a policy has a gain and a bias on each side, and the probability of a formula is that of
 reaching the targets of its product: for a given policy in the chain that it leaves, otherwise by the most
 robust policy that is found. Both ends hold whatever nature picks within the bounds at every step, so they
@@ -17,9 +17,6 @@ from typing import Any
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.certificate.nature import Boxes
-from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
 from tightrope.certify.learned import (
     ProvedSets,
     as_contradiction,
@@ -53,6 +50,9 @@ from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
+from tightrope_check.nature import Boxes
+from tightrope_check.numbers import FLOAT64
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
 
 ENDS = (Direction.MIN, Direction.MAX)
 

@@ -18,12 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate.coupled import Cells, CoupledHints, hull_misfit, packed_size
-from tightrope.certificate.difference import coupled_check
-from tightrope.certificate.learned import Learned, RowSystem, Statements
-from tightrope.certificate.learned import RowOrigin as Kind
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, Claim
 from tightrope.certify.region import Name, with_region
 from tightrope.coupled.cells import Frame, affine_at, frame_of
 from tightrope.coupled.cells import Rows as FrameRows
@@ -31,6 +25,12 @@ from tightrope.coupled.result import Cell, CoupledValue
 from tightrope.coupled.taylor import expand
 from tightrope.coupled.vertex_proof import VertexProof, occupancy
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope_check.coupled import Cells, CoupledHints, hull_misfit, packed_size
+from tightrope_check.difference import coupled_check
+from tightrope_check.learned import Learned, RowSystem, Statements
+from tightrope_check.learned import RowOrigin as Kind
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate, Claim
 
 _SPARE = Fraction(1, 10**12)
 _SPARE_DEFECT = 2.0**-42  # so that float64 decides every state: the checker's bounds are a little coarser

@@ -25,16 +25,6 @@ import numpy as np
 
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
-from tightrope.certificate import evidence
-from tightrope.certificate import problem as certified
-from tightrope.certificate.evidence import LearnedHints, RegionHints
-from tightrope.certificate.learned import Learned, ProjectedRegion
-from tightrope.certificate.nature import Boxes
-from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Certificate, Claim, ValueHints
-from tightrope.certificate.statistics import episodes
-from tightrope.certificate.statistics.costs import Costs, reward_ends
-from tightrope.certificate.verdict import Contradiction
 from tightrope.certify.coupled import with_coupled_proofs
 from tightrope.certify.problem import Asked, asked_of, to_problem
 from tightrope.certify.region import (
@@ -90,6 +80,16 @@ from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.costs import CostModel
 from tightrope.statistics.estimates import IntervalMethod, transition_intervals
 from tightrope.verdict import AssumptionStatus
+from tightrope_check import evidence
+from tightrope_check import problem as certified
+from tightrope_check.evidence import LearnedHints, RegionHints
+from tightrope_check.learned import Learned, ProjectedRegion
+from tightrope_check.nature import Boxes
+from tightrope_check.numbers import FLOAT64
+from tightrope_check.problem import Certificate, Claim, ValueHints
+from tightrope_check.statistics import episodes
+from tightrope_check.statistics.costs import Costs, reward_ends
+from tightrope_check.verdict import Contradiction
 
 RewardEnds = tuple[RewardStructure, RewardStructure]
 

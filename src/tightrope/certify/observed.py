@@ -32,8 +32,7 @@ from tightrope.beliefs.graph import BEFORE, STOP, SUCCESS, BeliefGraph, safely_r
 from tightrope.beliefs.question import Question, question_of
 from tightrope.beliefs.robust import over_intervals
 from tightrope.beliefs.solve import closeness, evaluate, solve_partial
-from tightrope.certificate.problem import Certificate
-from tightrope.certify.agreement import Shown, shown_value
+from tightrope.certify.certificate_file import Shown, shown_value
 from tightrope.certify.problem import to_problem
 from tightrope.certify.solved import to_certificate, to_claim, to_words, value_hints
 from tightrope.data.counts import Counts
@@ -49,6 +48,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.problem import Problem
 from tightrope.solver.solve import solve
+from tightrope_check.problem import Certificate
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Certificates of chains in continuous time: at a point, over a domain, and with learned rates.
 
-The problem is the chain itself with the question (`tightrope.certificate.rates`). Data are jumps and
+The problem is the chain itself with the question (`tightrope_check.rates`). Data are jumps and
 exposures, and the statement is an interval for every class of rates, whatever region the result has; a
 likelihood region, and its answer, are narrower. Vectors are searched over the interval chain that the checker
 derives; where times are bounded the checker makes all steps, and the claim is what it finds, with a little
@@ -17,19 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate import problem as certified
-from tightrope.certificate.budget import WorkBudget
-from tightrope.certificate.checker import prove
-from tightrope.certificate.evidence import STATED, Data, Domain, LearnedHints
-from tightrope.certificate.fields import Polynomial
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.poisson import PoissonWindow
-from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
-from tightrope.certificate.rates import RateSets
-from tightrope.certificate.statistics.rates import RateClass, classes_of, excludes
-from tightrope.certify.fields_compared import compare_problems, first_difference, name_difference
 from tightrope.certify.learned import as_contradiction, met_with_episodes, with_episodes
-from tightrope.certify.problem import to_domain, to_graph, to_polynomials
+from tightrope.certify.problem import (
+    compare_problems,
+    first_difference,
+    name_difference,
+    to_domain,
+    to_graph,
+    to_polynomials,
+)
 from tightrope.certify.solved import average_claim, to_words, value_hints
 from tightrope.data.exposure import Exposure, read_exposure
 from tightrope.errors import CannotCertify, InputError
@@ -51,6 +47,15 @@ from tightrope.problem import Problem
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.rates import gamma_poisson
+from tightrope_check import problem as certified
+from tightrope_check.budget import WorkBudget
+from tightrope_check.checker import prove
+from tightrope_check.evidence import STATED, Data, Domain, LearnedHints
+from tightrope_check.fields import Polynomial
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope_check.rates import PoissonWindow, RateSets
+from tightrope_check.statistics.rates import RateClass, classes_of, excludes
 
 _COVERED = (
     "certificates of chains in continuous time are about P over F, G, U or W, with bounds on time or without,"

@@ -4,7 +4,7 @@ Names of rows follow from the origins that `tightrope.regions.halfspaces` record
 those that the checker derives. Rows are written by the checker's own writer, bases are found over them by
 linear programs, and only rows that some basis uses are kept. So nothing depends on how the solver numbered or
 rounded its rows. All of this is float64 that no guarantee uses: the checker computes the multipliers itself
-(`tightrope.certificate.learned`).
+(`tightrope_check.learned`).
 
 *Slabs.* The checker derives the bets. Points near which each row shall be tight and shares of the scales are
 the result's; bounds of the expressions are proved again here, stage by stage, over the rows of the base
@@ -20,7 +20,7 @@ the region is that of a linear function of x. A basis that is optimal over the r
 it best. Bounds of expressions that cut into the region are rows, too.
 
 *Quotients.* Rows are written again in the checker's coordinates, which have no reciprocals. An end of f/g is
-proved by a bound of f − c·g, c the wanted end (`tightrope.certificate.quotients`).
+proved by a bound of f − c·g, c the wanted end (`tightrope_check.quotients`).
 
 *Bases* come from the dual simplex method. It starts with the faces of the box that the direction points to
 and swaps in the row that the basis' vertex violates most; every basis on the way proves a bound, each no
@@ -38,22 +38,6 @@ from fractions import Fraction
 import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
-from tightrope.certificate.coordinates import Box, Space, add, key, polynomial_range
-from tightrope.certificate.evidence import RegionHints
-from tightrope.certificate.learned import (
-    ExpressionBounds,
-    Learned,
-    ProjectedRegion,
-    RowSystem,
-    next_box,
-    shrunk_box,
-)
-from tightrope.certificate.learned import RowOrigin as Kind
-from tightrope.certificate.nature import Graph
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate, Claim, ValueHints
-from tightrope.certificate.statistics.intervals import EventCounts
-from tightrope.certificate.statistics.slab import SlabHints
 from tightrope.certify.problem import to_graph, to_polynomials
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.result import LearningResult
@@ -70,6 +54,22 @@ from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals
+from tightrope_check.coordinates import Box, Space, add, key, polynomial_range
+from tightrope_check.evidence import RegionHints
+from tightrope_check.learned import (
+    ExpressionBounds,
+    Learned,
+    ProjectedRegion,
+    RowSystem,
+    next_box,
+    shrunk_box,
+)
+from tightrope_check.learned import RowOrigin as Kind
+from tightrope_check.nature import Graph
+from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate, Claim, ValueHints
+from tightrope_check.statistics.intervals import EventCounts
+from tightrope_check.statistics.slab import SlabHints
 
 _EXTRA_ROUNDS = 2
 _MOST_ROUNDS = 60

@@ -1,7 +1,7 @@
 """Certificates from solutions of known models: plain values, temporal formulas, long-run averages.
 
 *Temporal formulas.* The checker's own code derives the product and its targets
-(`tightrope.certificate.product`); the solver only bounds the probability of reaching these.
+(`tightrope_check.product`); the solver only bounds the probability of reaching these.
 
 *Averages* have a gain and a bias for every state, on each side. For a maximiser (a minimiser is one of the
 negated reward), from above: the gain is the quotient's upper bound, constant on end components; the bias is
@@ -21,19 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.certificate import problem as certified
-from tightrope.certificate.checker import prove
-from tightrope.certificate.laws import boxes_of
-from tightrope.certificate.nature import Boxes, rows_of
-from tightrope.certificate.numbers import FLOAT64
-from tightrope.certificate.problem import Certificate, CertifiedProblem, Claim, ValueHints
-from tightrope.certificate.product import (
-    MOST_PAIRS,
-    AutomatonProduct,
-    given_weights,
-    product_of,
-    under_policy,
-)
 from tightrope.certify.problem import Asked, to_problem
 from tightrope.errors import CannotCertify, InputError
 from tightrope.logic.accepting import towards
@@ -57,6 +44,19 @@ from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve
+from tightrope_check import problem as certified
+from tightrope_check.checker import prove
+from tightrope_check.laws import boxes_of
+from tightrope_check.nature import Boxes, rows_of
+from tightrope_check.numbers import FLOAT64
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
+from tightrope_check.product import (
+    MOST_PAIRS,
+    AutomatonProduct,
+    given_weights,
+    product_of,
+    under_policy,
+)
 
 LARGEST_SLACK = 1e-6
 Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]

@@ -334,7 +334,7 @@ def _certify(
     verify: bool,
 ) -> None:
     """Write the certificate, about the model as it was given."""
-    from tightrope.certify.agreement import answered_file, shown_value
+    from tightrope.certify.certificate_file import answered_file, shown_value
     from tightrope.certify.problem import asked_of, to_problem
     from tightrope.certify.solved import composed_certificate, to_certificate
     from tightrope.model.continuous import ParametricCTMC
@@ -633,7 +633,7 @@ def _over_rates(
     request: CheckRequest, loaded: LoadedModel | TimedModel, query: Query, files: CheckFiles
 ) -> OverDomain:
     """Of a chain in continuous time: rates in intervals, picked anew at every moment."""
-    from tightrope.certify.agreement import answered_file, shown_value
+    from tightrope.certify.certificate_file import answered_file, shown_value
     from tightrope.certify.rates import rate_certificate, rate_problem
     from tightrope.logic.timed import bound_over_rates
     from tightrope.model.continuous import ParametricCTMC, over_box

@@ -163,7 +163,7 @@ def _certify(
     precision: float,
 ) -> None:
     """Write what proves the answer: over a domain and of one controller about its chain, else both ends."""
-    from tightrope.certify.agreement import answered_file, shown_value
+    from tightrope.certify.certificate_file import answered_file, shown_value
     from tightrope.certify.certify import learned_file
     from tightrope.certify.observed import certificate_of_chain, certificate_of_controller, certified_words
 

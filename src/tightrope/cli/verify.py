@@ -6,12 +6,9 @@ Where the user gives them, it is compared with the user's own model, property, d
 from __future__ import annotations
 
 import dataclasses
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -20,25 +17,22 @@ import typer
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from tightrope.certificate.archive import LoadedCertificate, load
-from tightrope.certificate.budget import OverBudget, WorkBudget
-from tightrope.certificate.checker import check
-from tightrope.certificate.numbers import FLOAT64, RATIONAL
-from tightrope.certificate.problem import Certificate
-from tightrope.certificate.verdict import Check, Verdict
-from tightrope.certify.proved import ProvedAnswer, ask_proved_checker, find_proved_checker
-from tightrope.certify.verification import Own, compare, confidence_text, headline, own_of, tie_verdict, worth
+from tightrope.certify.verification import AboutOther, Verified, verify_file, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
-from tightrope.cli.output import leave, print_json, print_table, warn
+from tightrope.cli.output import leave, print_json, print_table
 from tightrope.errors import CannotCertify, InputError, shown
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import Interval
-from tightrope.numerics.text import interval_text
 from tightrope.verdict import Assessment, Assumed
+from tightrope_check.budget import OverBudget, WorkBudget
+from tightrope_check.problem import Certificate
+from tightrope_check.report import headline, not_tied, rows, title
+from tightrope_check.verdict import Check
 
 if TYPE_CHECKING:  # what a check alone does not load
+    from tightrope.certify.comparison import Own
     from tightrope.certify.rates import OwnChain
     from tightrope.cli.sources import Loaded, LoadedModel
     from tightrope.data.counts import Counts
@@ -151,44 +145,32 @@ def verify(request: VerifyRequest) -> None:
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """
     begin = time.perf_counter()
-    if request.proved:
-        find_proved_checker()
     if request.model is None and (given := options.list_given(request, MODEL_WORDS)):
         raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
     if request.data is None and (given := options.list_given(request.reading)):
         raise InputError(f"{given[0]} goes with --data: it says how data are read")
+    budget = WorkBudget.of(request.budget, request.exact)
+    own = None if request.model is None else partial(own_files, request, request.model)
     try:
-        _verify(request, WorkBudget.of(request.budget, request.exact), begin)
+        verified = verify_file(
+            request.certificate, budget, exact=request.exact, own=own, proved=request.proved, timed=True
+        )
     except OverBudget as error:
         if request.json:
             print_json(_refused(Assessment.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
         raise
-
-
-def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
-    loaded = load(request.certificate, budget)
-    certificate, own, bound = loaded.certificate, None, None
-    if request.model is not None:
-        own = own_files(request, request.model, certificate)
-        bound, trouble = compare(certificate, own)
-        if trouble is not None:
-            if request.json:
-                other = Assessment.of([Assumed.violated("binding", trouble)])
-                failed = Check("it is about what was given", False, trouble)
-                refused = _refused(other, f"NOT VALID for what you gave: {trouble}", begin, failed)
-                print_json(replace(refused, bound=bound, digest=loaded.digest))
-            raise CannotCertify(trouble)
-    with _stopped_in_time(budget):
-        verdict = check(certificate, RATIONAL if request.exact else FLOAT64, budget)
-    if own is not None and bound is not None:
-        verdict = tie_verdict(verdict, certificate, own, bound)
-    proved = None
-    if request.proved:
-        proved = ask_proved_checker(request.certificate, loaded.digest, budget.seconds + budget.grown)
+    except AboutOther as error:
+        if request.json:
+            other = Assessment.of([Assumed.violated("binding", str(error))])
+            failed = Check("it is about what was given", False, str(error))
+            refused = _refused(other, f"NOT VALID for what you gave: {error}", begin, failed)
+            print_json(replace(refused, bound=error.bound, digest=error.digest))
+        raise
     if request.json:
-        print_json(_answer(verdict, loaded, time.perf_counter() - begin, proved))
+        print_json(_answer(verified, time.perf_counter() - begin))
     else:
-        _print(request.certificate, verdict, loaded, proved)
+        _print(request.certificate, verified)
+    verdict, proved = verified.verdict, verified.proved
     if not verdict.valid:
         raise CannotCertify(f"{shown(str(request.certificate))} does not prove its claim")
     if proved is not None and proved.verdict != "accepts":
@@ -199,39 +181,15 @@ def _verify(request: VerifyRequest, budget: WorkBudget, begin: float) -> None:
         raise CannotCertify(f"the property is {verdict.answer}")
 
 
-@contextmanager
-def _stopped_in_time(budget: WorkBudget) -> Iterator[None]:
-    """A check that may take more than a minute says so first. Where work was counted too low, the processor's
-    clock stops it at twice its budget."""
-    seconds = budget.seconds + budget.grown
-    if budget.grown:
-        warn(f"its coupled proofs are long: the check may take {seconds:g} s; --budget limits it")
-
-    def stop(*_: Any) -> None:
-        raise OverBudget(f"the check of this certificate took over {2 * seconds:g} s; `budget` raises it")
-
-    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
-        yield
-        return
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, 2 * seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-def _answer(
-    verdict: Verdict, loaded: LoadedCertificate, seconds: float, proved: ProvedAnswer | None
-) -> VerifyAnswer:
+def _answer(verified: Verified, seconds: float) -> VerifyAnswer:
     """The bounds of the claim that answers the question are the head; without one, those of the first."""
+    certificate, verdict, proved = verified.certificate, verified.verdict, verified.proved
     values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
-    first, data = values[verdict.claim or next(iter(values))], loaded.certificate.problem.data
+    first, data = values[verdict.claim or next(iter(values))], certificate.problem.data
     result = worth(verdict)
     return VerifyAnswer(
         verdict=result.word.value,
-        headline=headline(verdict, loaded.certificate),
+        headline=headline(verdict, certificate),
         valid=verdict.valid,
         bound=dict(verdict.bound),
         answer=UNSET if verdict.answer is None else verdict.answer,
@@ -245,12 +203,12 @@ def _answer(
         policies=values,
         delta=UNSET if data is None else data.total_delta,
         method=UNSET if data is None else data.method,
-        sets=sets_of(loaded.certificate),
-        digest=loaded.digest,
+        sets=sets_of(certificate),
+        digest=verified.digest,
         proved=UNSET
         if proved is None
         else ProvedCheckFacts(proved.verdict, list(proved.theorems), proved.words or UNSET),
-        about=dict(loaded.certificate.about),
+        about=dict(certificate.about),
         seconds=round(seconds, 6),
     )
 
@@ -282,35 +240,18 @@ def _refused(worth: Assessment, headline: str, begin: float, *failed: Check) -> 
     )
 
 
-def _print(path: Path, verdict: Verdict, loaded: LoadedCertificate, proved: ProvedAnswer | None) -> None:
-    typer.echo(headline(verdict, loaded.certificate))
-    if proved is not None:
-        typer.echo(proved.line)
-    if verdict.not_tied:
-        automaton = "; the meaning of its automaton is not tied to any formula"
-        unknown = loaded.certificate.problem.automaton is not None and "property" in verdict.not_tied
-        typer.echo(
-            f"NOT TIED to your {', '.join(verdict.not_tied)}: a certificate speaks of what is written in it; "
-            f"--model, --prop, --data and --policy compare{automaton if unknown else ''}"
-        )
-    sure = verdict.word in ("proved", "limit")
-    title = "; ".join(f"{name} in {interval_text(low, high)}" for name, (low, high) in verdict.values.items())
-    data = loaded.certificate.problem.data
-    if data is not None and sure:
-        title += f" with confidence {confidence_text(data.total_delta)}"
-    if not sure:
-        title = f"{'NOMINAL' if verdict.valid else 'NOT PROVED'}: {title}"
-    rows = [(one.name, "holds" if one.passed else "FAILS", one.detail) for one in verdict.checks]
-    rows += [("assumes", "", line) for line in verdict.assumes]
-    rows += [
-        ("the file says", "", f"{shown(name)}: {shown(text)}")
-        for name, text in loaded.certificate.about.items()
-    ]
-    print_table(f"{shown(str(path))}: {title}", ("check", "", ""), rows, numeric=False)
+def _print(path: Path, verified: Verified) -> None:
+    both = verified.verdict, verified.certificate
+    proved = None if verified.proved is None else verified.proved.line
+    for line in (headline(*both), proved, not_tied(*both)):
+        if line:
+            typer.echo(line)
+    print_table(f"{shown(str(path))}: {title(*both)}", ("check", "", ""), list(rows(*both)), numeric=False)
 
 
 def own_files(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own | OwnChain:
     """All that is compared with a certificate, read from the user's files."""
+    from tightrope.certify.comparison import own_of
     from tightrope.cli.sources import LogRequest
     from tightrope.data.exposure import exposure_of
     from tightrope.loading import is_continuous

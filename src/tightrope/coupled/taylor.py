@@ -21,8 +21,8 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.value_slopes import SolvedEquations
 from tightrope.statistics.coordinates import AffineFunctions
+from tightrope_check.search.value_slopes import SolvedEquations
 
 _ERROR_ROUNDS = 60
 _MOST_CURVATURES = 2**28

@@ -1,7 +1,7 @@
 """The policy that a slab (betting region) bets on, and the gradient of its value as data come in.
 
 It is the given policy, otherwise the best one at the estimate or several candidates
-(`tightrope.numerics.betting`), which are then also evaluated. The slab holds for all policies. Bets are on
+(`search.betting` of the checker), which are then evaluated. The slab holds for all policies. Bets are on
 both ends of a given policy's value, on the guaranteed end otherwise.
 """
 
@@ -18,13 +18,12 @@ from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
-from tightrope.numerics import betting
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.record import remember
-from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.bets import WIDER_SHARE, Ends
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope_check.search import betting
+from tightrope_check.search.value_slopes import MOST_CYCLIC, GraphQuestion
 
 
 def why_no_bets(

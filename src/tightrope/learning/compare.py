@@ -39,10 +39,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.policy_choices import TimeVaryingChoices
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.question import GraphQuestion
-from tightrope.numerics.value_slopes import gains_of_changes
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
+from tightrope_check.search.value_slopes import GraphQuestion, gains_of_changes
 
 
 def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:

@@ -59,11 +59,9 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.betting import PointsAround
 from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, interval_text
-from tightrope.numerics.value_slopes import PolicyEquations, value_slopes
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.registry import region_kind
@@ -74,6 +72,8 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.verdict import Assessment, AssumptionStatus
+from tightrope_check.search.betting import PointsAround
+from tightrope_check.search.value_slopes import PolicyEquations, value_slopes
 
 if TYPE_CHECKING:  # loaded where it applies
     from tightrope.learning.logged import LoggedBaseline

@@ -41,9 +41,7 @@ from tightrope.monitoring.episode_queues import Queues
 from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
 from tightrope.monitoring.examination import is_planned
 from tightrope.numerics.arrays import FloatArray, IndexArray
-from tightrope.numerics.question import GraphQuestion
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.value_slopes import PolicyEquations, Spread
 from tightrope.problem import Problem
 from tightrope.provenance import Artefact, chosen_without
 from tightrope.statistics.confidence_budget import Assumption, assumed_of
@@ -51,6 +49,7 @@ from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.returns import BETTING, Tally, frequency_interval, mean_interval
 from tightrope.verdict import Assumed, AssumptionStatus
+from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations, Spread
 
 REFUTES = 0.001
 """The probability with which a right behaviour is refused."""

@@ -17,7 +17,7 @@ Any point of the domain is a sound estimate, as long as it was known before what
 
 *Estimates that begin anew: all parameters, or one of them alone while the others stay where they are.*
 maximise Σ K_f·log f(t) + ½·Σ log(room to each face) over the parameters from `first[k]` to `last[k]`, by
-damped Newton steps from where the last estimate was (the same as `tightrope.numerics.smoothed_likelihood`
+damped Newton steps from where the last estimate was (the same as `tightrope_check.search.smoothed_likelihood`
 finds, less exactly and many times as fast). Some forty candidates with a few estimates each are renewed
 again and again, which is most of what a monitor does. Where an estimate ends up matters for the speed of
 detection only: any point of the domain is a sound prediction of what comes after it.
@@ -35,14 +35,14 @@ import numpy as np
 from tightrope.io.results import Moved
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.blocks import Block
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.linear_program import Block
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
-from tightrope.numerics.smoothed_likelihood import SMOOTHING
 from tightrope.regions.likelihood import LogLikelihood
 from tightrope.regions.tightening import coordinate_envelopes
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
+from tightrope_check.search.smoothed_likelihood import SMOOTHING
 
 HOPELESS = -1e250
 """Below the logarithm of any positive probability, and finite however often it is added."""

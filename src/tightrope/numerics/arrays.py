@@ -7,17 +7,12 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-"""Values: probabilities, bounds, rewards."""
+from tightrope_check.arrays import BoolArray as BoolArray
+from tightrope_check.arrays import FloatArray as FloatArray
+from tightrope_check.arrays import OffsetArray as OffsetArray
 
 IndexArray: TypeAlias = npt.NDArray[np.int32]
 """Indices of states, expressions, actions: one per transition or choice."""
-
-OffsetArray: TypeAlias = npt.NDArray[np.int64]
-"""Starts of rows in a CSR layout, keys, counts."""
-
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-"""Sets of states, choices or transitions."""
 
 ExactIntegers: TypeAlias = npt.NDArray[Any]
 """Integers that are int64 while they fit and Python's own (dtype object) beyond."""

@@ -13,6 +13,8 @@ caller evaluates with its own rounding. A failed run returns λ = 0, the bound o
 
 *Norms.* Minimise Σ weight_i·‖z_i‖₂ subject to Σ F_iᵀ·z_i = c. The dual, max c·u with ‖F_i·u‖₂ ≤ weight_i, is
 solved; the z_i are its multipliers. For any u, c·u / max_i(‖F_i·u‖/weight_i) is at most the minimum.
+
+*Blocks* are groups of columns that no row links: a program or a likelihood is the sum of one per block.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
 
 
@@ -262,3 +264,47 @@ def _by_clarabel(
     multiplier = np.array(outcome.z)
     norm = np.array([np.linalg.norm(multiplier[a + 1 : b]) for a, b in pairwise(begin)])
     return norm, np.array(outcome.x)
+
+
+MANY = 12
+"""Up to so many coordinates nothing is gained by looking for blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some columns, and for every matrix the rows that touch them."""
+
+    columns: OffsetArray
+    rows: tuple[OffsetArray, ...]
+
+
+def find_blocks(*matrices: FloatArray) -> tuple[Block, ...]:
+    """The blocks of matrices that share their columns; () where there are few columns or one block."""
+    size = matrices[0].shape[1]
+    if size <= MANY:
+        return ()
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    places = [np.nonzero(matrix) for matrix in matrices]
+    starts = size + np.cumsum([0, *(len(matrix) for matrix in matrices)])
+    row = np.concatenate([start + place[0] for start, place in zip(starts[:-1], places, strict=True)])
+    column = np.concatenate([place[1] for place in places])
+    nodes = int(starts[-1])
+    graph = coo_array((np.ones(len(row), dtype=np.int8), (row, column)), shape=(nodes, nodes))
+    label = connected_components(graph, directed=False)[1]
+    numbers = np.unique(label[:size])
+    if len(numbers) == 1:
+        return ()
+    order = np.argsort(label, kind="stable")
+    first = np.searchsorted(label[order], numbers)
+    last = np.searchsorted(label[order], numbers, side="right")
+    blocks = []
+    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+        members = np.sort(order[begin:end])
+        cuts = np.searchsorted(members, starts)
+        rows = tuple(
+            members[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], starts[:-1], strict=True)
+        )
+        blocks.append(Block(members[: cuts[0]], rows))
+    return tuple(blocks)

@@ -10,27 +10,14 @@ import math
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from pathlib import Path
 from typing import TextIO, cast
 
 from tightrope.errors import InputError, Location
-
-DIGITS = 9
-
-
-def text_below(value: float, digits: int = DIGITS) -> str:
-    """The number with so many digits, rounded down: a lower bound stays one where it is written.
-
-    >>> text_below(0.123456), text_below(2 / 3, 4), text_below(float("-inf"))
-    ('0.123456', '0.6666', '-inf')
-    """
-    return _round(value, digits, ROUND_FLOOR)
-
-
-def text_above(value: float, digits: int = DIGITS) -> str:
-    """The same, rounded up."""
-    return _round(value, digits, ROUND_CEILING)
+from tightrope_check.report import DIGITS as DIGITS
+from tightrope_check.report import interval_text as interval_text
+from tightrope_check.report import text_above as text_above
+from tightrope_check.report import text_below as text_below
 
 
 def bound_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
@@ -52,24 +39,6 @@ def guarantee_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
         endless = "the expected reward is infinite (discount it, or bound the steps)"
         return endless if is_lower else "no finite upper bound"
     return f"at {'least' if is_lower else 'most'} {bound_text(value, is_lower, digits)}"
-
-
-def interval_text(lower: float, upper: float, digits: int = DIGITS) -> str:
-    """An interval, both ends rounded outward.
-
-    >>> interval_text(1 / 3, 2 / 3, 4), interval_text(math.inf, math.inf)
-    ('[0.3333, 0.6667]', 'infinite')
-    """
-    if lower == math.inf:
-        return "infinite"
-    return f"[{text_below(lower, digits)}, {text_above(upper, digits)}]"
-
-
-def _round(value: float, digits: int, mode: str) -> str:
-    if not math.isfinite(value):
-        return f"{value:g}"
-    shortest = Decimal(repr(float(value)))
-    return f"{float(Context(prec=digits, rounding=mode).plus(shortest)):.{digits}g}"
 
 
 GZIP = ".gz"

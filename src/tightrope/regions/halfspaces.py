@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.blocks import Block
+from tightrope.numerics.linear_program import Block
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, product_error, up
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
@@ -109,7 +109,7 @@ class Halfspaces(Record):
         )
 
     def within(self, block: Block) -> Halfspaces:
-        """The part of one block of coordinates (`tightrope.numerics.blocks`)."""
+        """The part of one block of coordinates (`tightrope.numerics.linear_program`)."""
         rows, columns = block.rows[0], block.columns
         taken = self.take(rows)
         return replace(

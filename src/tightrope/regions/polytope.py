@@ -18,7 +18,7 @@ import numpy as np
 
 from tightrope.errors import CannotCertify
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.blocks import Block, find_blocks
+from tightrope.numerics.linear_program import Block, find_blocks
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import UNIT, error_factor, product_error, up
 from tightrope.regions.halfspaces import Halfspaces, ScaledHalfspaces

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.blocks import Block, find_blocks
-from tightrope.numerics.linear_program import LinearStatus, dual_bounds, proves_empty
+from tightrope.numerics.linear_program import Block, LinearStatus, dual_bounds, find_blocks, proves_empty
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import down, error_factor, largest_over_box, up
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces

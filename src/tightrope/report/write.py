@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from msgspec import UnsetType
 
 from tightrope.atomic import atomic_write
-from tightrope.certificate.archive import load
 from tightrope.errors import InputError, Location, TightropeError
 from tightrope.io.answers import answer_file, read_answer
 from tightrope.io.comparisons import POLICY_FILES, comparison_file, read_comparison
@@ -34,6 +33,7 @@ from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
 from tightrope.report.statement import statement
 from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figure
 from tightrope.report.what_if import WhatIf
+from tightrope_check.archive import load
 
 REPORT = "report.html"
 

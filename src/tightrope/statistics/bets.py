@@ -22,11 +22,11 @@ from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import FloatArray, OffsetArray
-from tightrope.numerics.betting import SMOOTHED, BetTable, PointsAround
 from tightrope.numerics.rounding import UNIT, down, up
-from tightrope.numerics.value_slopes import MOST_CYCLIC
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.search.betting import SMOOTHED, BetTable, PointsAround
+from tightrope_check.search.value_slopes import MOST_CYCLIC
 
 
 class Ends(Enum):

@@ -1,4 +1,4 @@
-"""Smoothed maximum likelihood inside the domain (`tightrope.numerics.smoothed_likelihood`).
+"""Smoothed maximum likelihood inside the domain (`tightrope_check.search.smoothed_likelihood`).
 
 The estimate stays strictly inside the domain, so that no possible outcome gets probability 0 (an expression
 that is non-negative on the domain vanishes only on its boundary, up to degenerate polynomials). Where it ends
@@ -15,10 +15,10 @@ import numpy as np
 
 from tightrope.model.polynomial import Polynomial
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.blocks import Block, find_blocks
+from tightrope.numerics.linear_program import Block, find_blocks
 from tightrope.numerics.record import remember
-from tightrope.numerics.smoothed_likelihood import SmoothedLikelihood
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
+from tightrope_check.search.smoothed_likelihood import SmoothedLikelihood
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,7 @@ def measure(folder: Path, threads: int | None) -> dict[str, float]:
         write(Path(name), 20_000, 2, 2)
         read_data(Path(name), model, order="time", ends="complete")
     begin, before = time.perf_counter(), os.times()
-    reading = read_data(folder, model, threads=threads, order="time", ends="complete")
+    reading = read_data(folder, model, threads=threads, order="time", ends="complete", observers=())
     seconds, after = time.perf_counter() - begin, os.times()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cpu = after.user + after.system - before.user - before.system

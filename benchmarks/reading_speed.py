@@ -105,7 +105,7 @@ def measure(folder: Path, threads: int | None) -> dict[str, float]:
         read_data(small, model)
     before = os.times()
     begin = time.perf_counter()
-    reading = read_data(folder, model, threads=threads)
+    reading = read_data(folder, model, threads=threads, observers=())
     seconds = time.perf_counter() - begin
     after = os.times()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -16,7 +16,6 @@ from data.test_reading import LOGS
 from log_cases import FOLDER, machine
 from tightrope.data.exposure import Exposure
 from tightrope.data.reading import Reading
-from tightrope.monitoring.model_fit import observers_for
 
 
 def same_reading(far: Reading, here: Reading) -> None:
@@ -37,7 +36,6 @@ def read_suite(**engine: Any) -> None:
     """The logs of `tests/logs`."""
     model = machine()
     for name, words, _, _ in LOGS:
-        words = {**words, "observers": observers_for(model)}
         same_reading(
             tr.read_data(FOLDER / name, model, **words, **engine), tr.read_data(FOLDER / name, model, **words)
         )

@@ -189,7 +189,7 @@ def coins_file(place: Path, episodes: int, linked: bool, sort_by: str = "time") 
 
 
 def read(path: Path, model: ParametricMDP, threads: int | None = None) -> Reading:
-    return tr.read_data(path, model, observers=model_fit.observers_for(model), threads=threads)
+    return tr.read_data(path, model, threads=threads)
 
 
 @pytest.fixture

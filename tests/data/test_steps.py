@@ -16,6 +16,7 @@ from tightrope.cli.app import run
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import SamplingKind
 from tightrope.data.model_index import AnyModel
+from tightrope.data.reading import read_data
 from tightrope.data.steps import (
     count_environment,
     count_minari,
@@ -26,6 +27,7 @@ from tightrope.data.steps import (
 from tightrope.errors import InputError
 from tightrope.model.builder import build_from_function
 from tightrope.model.policy import Policy
+from tightrope.prism.load import load_prism_text
 
 LENGTH = 5
 
@@ -266,6 +268,31 @@ def test_a_recorded_dataset_that_does_not_fit_is_refused() -> None:
         count_minari(Dataset(Episode(np.array([[1], [4]]), np.array([0]))), model)
 
 
+@pytest.mark.parametrize(
+    ("observations", "names"),
+    [
+        (np.array([[0, 1], [1, 1], [1, 0]]), "x = observation.0, y = observation.1"),
+        ({"y": np.array([1, 1, 0]), "x": np.array([0, 1, 1])}, "x = observation.x, y = observation.y"),
+        ((np.array([0, 1, 1]), np.array([1, 1, 0])), "x = observation.0, y = observation.1"),
+    ],
+)
+def test_the_steps_of_a_dataset_are_a_log(observations: Any, names: str) -> None:
+    """Variables by their order or by their names, actions by their numbers in the model."""
+    model = load_prism_text(
+        "mdp module m x : [0..1] init 0; y : [0..1] init 1;\n"
+        "[left] x=0 -> 1/2 : (x'=1) + 1/2 : true; [right] x=1 & y=1 -> (y'=0); [right] y=0 -> true; endmodule"
+    )
+    dataset = Dataset(Episode(observations, np.array([0, 1])))
+    read = read_data(dataset, model)
+    assert read.read_as[0].startswith("states by the model's variables; ") and names in read.read_as[0]
+    assert read.read_as[1] == "values mapped: action: 0=left, 1=right"
+    assert read.counts.transition.tolist() == count_minari(dataset, model).transition.tolist()
+    with pytest.raises(InputError, match="row 2: column 'action' holds 7, which `maps='action: …'` does not"):
+        read_data(Dataset(Episode(observations, np.array([0, 7]))), model)
+    with pytest.raises(InputError, match="the dataset has no episodes"):
+        read_data(Dataset(), model)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_real_minari_dataset_is_counted_and_learned_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -306,6 +333,11 @@ def test_a_real_minari_dataset_is_counted_and_learned_from(
     arguments = ["learn", str(prism), "--param", "p=0.1:0.9", "--data", "minari:corridor/recorded-v0"]
     assert run([*arguments, "--prop", f"Pmax=? [ F x={LENGTH} ]", "--json"]) == 0
     assert '"robust_policy": {"lower":' in capsys.readouterr().out
-    assert run([*arguments, "--prop", f"Pmax=? [ F x={LENGTH} ]", "--skip-invalid"]) == 2
+    assert run([*arguments, "--prop", f"Pmax=? [ F x={LENGTH} ]", "--skip-invalid"]) == 0
+    assert run([*arguments, "--prop", f"Pmax=? [ F x={LENGTH} ]", "--map", "action: 0=fly, 1=crawl"]) == 2
+    assert "is not enabled in state (x=1)" in capsys.readouterr().err
+    read = read_data(load_minari("corridor/recorded-v0"), corridor())
+    assert read.counts.transition.tolist() == counts.transition.tolist()
+    assert read.counts.design.ends.holds and not read.counts.design.order.holds
     with pytest.raises(InputError, match="cannot load the Minari dataset 'corridor/missing-v0'"):
         load_minari("corridor/missing-v0")

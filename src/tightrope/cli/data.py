@@ -25,7 +25,7 @@ from tightrope.io.coding import from_plain
 from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.io.results import DesignFacts, ReadingFacts
-from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log, describe_reading
+from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log
 from tightrope.numerics.text import interval_text
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Assumed
@@ -101,12 +101,9 @@ def data(request: DataRequest) -> None:
     tables = log.tables()
     model = load_model(request.model, request.const, request.param, request.domain).model
     begin = time.perf_counter()
-    if log.minari is not None:
-        description = describe_reading(log.read(model, tables), model, request.delta)
-    else:
-        with reading_progress() as progress:
-            watched = replace(log.options, progress=progress)
-            description = describe_log(tables, model, watched, request.delta)
+    with reading_progress() as progress:
+        watched = replace(log.options, progress=progress)
+        description = describe_log(tables, model, watched, request.delta)
     seconds = time.perf_counter() - begin
     _warn_about(description)
     if request.json:

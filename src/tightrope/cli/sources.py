@@ -25,7 +25,6 @@ from tightrope.cli.options import SubjectOptions, parse_constants
 from tightrope.cli.output import build_progress, print_line, reading_progress, warn
 from tightrope.errors import InputError, Location, shown
 from tightrope.io.coding import from_plain, to_plain
-from tightrope.io.log_words import LOCAL, WORDS
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
@@ -165,8 +164,6 @@ def load_embedded(request: ModelRequest, at: str | None, files: Sequence[Propert
     return LoadedModel(request.source, chain, time.perf_counter() - begin)
 
 
-MINARI = "minari:"
-
 SHOWN_FILES = 3
 WIDTH = 80
 
@@ -185,50 +182,25 @@ class LogRequest:
 
         return LogRequest(tuple(places), LogReadOptions(**vars(words)).resolved())
 
-    @property
-    def minari(self) -> str | None:
-        """The NAME of `--data minari:NAME`, or None for files."""
-        if not any(place.startswith(MINARI) for place in self.places):
-            return None
-        if len(self.places) > 1:
-            raise InputError("a Minari dataset stands alone: give --data once")
-        for name, word in WORDS.items():
-            if name != "states" and getattr(self.options, name) not in (None, False, LOCAL):
-                raise InputError(f"{word.flag} goes with data files, not with Minari datasets")
-        return self.places[0].removeprefix(MINARI)
-
     def tables(self) -> tuple[DataTable, ...]:
         """Every table that is meant; what is no data file is refused before a model is built for it."""
         from tightrope.io.table.opening import open_tables
 
         self.options.check()
-        if self.minari is not None:
-            return ()
         return open_tables(self.places, self.options.format)
 
     def read(self, model: Model, tables: tuple[DataTable, ...]) -> Reading:
         """The counts, with a sign of life while they are read."""
-        from tightrope.data.reading import Reading, read_tables
-
-        if self.minari is not None:
-            from tightrope.data.columns import StateForm, StateNames
-            from tightrope.data.steps import count_minari, load_minari
-
-            names = self.options.state_names
-            by_index = StateForm.INDEX if names is StateNames.INDEX else None
-            counts = count_minari(load_minari(self.minari), model, states=by_index)
-            return Reading(counts, counts.steps, {}, None)
-        from tightrope.monitoring.model_fit import observers_for
+        from tightrope.data.reading import read_tables
 
         with reading_progress() as progress:
-            options = replace(self.options, progress=progress, observers=observers_for(model))
-            return read_tables(tables, model, options)
+            return read_tables(tables, model, replace(self.options, progress=progress))
 
 
 def about_log(log: LogRequest, tables: tuple[DataTable, ...], reading: Reading) -> dict[str, object]:
     """What a result says about its data: files with digests, how they were read, what was dropped."""
     known = ("source", "seed", "policy", "cap", "at", "property")
-    files = [table.source for table in tables]
+    files = [table.file for table in tables if table.file is not None]
     digests = [_digest(file) for file in files]
     whole = sha256(reading.counts.transition.tobytes()) if not files else sha256("".join(digests).encode())
     return {

@@ -371,6 +371,7 @@ def find_columns(
     table: DataTable, structure: Structure, states: StateNames | None, given: Mapping[str, str]
 ) -> RowColumns:
     """Decide how a table gives states and actions, or say what is missing or could mean two things."""
+    given = {**_by_position(table, structure, states), **given}
     written_here = _is_written_for(table, structure)
     by_index = states is StateNames.INDEX or (states is None and written_here)
     variables = () if by_index else tuple(structure.valuations)
@@ -404,6 +405,19 @@ def find_columns(
         if not next_state:
             _check_next_row(table, by, structure, roles, given)
     return RowColumns(by, state, next_state, state_roles, roles)
+
+
+def _by_position(table: DataTable, structure: Structure, states: StateNames | None) -> dict[str, str]:
+    """Variables in the order of an environment's observations, where a table is of one."""
+    columns, names = (table.metadata or {}).get("observation", ()), tuple(structure.valuations)
+    if structure.state_names is not None and states is not StateNames.VARIABLES:
+        return {}
+    if states is StateNames.INDEX or not isinstance(columns, list) or len(columns) != len(names):
+        return {}
+    if {f"observation.{name}" for name in names} == set(columns):
+        return {}
+    pairs = zip(names, columns, strict=True)
+    return {role: column for n, c in pairs for role, column in ((n, c), (f"{n}'", f"next_{c}"))}
 
 
 def show_value(chunk: Chunk, name: str, row: int) -> Any:

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -55,8 +55,6 @@ class SamplingKind(Enum):
     ADAPTIVE = "adaptive"
 
 
-_STRENGTH = {SamplingKind.GENERATIVE_FIXED: 0, SamplingKind.TRAJECTORIES: 1, SamplingKind.ADAPTIVE: 2}
-
 OPEN_END = "the last action of a log has no outcome in it"
 
 ORDER, ENDS = "order in time", "ends of episodes"
@@ -64,19 +62,16 @@ ORDER, ENDS = "order in time", "ends of episodes"
 
 KNOWN_ORDER = Assumed.derived(ORDER, "the data were counted as they came")
 KNOWN_ENDS = Assumed.derived(ENDS, "every episode was followed to its end")
-_UNSAID_ORDER = Assumed.unverified(ORDER, "the file does not say in which order its data came")
-_UNSAID_ENDS = Assumed.unverified(ENDS, "the file does not say how its episodes ended")
-_DOUBT = {
-    AssumptionStatus.YES: 0,
-    AssumptionStatus.STATED: 1,
-    AssumptionStatus.UNKNOWN: 2,
-    AssumptionStatus.NO: 3,
+_UNSAID = {
+    "order": Assumed.unverified(ORDER, "the file does not say in which order its data came"),
+    "ends": Assumed.unverified(ENDS, "the file does not say how its episodes ended"),
 }
+_DOUBT = (AssumptionStatus.YES, AssumptionStatus.STATED, AssumptionStatus.UNKNOWN, AssumptionStatus.NO)
 
 
 def worse(one: Assumed, other: Assumed) -> Assumed:
     """What is left of an assumption that has to hold of two data sets."""
-    return max(one, other, key=lambda assumed: _DOUBT[assumed.kept])
+    return max(one, other, key=lambda assumed: _DOUBT.index(assumed.kept))
 
 
 @dataclass(frozen=True)
@@ -133,7 +128,7 @@ class SamplingDesign:
     def __post_init__(self) -> None:
         if self.open_end and self.kind is not SamplingKind.ADAPTIVE and OPEN_END not in self.censored:
             object.__setattr__(self, "censored", (*self.censored, OPEN_END))
-        if self.steps < 0 or (self.episodes is not None and self.episodes < 0):
+        if not all(0 <= number < 1 << 62 for number in (self.steps, self.episodes or 0, self.planned or 0)):
             raise ValueError(f"episodes and steps must not be negative, got {self.episodes} and {self.steps}")
 
     def fixed_visits(self, tied: bool) -> bool:
@@ -149,7 +144,7 @@ class SamplingDesign:
 
         Which data sets are put together must not depend on their outcomes; where it does, say `ADAPTIVE`.
         """
-        kind = max(self.kind, later.kind, key=_STRENGTH.__getitem__)
+        kind = max(self.kind, later.kind, key=list(SamplingKind).index)
         if self.planned_from is not None or later.planned_from is not None:
             kind = SamplingKind.ADAPTIVE
         known = self.episodes is not None and later.episodes is not None
@@ -173,61 +168,30 @@ class SamplingDesign:
             chosen=tuple(dict.fromkeys((*self.chosen, *later.chosen))),
         )
 
-    def to_json(self) -> dict[str, object]:
-        fields: dict[str, object] = {"kind": self.kind.value}
-        fields |= {name: getattr(self, name) for name in ("episodes", "steps", "repeats")}
-        plain = SamplingDesign(self.kind)
-        for name in _WrittenDesign.__struct_fields__[4:]:
-            if name not in ("order", "ends") and (value := getattr(self, name)) != getattr(plain, name):
-                fields[name] = list(value) if isinstance(value, tuple) else value
-        for name, assumed in (("order", self.order), ("ends", self.ends)):
-            fields[name] = {"kept": assumed.kept.value, "why": assumed.why}
-        return fields
+    def to_json(self) -> dict[str, Any]:
+        """The fields that say something, for files."""
+        plain, always = SamplingDesign(self.kind), ("kind", "episodes", "steps", "repeats")
+        fields = {k: v for k, v in vars(self).items() if k in always or v != getattr(plain, k)}
+        fields |= {k: {"kept": getattr(self, k).kept, "why": getattr(self, k).why} for k in _UNSAID}
+        fields.pop("chosen", None)
+        written: dict[str, Any] = msgspec.to_builtins(fields)
+        return written
 
     @staticmethod
-    def from_json(fields: Mapping[str, object]) -> SamplingDesign:
+    def from_json(fields: Mapping[str, Any]) -> SamplingDesign:
         """Read what `to_json` wrote; anything else is an `InputError`."""
         try:
-            written = msgspec.convert(fields, _WrittenDesign)
-        except msgspec.ValidationError:
+            known = {k: v for k, v in fields.items() if k != "chosen"}
+            for name, unsaid in _UNSAID.items():
+                stated = fields.get(name)
+                known[name] = unsaid.to_json() if stated is None else {**stated, "name": unsaid.name}
+            return msgspec.convert(known, SamplingDesign)
+        except (msgspec.ValidationError, TypeError):
             kinds = ", ".join(kind.value for kind in SamplingKind)
             raise InputError(
                 f"the sampling design in the metadata is not one of ours: {dict(fields)}",
                 hint=f"'kind' is one of {kinds}; 'episodes' and 'steps' are whole numbers",
             ) from None
-        values = {name: getattr(written, name) for name in written.__struct_fields__}
-        for name, unsaid in (("order", _UNSAID_ORDER), ("ends", _UNSAID_ENDS)):
-            stated = values[name]
-            values[name] = unsaid if stated is None else Assumed(unsaid.name, stated.kept, stated.why)
-        return SamplingDesign(**values)
-
-
-_Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-
-
-class _WrittenAssumption(msgspec.Struct):
-    kept: AssumptionStatus
-    why: str
-
-
-class _WrittenDesign(msgspec.Struct):
-    """A design as files have it."""
-
-    kind: SamplingKind
-    steps: _Number
-    repeats: bool
-    episodes: _Number | None = None
-    planned: _Number | None = None
-    censored: tuple[str, ...] = ()
-    open_end: bool = False
-    late_plan: bool = False
-    bet_on: tuple[str, ...] = ()
-    anytime: bool = False
-    planned_from: str | None = None
-    by_episodes: bool = True
-    order: _WrittenAssumption | None = None
-    ends: _WrittenAssumption | None = None
-    followed: str | None = None
 
 
 def absorbing_states(structure: Structure) -> BoolArray:

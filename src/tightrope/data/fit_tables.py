@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.model.expressions import Signatures
+from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
@@ -465,3 +466,21 @@ def _codes(code: npt.NDArray[Any]) -> OffsetArray:
 def dyadic(steps: npt.NDArray[Any]) -> OffsetArray:
     """0, 1–2, 3–6, 7–14, …"""
     return (np.frexp(steps + 1.0)[1] - 1).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _TablesOf:
+    """Makes the tables by which every row of a log is tested, whatever their number."""
+
+    structure: Structure
+    grid: VisitGrid
+
+    def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
+        return FitTables(self.structure, VisitGrid(self.grid.outcome_of, self.grid.start, is_later))
+
+
+def observers_for(model: object) -> tuple[_TablesOf, ...]:
+    """What takes the events of a log while they are counted, so that its model can be tested."""
+    if not isinstance(model, ParametricMDP):
+        return ()
+    return (_TablesOf(model.structure, VisitGrid.of(model.structure, model.signatures)),)

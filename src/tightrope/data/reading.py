@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tightrope.data.columns import (
+    ACTION,
     EPISODE,
     TIME,
     WATCHED_UNTIL,
@@ -44,6 +45,7 @@ from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.engines import LOCAL, engine_at, place_of
 from tightrope.data.event_stream import KeptEvents, keep_recent
+from tightrope.data.fit_tables import observers_for
 from tightrope.data.log_counts import (
     NO_OUTCOME,
     OUT_OF_ORDER,
@@ -178,7 +180,9 @@ def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOp
     """The same for tables that are open."""
     plan = plan_reading(tables, model.structure, options)
     if sum(table.most_rows for table in tables) > LONG:
-        plan = replace(plan, observers=options.observers)
+        plan = replace(
+            plan, observers=observers_for(model) if options.observers is None else options.observers
+        )
     place = place_of(options.place, tables)
     with engine_at(place) as engine:
         used = plan if place.kind == LOCAL else replace(plan, engine=engine)
@@ -355,6 +359,9 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     given = parse_columns(options.columns, variables)
     maps = parse_maps(options.maps, variables)
     columns = [find_columns(table, structure, options.state_names, given) for table in tables]
+    names = {str(n): name for n, name in enumerate(filter(None, structure.action_names))}
+    if names and any((table.metadata or {}).get("actions") == "numbers" for table in tables):
+        maps.setdefault(ACTION, ValueMap(names))
     clocks = [
         (table, own.roles[TIME]) for table, own in zip(tables, columns, strict=True) if TIME in own.roles
     ]

@@ -45,6 +45,7 @@ from tightrope.data.model_index import AnyModel, ModelIndex
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.simulator import DEFAULT_CAP
 from tightrope.errors import InputError, describe
+from tightrope.io.table.minari import load_minari as load_minari
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.states import find_choice
 from tightrope.model.structure import UNLABELLED, Structure, plain
@@ -339,7 +340,13 @@ def load_named(spec: str, option: str) -> Callable[..., Any]:
 
 def make_environment(spec: str) -> Any:
     """The Gymnasium environment that the factory `module:name` makes."""
-    gymnasium = _optional("gymnasium", "gym", "Gymnasium environments")
+    try:
+        gymnasium = importlib.import_module("gymnasium")
+    except ImportError as error:
+        raise InputError(
+            "Gymnasium environments need the package 'gymnasium', which is not installed",
+            hint="pip install 'tightrope[gym]'",
+        ) from error
     environment = load_named(spec, "`env`")()
     if not isinstance(environment, gymnasium.Env):
         kind = type(environment).__name__
@@ -422,15 +429,6 @@ def count_environment(
     return counted.counts(design, model.hash())
 
 
-def load_minari(name: str) -> Any:
-    """A Minari dataset that is on this machine, by its name."""
-    minari = _optional("minari", "minari", "Minari datasets")
-    try:
-        return minari.load_dataset(name)
-    except (FileNotFoundError, ValueError) as error:
-        raise InputError(f"cannot load the Minari dataset '{name}': {error}") from error
-
-
 def count_minari(
     dataset: Any,
     model: AnyModel,
@@ -464,13 +462,3 @@ def _entry(observations: Any, i: int) -> Any:
     if isinstance(observations, tuple):
         return tuple(_entry(values, i) for values in observations)
     return observations[i]
-
-
-def _optional(module: str, extra: str, what: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise InputError(
-            f"{what} need the package '{module}', which is not installed",
-            hint=f"pip install 'tightrope[{extra}]'",
-        ) from error

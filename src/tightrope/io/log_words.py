@@ -75,7 +75,8 @@ class LogWords:
 
     In Python `columns` and `maps` are texts as in a terminal, or mappings. `threads` read a log on this
     machine, and `progress` is told now and then how far they are. `observers` make what takes the events of
-    long logs. `overridden` are the words that are not as a saved reading has them.
+    long logs: None stands for the tables of the tests of fit. `overridden` are the words that are not as a
+    saved reading has them.
     """
 
     states: StateNames | StateForm | str | None = word(
@@ -216,7 +217,7 @@ class LogWords:
     )
     threads: int | None = None
     progress: Callable[[Any], None] | None = None
-    observers: tuple[Any, ...] = ()
+    observers: tuple[Any, ...] | None = None
     overridden: tuple[str, ...] = ()
 
 

@@ -11,12 +11,12 @@ docs/how-to/own-model.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2_contingency
 
 from tightrope.data.columns import (
     ACTION,
@@ -34,7 +34,7 @@ from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.model_index import identifier
 from tightrope.data.read_options import COMPLETE, LogReadOptions
 from tightrope.data.reading import Reading, read_tables
-from tightrope.data.rows import parse_maps
+from tightrope.data.rows import parse_maps, plain_text
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import distinct
 from tightrope.io.table.data_table import DataTable
@@ -147,19 +147,17 @@ def draft_tables(
     if drafting.chosen is None:
         return drafted
     model = load_prism_text(drafted.text)
-    counts = read_tables(tables, model, options).counts
+    counts = read_tables(tables, model, replace(options, observers=())).counts
     assert counts.log is not None
     return replace(drafted, rest=counts.log().subset(~drafting.chosen).counts(model, counts.design))
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """All states and actions of a log, and a structure in which everything may follow everything."""
+    """All states and actions of a log, as a structure in which everything may follow everything."""
 
-    variables: tuple[str, ...]
     names: Mapping[str, Mapping[int, str]]
     """What the log calls the values of variables that are no numbers."""
-    actions: tuple[str, ...]
     structure: Structure
 
     def hash(self) -> str:
@@ -186,34 +184,31 @@ class _Seen:
                         raise _too_many(table, state)
                 if action:
                     listed = distinct(mapped(ACTION, chunk.columns[action]))[0]
-                    actions |= dict.fromkeys(text for value in listed if (text := _text(value)))
+                    actions |= dict.fromkeys(filter(None, map(plain_text, listed)))
         if not joint:
             raise InputError("the log has no row with a state", Location(tables[0].path))
-        named = [not all(_is_number(text) for text in each) for each in values]
-        for name, each, is_named in zip(words, values, named, strict=True):
-            _refuse_alike(tables[0], name, each, is_named)
-        meanings = [
-            {code: code if is_named else _number(text) for text, code in each.items()}
-            for each, is_named in zip(values, named, strict=True)
-        ]
+        texts: dict[str, dict[int, str]] = {}
+        meanings: list[dict[int, int]] = []
+        for name, each in zip(words, values, strict=True):
+            is_named = not all(map(_is_number, each))
+            _refuse_alike(tables[0], name, list(each), is_named)
+            meanings.append({code: code if is_named else _number(text) for text, code in each.items()})
+            if is_named:
+                texts[name] = {code: text for text, code in each.items()}
         states = sorted({tuple(m[c] for m, c in zip(meanings, codes, strict=True)) for codes in joint})
-        texts = {
-            name: {code: text for text, code in each.items()}
-            for name, each, is_named in zip(words, values, named, strict=True)
-            if is_named
-        }
-        return _Seen(words, texts, tuple(actions), _complete(tables[0], states, words, texts, list(actions)))
+        return _Seen(texts, _complete(tables[0], states, words, texts, list(actions)))
+
+    def values(self, state: int) -> dict[str, int]:
+        """The values of the variables."""
+        return {name: int(column[state]) for name, column in self.structure.valuations.items()}
 
     def state_text(self, state: int) -> str:
         """A state as the log calls it."""
-        parts = []
-        for variable in self.variables:
-            value = int(self.structure.valuations[variable][state])
+        parts, values = [], self.values(state)
+        for variable, value in values.items():
             text = self.names.get(variable, {}).get(value, str(value))
             text = "".join(one if one.isprintable() else " " for one in text)  # it stands in comments
-            parts.append(
-                text if len(self.variables) == 1 and variable in self.names else f"{variable}={text}"
-            )
+            parts.append(text if len(values) == 1 and variable in self.names else f"{variable}={text}")
         return ", ".join(parts)
 
 
@@ -252,18 +247,19 @@ def _find(
             'name it with `columns="state=…"`, or the columns that make it up with `variables`; the file has '
             f"the columns {', '.join(table.names)}",
         )
-    words = tuple(_variable(name) for name in found)
-    keys = [(word if word in given else name, word) for word, name in zip(words, found, strict=True)]
-    own_columns = [finder.variable(key) for key, _ in keys]
-    if None in own_columns:
-        name = found[own_columns.index(None)]
-        raise InputError(f"`variables` names '{name}', and there is no such column", Location(table.path))
-    nexts = [finder.next_variable(word if f"{word}'" in given else key) for key, word in keys]
+    words = tuple(map(_variable, found))
+    keys = [word if word in given else name for word, name in zip(words, found, strict=True)]
+    there: list[str] = []
+    for name, key in zip(found, keys, strict=True):
+        if (column := finder.variable(key)) is None:
+            raise InputError(f"`variables` names '{name}', and there is no such column", Location(table.path))
+        there.append(column)
+    pairs = zip(words, keys, strict=True)
+    nexts = [finder.next_variable(word if f"{word}'" in given else key) for word, key in pairs]
     if None in nexts and any(nexts):
         missing = found[nexts.index(None)]
         raise InputError(f"the next value of '{missing}' is missing, others are there", Location(table.path))
-    there, following = (tuple(name for name in names if name is not None) for names in (own_columns, nexts))
-    return words, there, following, action
+    return words, tuple(there), tuple(name for name in nexts if name is not None), action
 
 
 def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tuple[int, ...]]:
@@ -271,16 +267,10 @@ def _joint(columns: Sequence[Any], values: Sequence[dict[str, int]]) -> set[tupl
     codes = []
     for column, number in zip(columns, values, strict=True):
         listed, code = distinct(column)
-        places = [number.setdefault(text, len(number)) if (text := _text(v)) else -1 for v in listed]
+        places = [number.setdefault(text, len(number)) if (text := plain_text(v)) else -1 for v in listed]
         codes.append(np.array([*places, -1])[code])
     rows = np.unique(np.stack(codes, axis=1), axis=0) if len(codes[0]) else np.empty((0, len(codes)))
     return {tuple(row) for row in rows.astype(int).tolist() if min(row) >= 0}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return "" if value is None else str(value).strip()
 
 
 def _is_number(text: str) -> bool:
@@ -342,10 +332,9 @@ def _complete(
     )
 
 
-def _refuse_alike(table: DataTable, variable: str, texts: Iterable[str], is_named: bool) -> None:
+def _refuse_alike(table: DataTable, variable: str, texts: Sequence[str], is_named: bool) -> None:
     """Refuse two texts for one number, and names that already mean something to who reads logs."""
     numbers: dict[int, str] = {}
-    texts = list(texts)
     for text in texts:
         others = ", ".join(f"{one}={one}" for one in texts if one != text)
         hint = f"call it otherwise, and map all values: `maps='{variable}: {text}=s_{len(texts)}, {others}'`"
@@ -393,25 +382,24 @@ class _Row:
 
 def _equal(rows: Sequence[OffsetArray]) -> float:
     """The p-value of a G² test that rows of counts come from one distribution."""
-    table = np.array(rows, dtype=np.float64)
-    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / table.sum()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(table > 0, table * np.log(table / expected), 0.0)
-    degrees = (len(table) - 1) * (int((table.sum(axis=0) > 0).sum()) - 1)
-    return float(chi2.sf(2.0 * terms.sum(), degrees)) if degrees else 1.0
+    table = np.array(rows)
+    test = chi2_contingency(table[:, table.any(axis=0)], correction=False, lambda_="log-likelihood")
+    return float(test.pvalue)
 
 
 def _guard(values: Mapping[str, int]) -> str:
     return " & ".join(f"{name}={value}" for name, value in values.items())
 
 
+STEPS, TARGETS, STAYING, SIZES = SHAPES = (
+    "the same steps",
+    "the same successors",
+    "stay or go",
+    "two outcomes, the more frequent first",
+)
 Ties = list[tuple[Tie, dict[int, tuple[int, ...]]]]
 Active = Mapping[int, tuple[str, tuple[int, ...]]]
 """Ties with the numbers of their rows, and the order of the successors of each."""
-
-
-def _assign(values: Mapping[str, int]) -> str:
-    return "&".join(f"({name}'={value})" for name, value in values.items())
 
 
 class _Drafting:
@@ -424,10 +412,12 @@ class _Drafting:
         if not self.rows:
             raise InputError("the log has no step from a state to the next")
         self.left = {row.state for row in self.rows}
+        self.closed = [s for s in range(self.structure.states) if s not in self.left]
         self.starts = self._begin()
         self.ends, self.open_ones = self._end()
         size = sum(len(row.successors) + 2 for row in self.rows) + len(self.starts)
         self.covers = size + 2 * self.structure.states < MOST_COORDINATES
+        self.added = self._added()
         self.chosen: BoolArray | None = None
         if select_on is not None:
             if self.log is None:
@@ -472,6 +462,19 @@ class _Drafting:
         state, number = np.unique(final[over], return_counts=True)
         return dict(zip(state.tolist(), number.tolist(), strict=True)), int((left & ~over).sum())
 
+    def _added(self) -> dict[str, dict[str, int]]:
+        """The artificial states by what they are: values beyond the range of the first variable."""
+        is_there = {
+            START: len(self.starts) > 1,
+            END: bool(self.ends),
+            **dict.fromkeys(ELSEWHERE, self.covers),
+        }
+        columns = self.structure.valuations
+        lowest = {name: int(column.min()) for name, column in columns.items()}
+        first = next(iter(columns))
+        names, beyond = [name for name, used in is_there.items() if used], int(columns[first].max()) + 1
+        return {name: {**lowest, first: beyond + number} for number, name in enumerate(names)}
+
     # --- ties ------------------------------------------------------------------------------
 
     def ties(self) -> Ties:
@@ -481,14 +484,14 @@ class _Drafting:
             counts = np.bincount(self.log.subset(self.chosen).transition, minlength=len(counts))
         result: Ties = []
         done: set[int] = set()
-        for shape, text in SHAPES:
+        for text in SHAPES:
             groups: dict[object, list[tuple[int, tuple[int, ...]]]] = {}
             for number, row in enumerate(self.rows):
                 places = row.choice * self.structure.states + np.array(row.successors)
                 is_few = counts[places].sum() < FEW
                 if number in done or len(row.successors) < 2 or row.state in self.ends or is_few:
                     continue
-                ordered = shape(self, row, counts[places])
+                ordered = self._shape(text, row, counts[places])
                 if ordered is not None:
                     groups.setdefault(ordered[0], []).append((number, ordered[1]))
             for group in groups.values():
@@ -521,26 +524,20 @@ class _Drafting:
             if len(cluster) > 1
         ]
 
-    def by_steps(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
-        if self.seen.names:
-            return None
-        columns = np.stack([self.structure.valuations[name] for name in self.seen.variables], axis=1)
-        steps = [tuple((columns[s] - columns[row.state]).tolist()) for s in row.successors]
-        order = sorted(range(len(steps)), key=steps.__getitem__)
-        return (row.action, *sorted(steps)), tuple(row.successors[i] for i in order)
-
-    def by_targets(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
-        return row.successors, row.successors
-
-    def by_staying(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
-        if len(row.successors) != 2 or row.state not in row.successors:
-            return None
-        return row.action, tuple(sorted(row.successors, key=lambda s: s != row.state))
-
-    def by_size(self, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
-        if len(row.successors) != 2:
-            return None
-        return row.action, row.successors if seen[0] >= seen[1] else row.successors[::-1]
+    def _shape(self, shape: str, row: _Row, seen: OffsetArray) -> tuple[object, tuple[int, ...]] | None:
+        """What rows of one shape have in common, and the order of this one's successors; None: it has not."""
+        successors, two = row.successors, len(row.successors) == 2
+        if shape == STEPS and not self.seen.names:
+            columns = np.stack(list(self.structure.valuations.values()), axis=1)
+            steps = {s: tuple((columns[s] - columns[row.state]).tolist()) for s in successors}
+            return (row.action, *sorted(steps.values())), tuple(sorted(steps, key=steps.__getitem__))
+        if shape == TARGETS:
+            return successors, successors
+        if shape == STAYING and two and row.state in successors:
+            return row.action, tuple(sorted(successors, key=lambda s: s != row.state))
+        if shape == SIZES and two:
+            return row.action, successors if seen[0] >= seen[1] else successors[::-1]
+        return None
 
     # --- text ------------------------------------------------------------------------------
 
@@ -550,18 +547,16 @@ class _Drafting:
         used = [] if self.chosen is None else ties
         active: Active = {n: (tie.name, order) for tie, members in used for n, order in members.items()}
         assumptions = self._assumptions(ties)
-        several = [len(row.successors) + (row.state in self.ends) for row in self.rows]
-        several += [1] * (self.structure.states - len(self.left))
-        free = sum(number + 2 * self.covers > 1 for number in several) + (len(self.starts) > 1)
-        added = (len(self.starts) > 1) + bool(self.ends) + 2 * self.covers
-        choices = len(self.rows) + self.structure.states - len(self.left) + added
-        states = self.structure.states + added
+        outcomes = [len(row.successors) + (row.state in self.ends) for row in self.rows] + [1] * len(
+            self.closed
+        )
+        free = sum(number + 2 * self.covers > 1 for number in outcomes) + (START in self.added)
+        choices, states = len(outcomes) + len(self.added), self.structure.states + len(self.added)
         text = "\n".join(self._lines(ties, active, assumptions))
         found = tuple(tie for tie, _ in ties)
-        last = next((s for s in range(self.structure.states) if s not in self.left), self.rows[-1].state)
-        names = self.seen.names.get(self.seen.variables[0], {}) if len(self.seen.variables) == 1 else {}
-        value = int(self.structure.valuations[self.seen.variables[0]][last])
-        target = f'"{_word(names[value])}"' if names else self._guard_of(last)
+        last = self.seen.values(self.closed[0] if self.closed else self.rows[-1].state)
+        names = self.seen.names.get(next(iter(last)), {}) if len(last) == 1 else {}
+        target = f'"{_word(names[next(iter(last.values()))])}"' if names else _guard(last)
         question = f"P{'max' if self.structure.declared_mdp else ''}=? [ F {target} ]"
         return Draft(text, states, choices, free, found, tuple(assumptions), question, self.reading)
 
@@ -582,9 +577,9 @@ class _Drafting:
         few = [row for row in self.rows if row.visits < FEW]
         if few:
             lines.append(f"{len(few)} of {len(self.rows)} rows have fewer than {FEW} visits, marked FEW")
-        still = [s for s in range(self.structure.states) if s not in self.left]
-        if still:
-            names = "; ".join(self.seen.state_text(s) for s in still[:8]) + ("; …" if len(still) > 8 else "")
+        if self.closed:
+            more = "; …" if len(self.closed) > 8 else ""
+            names = "; ".join(map(self.seen.state_text, self.closed[:8])) + more
             unknown = "what comes after is not known" if self.covers else "it stays there for ever"
             lines.append(f"nothing was seen to leave {names}: where episodes are not over, {unknown}")
         if self.structure.declared_mdp:
@@ -630,40 +625,34 @@ class _Drafting:
         yield "mdp" if structure.declared_mdp else "dtmc"
         yield ""
         yield "module drafted"
-        start, end, *elsewhere = self._artificial
-        for variable in self.seen.variables:
-            column = structure.valuations[variable]
-            low, high = int(column.min()), int(column.max())
-            if variable == self.seen.variables[0]:
-                high += (len(self.starts) > 1) + bool(self.ends) + 2 * self.covers
-            initial = start[variable] if len(self.starts) > 1 else int(column[self._first])
-            yield f"  {variable} : [{low}..{high}] init {initial};"
-        if len(self.starts) > 1:
+        added, more = self.added, len(self.added)
+        initial = added.get(START) or self.seen.values(self._first)
+        for variable, column in structure.valuations.items():
+            yield f"  {variable} : [{column.min()}..{int(column.max()) + more}] init {initial[variable]};"
+            more = 0  # artificial states differ in the first variable
+        if START in added:
             shown = ", ".join(f"{self.seen.state_text(s)} {n:,}" for s, n in self.starts.items())
             yield f"  // where episodes begin: {shown}"
-            yield f"  [{START}] {_guard(start)} -> {self._free(map(self._update, self.starts))};"
+            yield f"  [{START}] {_guard(added[START])} -> {self._free(self.starts)};"
         for place, row in enumerate(self.rows):
             yield from self._row_lines(place, row, active)
-        for state in range(structure.states):
-            if state not in self.left:
-                over = f", {self.ends[state]:,} episodes were over there" if state in self.ends else ""
-                yield f"  // {self.seen.state_text(state)}: nothing was seen to leave it{over}"
-                there = _assign(end) if over else self._update(state)
-                yield f"  [] {self._guard_of(state)} -> {self._free([there])};"
-        if self.ends:
-            yield f"  [] {_guard(end)} -> true; // the end of episodes"
-        for values, what in zip(elsewhere, ("missed", "reached"), strict=False):
-            yield f"  [] {_guard(values)} -> true; // elsewhere, where a property's target is {what}"
+        for state in self.closed:
+            over = f", {self.ends[state]:,} episodes were over there" if state in self.ends else ""
+            yield f"  // {self.seen.state_text(state)}: nothing was seen to leave it{over}"
+            there = [END] if over else [state]
+            yield f"  [] {_guard(self.seen.values(state))} -> {self._free(there)};"
+        missed, reached = ELSEWHERE
+        where = "elsewhere, where a property's target is"
+        notes = {END: "the end of episodes", missed: f"{where} missed", reached: f"{where} reached"}
+        for name in filter(notes.get, added):
+            yield f"  [] {_guard(added[name])} -> true; // {notes[name]}"
         yield "endmodule"
         yield ""
         for variable, names in self.seen.names.items():
             for value, text in names.items():
                 yield f'label "{_word(text)}" = {variable}={value};'
-        for used, name, values in ((len(self.starts) > 1, START, start), (bool(self.ends), END, end)):
-            if used:
-                yield f'label "{self._label(name)}" = {_guard(values)};'
-        for name, values in zip(ELSEWHERE, elsewhere, strict=False):
-            yield f'label "{name}" = {_guard(values)};'
+        for name, values in added.items():
+            yield f'label "{self._label(name)}" = {_guard(values)};'
         for tie, members in ties:
             yield f"// TIE {tie.name}, {tie.shape}, p-value {tie.p_value:.2g}: {'; '.join(tie.rows)}"
             if self.chosen is None:
@@ -686,55 +675,27 @@ class _Drafting:
         yield f"  {self._command(row, order, name)}"
 
     def _command(self, row: _Row, order: Sequence[int], name: str) -> str:
-        guard = f"[{row.action}] {self._guard_of(row.state)} ->"
-        updates = [self._update(s) for s in order]
-        if row.state in self.ends:
-            updates.append(_assign(self._artificial[1]))
-        return f"{guard} {self._free(updates, name)};"
+        there = [*order, *([END] if row.state in self.ends else [])]
+        return f"[{row.action}] {_guard(self.seen.values(row.state))} -> {self._free(there, name)};"
 
-    def _free(self, updates: Iterable[str], name: str = "") -> str:
-        """The outcomes of a row, and those elsewhere."""
-        every = [*updates, *(_assign(values) for values in self._artificial[2:])]
+    def _free(self, there: Iterable[int | str], name: str = "") -> str:
+        """The outcomes of a row, artificial ones by name, and those elsewhere."""
+        every = [*there, *(one for one in ELSEWHERE if one in self.added)]
+        values = [self.added[one] if isinstance(one, str) else self.seen.values(one) for one in every]
+        updates = ["&".join(f"({n}'={v})" for n, v in each.items()) for each in values]
         word = f'free("{name}")' if name else "free"
-        return every[0] if len(every) == 1 else " + ".join(f"{word} : {update}" for update in every)
+        return updates[0] if len(updates) == 1 else " + ".join(f"{word} : {update}" for update in updates)
 
     def _row_text(self, row: _Row) -> str:
         return self.seen.state_text(row.state) + (f" / {row.action}" if row.action else "")
-
-    def _guard_of(self, state: int) -> str:
-        return _guard({name: int(self.structure.valuations[name][state]) for name in self.seen.variables})
-
-    def _update(self, state: int) -> str:
-        return _assign({name: int(self.structure.valuations[name][state]) for name in self.seen.variables})
 
     @property
     def _first(self) -> int:
         """The state that is initial where there is one."""
         return next(iter(self.starts), self.rows[0].state)
 
-    @property
-    def _artificial(self) -> list[dict[str, int]]:
-        """The values of the variables in the artificial states, beyond the range of the first variable: the
-        start, the end, and, where these are there, the two elsewhere."""
-        columns = {name: self.structure.valuations[name] for name in self.seen.variables}
-        lowest = {name: int(column.min()) for name, column in columns.items()}
-        first = self.seen.variables[0]
-        beyond = int(columns[first].max()) + 1
-        end = beyond + (len(self.starts) > 1)
-        last = end + bool(self.ends)
-        places = [beyond, end, *([last, last + 1] if self.covers else [])]
-        return [{**lowest, first: place} for place in places]
-
     def _label(self, name: str) -> str:
         labels = {_word(text) for names in self.seen.names.values() for text in names.values()}
         while name in labels:
             name += "_"
         return name
-
-
-SHAPES: tuple[tuple[Callable[..., Any], str], ...] = (
-    (_Drafting.by_steps, "the same steps"),
-    (_Drafting.by_targets, "the same successors"),
-    (_Drafting.by_staying, "stay or go"),
-    (_Drafting.by_size, "two outcomes, the more frequent first"),
-)

@@ -26,7 +26,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.model.pomdp import POMDP
 from tightrope.monitoring.cost_fit import asked_reward, cost_finding
-from tightrope.monitoring.model_fit import ALPHA, MOST_READ, observers_for
+from tightrope.monitoring.model_fit import ALPHA, MOST_READ
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
@@ -309,8 +309,7 @@ def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxy
         raise InputError(
             f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
         )
-    words = {**part, "observers": observers_for(model)}
-    return read_data(data, require_discrete(model), **dict[str, Any](words)).counts
+    return read_data(data, require_discrete(model), **dict[str, Any](part)).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:

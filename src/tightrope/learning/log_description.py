@@ -67,43 +67,27 @@ def describe_log(
     tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions, delta: float
 ) -> LogDescription:
     """Read tables for a model, whatever they hold, and say what was found."""
+    options = replace(options, observers=())
     lenient = replace(options, skip_invalid=True)
     plan = plan_reading(tables, model.structure, lenient)
     try:
         reading = read_tables(tables, model, lenient)
     except InputError as error:
         raise _with_values(error, unknown_values(plan)) from None
-    sizes = [table.bytes for table in tables]
-    return describe_reading(
-        reading,
-        model,
-        delta,
-        columns={**plan.columns[0].state_roles, **plan.columns[0].roles},
-        states=plan.columns[0].by.value,
-        size=None if None in sizes else sum(size or 0 for size in sizes),
-        unknown=unknown_values(plan) if reading.dropped else {},
-        refused=_refusal(tables, model, options) if reading.dropped and not options.skip_invalid else None,
-    )
-
-
-def describe_reading(
-    reading: Reading,
-    model: AnyModel,
-    delta: float,
-    *,
-    columns: Mapping[str, str] | None = None,
-    size: int | None = None,
-    unknown: Unknown | None = None,
-    refused: str | None = None,
-    states: str | None = None,
-) -> LogDescription:
-    """The description of a log that was read already."""
-    counts = reading.counts
+    columns, sizes = plan.columns[0], [table.bytes for table in tables]
     estimates = None
     if isinstance(model, ParametricMDP) and model.parameters.names:
-        estimates = estimate_points(model, counts, delta)
-    coverage = cover(model.structure, counts)
-    return LogDescription(reading, columns or {}, size, unknown or {}, refused, coverage, estimates, states)
+        estimates = estimate_points(model, reading.counts, delta)
+    return LogDescription(
+        reading,
+        {**columns.state_roles, **columns.roles},
+        None if None in sizes else sum(size or 0 for size in sizes),
+        unknown_values(plan) if reading.dropped else {},
+        _refusal(tables, model, options) if reading.dropped and not options.skip_invalid else None,
+        cover(model.structure, reading.counts),
+        estimates,
+        columns.by.value,
+    )
 
 
 def _refusal(tables: Sequence[DataTable], model: AnyModel, options: LogReadOptions) -> str | None:

@@ -14,19 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from tightrope.data.counts import LONG, MOST, Counts, LazyLog
 from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.data.fit_tables import FitTables, VisitGrid
-from tightrope.data.read_plan import MakeObserver
+from tightrope.data.fit_tables import FitTables
 from tightrope.errors import InputError
 from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Anomaly, Look, ModelFit, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.structure import Structure
 from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.departures import log_sum
 from tightrope.monitoring.examination import SHARES, Examination, columns_words, examine, is_planned, replay
@@ -68,24 +65,6 @@ def first_rows(log: Callable[[], EpisodeLog], tables: FitTables) -> EpisodeLog:
     if tables.grid is not None and tables.grid.is_ordered:
         return first
     return first.select(np.zeros(len(first), dtype=np.bool_))
-
-
-@dataclass(frozen=True, eq=False)
-class _TablesOf:
-    """Makes the tables by which every row of a log is tested, whatever their number."""
-
-    structure: Structure
-    grid: VisitGrid
-
-    def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
-        return FitTables(self.structure, VisitGrid(self.grid.outcome_of, self.grid.start, is_later))
-
-
-def observers_for(model: object) -> tuple[MakeObserver, ...]:
-    """What takes the events of a log that is learned from, while they are counted."""
-    if not isinstance(model, ParametricMDP):
-        return ()
-    return (_TablesOf(model.structure, VisitGrid.of(model.structure, model.signatures)),)
 
 
 def weigh_fit(

@@ -34,13 +34,15 @@ from tightrope.errors import InputError, Location
 from tightrope.io.registry import with_plugins
 from tightrope.io.table.arrow import Arrow, InMemory, Parquet
 from tightrope.io.table.data_table import COMMENT, LogFile, LogFormat, open_store
+from tightrope.io.table.minari import Minari
 from tightrope.io.table.spark import SparkFrames
 from tightrope.io.table.text import Csv, JsonLines, text_lines
 
 STDIN = "-"
 
 GROUP = "tightrope.logs"
-BUILT_IN: tuple[LogFormat, ...] = (Csv(), JsonLines(), Parquet(), Arrow(), SparkFrames(), InMemory())
+_FILES = (Csv(), JsonLines(), Parquet(), Arrow())
+BUILT_IN: tuple[LogFormat, ...] = (*_FILES, SparkFrames(), InMemory(), Minari())
 COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 Kind = tuple[LogFormat, str | None]

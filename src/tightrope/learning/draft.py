@@ -675,7 +675,8 @@ class _Drafting:
         yield f"  {self._command(row, order, name)}"
 
     def _command(self, row: _Row, order: Sequence[int], name: str) -> str:
-        there = [*order, *([END] if row.state in self.ends else [])]
+        there: list[int | str] = [*order]
+        there += [END] if row.state in self.ends else []
         return f"[{row.action}] {_guard(self.seen.values(row.state))} -> {self._free(there, name)};"
 
     def _free(self, there: Iterable[int | str], name: str = "") -> str:

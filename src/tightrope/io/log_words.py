@@ -291,7 +291,8 @@ def reading_text(values: Mapping[str, Any]) -> str:
             lines.append(f"{name} = {_value(value)}")
     for name in TABLES:
         if table := values.get(name):
-            lines += ["", f"[{name}]", *(f"{_key(role)} = {_value(table[role])}" for role in table)]
+            keys = {role: role if _BARE.fullmatch(role) else _value(role) for role in table}
+            lines += ["", f"[{name}]", *(f"{key} = {_value(table[role])}" for role, key in keys.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -301,10 +302,6 @@ def _value(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _value(name)
 
 
 def _find(path: str | Path, text: str, name: str) -> Location:

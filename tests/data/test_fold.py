@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 from effort import repeats
 from tightrope.data.columns import TIME
@@ -22,11 +26,12 @@ from tightrope.data.fit_tables import CountTable, FitTables
 from tightrope.data.fold import Fold
 from tightrope.data.log_counts import CountTally, count_part, describe
 from tightrope.data.read_options import LogReadOptions
-from tightrope.data.read_plan import ReadPlan
+from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.reading import Reading, plan_reading, read_data
 from tightrope.errors import InputError
-from tightrope.io.table.data_table import Chunk
+from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
+from tightrope.io.table.text import Csv
 from tightrope.model.builder import build_from_rows
 from tightrope.model.parametric_mdp import ParametricMDP
 
@@ -187,6 +192,39 @@ def test_parts_can_be_counted_elsewhere(tmp_path: Path) -> None:
     assert counts.count.tolist() == read_data(tmp_path, MODEL).counts.transition.tolist()
 
 
+class Elsewhere:
+    """An engine whose worker is this process."""
+
+    def run(self, work: Any, plan: ReadPlan, parts: Sequence[Part]) -> Iterator[Any]:
+        for part in parts:
+            yield pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(plan)), part)))
+
+
+@pytest.mark.parametrize("shape", ["no ends", "next row", "ends alone"])
+def test_text_files_in_parts_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    """Workers do not know how many rows stand before their file, and batches follow the numbers of rows."""
+    columns = simulated(4, 120)
+    table = pa.table({name: columns[name] for name in SHAPES[shape]})
+    for number, (begin, end) in enumerate(pairwise([0, 70, 71, 160, len(table)])):
+        csv.write_csv(table.slice(begin, end - begin), tmp_path / f"{number}.csv")
+    here = read_data(tmp_path, MODEL, ends="complete")
+    read: Counter[str] = Counter()
+    pieces = Csv.pieces
+
+    def watched(self: Csv, table: DataTable, *arguments: Any) -> Iterator[Any]:
+        yield from pieces(self, table, *arguments)
+        read[Path(table.path).name] += 1
+
+    monkeypatch.setattr(Csv, "pieces", watched)
+    monkeypatch.setattr("tightrope.data.reading.engine_at", lambda place: nullcontext(Elsewhere()))
+    far = read_data(tmp_path, MODEL, ends="complete", engine="dask")
+    assert read == {f"{number}.csv": 1 for number in range(4)}
+    assert far.counts == here.counts and far.counts.batches == here.counts.batches
+    assert far.counts.provenance == here.counts.provenance and here.counts.batches is not None
+
+
 def interleaved(columns: dict[str, list[Any]], seed: int) -> dict[str, list[Any]]:
     """The rows of all episodes between each other, each episode in its order, with times and costs."""
     random = np.random.default_rng(seed)
@@ -204,12 +242,16 @@ def interleaved(columns: dict[str, list[Any]], seed: int) -> dict[str, list[Any]
     return result
 
 
-def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool) -> Any:
-    """All that the folds of a log say; parts are merged from the right within each piece, then the pieces."""
+def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool, is_placed: bool = True) -> Any:
+    """All that the folds of a log say; parts are merged from the right within each piece, then the pieces.
+    Where it is not `is_placed`, parts do not know how many rows stand before them."""
 
     def fold(first: int, is_first: bool) -> Fold:
-        observers = (CountTally(plan), FitTables(plan.structure))
-        return Fold(plan, observers, by_name=by_name, first=first, is_first=is_first)
+        result = Fold(
+            plan, by_name=by_name, first=first if is_placed or is_first else None, is_first=is_first
+        )
+        result.observers = (CountTally(plan, not result.waits_for_place), FitTables(plan.structure))
+        return result
 
     whole = fold(0, is_first=True)
     for parts in pieces:
@@ -286,4 +328,6 @@ def test_a_fold_does_not_depend_on_where_a_log_is_cut(
     parts = [rows[a:b] for a, b in pairwise([0, *cuts, len(rows)]) if b > a]
     groups = data.draw(st.integers(1, len(parts)))
     pieces = [parts[i : i + groups] for i in range(0, len(parts), groups)]
-    assert folded(plan, pieces, mixed) == folded(plan, [[[one]]], mixed)
+    whole = folded(plan, [[[one]]], mixed)
+    assert folded(plan, pieces, mixed) == whole
+    assert folded(plan, pieces, mixed, is_placed=False) == whole

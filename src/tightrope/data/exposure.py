@@ -55,7 +55,7 @@ from tightrope.data.fold import Collector, Fold, fold_part
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
-from tightrope.data.read_plan import Engine, Part, ReadPlan, number_parts, refuse_copy
+from tightrope.data.read_plan import Engine, Part, ReadPlan, refuse_copy
 from tightrope.data.row_sequence import DISORDERED_AT, OUT_OF_ORDER, Tick
 from tightrope.data.row_validation import RowValidation
 from tightrope.data.rows import (
@@ -505,7 +505,7 @@ def fold_timed(plan: ReadPlan, part: Part) -> Fold:
 def _fold(plan: TimedPlan, engine: Engine | None) -> Fold:
     """All rows of a log in continuous time."""
     whole = _fold_of(plan, is_first=True)
-    parts = plan.parts() if engine is None else number_parts(plan, engine)
+    parts = plan.parts()
     folds = (
         (fold_part(whole, part) for part in parts) if engine is None else engine.run(fold_timed, plan, parts)
     )

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,14 @@ class Collector:
         return {name: np.concatenate([*nothing, *(part[name] for part in self.parts)]) for name in names}
 
 
+@runtime_checkable
+class CountsBatches(Protocol):
+    """An observer to which batches matter, and which has taken numbers of rows in their place."""
+
+    def place(self, before: int, is_known: bool) -> None:
+        """So many rows stand before these, and no others where `is_known`."""
+
+
 @dataclass
 class Watched:
     """Until when episodes were watched, by a column of the log.
@@ -163,7 +171,8 @@ class _Piece:
 class Fold:
     """Follows the rows of a log, or of a part of one.
 
-    `is_first`: nothing stands before its first row. `first` rows of the log do. With `excludes` an outcome
+    `is_first`: nothing stands before its first row. `first` rows of the log do; None: `merge` will know, and
+    batches are numbers of rows until then. With `excludes` an outcome
     that the model does not know is no fault of the log: it is kept in `excluded`. Events have codes of the
     columns that `beside` names.
     """
@@ -175,7 +184,7 @@ class Fold:
         *,
         by_name: bool = False,
         is_sorted: bool = False,
-        first: int = 0,
+        first: int | None = 0,
         is_first: bool = True,
         excludes: bool = False,
         beside: Mapping[str, ColumnCodes] | None = None,
@@ -187,7 +196,8 @@ class Fold:
         self.is_first, self.has_begun, self.excludes = is_first, is_first, excludes
         self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
         self.from_next = plan.columns[0].from_next_row
-        self.rows, self.lost, self.copies, self.first = 0, 0, 0, first
+        self.rows, self.lost, self.copies, self.first = 0, 0, 0, first or 0
+        self.waits_for_place = first is None and plan.boundaries is None and not plan.by_episodes
         self.dropped: Counter[str] = Counter()
         self.notes = no_notes()
         self.last: EventBatch | None = None
@@ -280,7 +290,11 @@ class Fold:
         if self.plan.by_episodes:
             position = self._begun(rows) - 1 if self.by_name else rows.episode
             return batch_of(position)
-        return batches_from(int(first[0]), len(rows)) if len(rows) else rows.number
+        if not len(rows):
+            return rows.number
+        if self.waits_for_place:
+            return np.arange(first[0], first[0] + len(rows))
+        return batches_from(int(first[0]), len(rows))
 
     def _begun(self, rows: EventBatch) -> OffsetArray:
         """How many episodes had begun at each row, this one included; by names alone."""
@@ -601,6 +615,8 @@ class Fold:
 
     def merge(self, later: Fold) -> None:
         """Add what was made of the rows that follow."""
+        if later.waits_for_place:
+            later._number(self.first + self.rows, not self.waits_for_place)
         self.rows += later.rows
         self.dropped += later.dropped
         self.copies += later.copies
@@ -620,6 +636,15 @@ class Fold:
             self.starts.setdefault(table, []).extend(names)
         for mine, others in zip(self.observers, later.observers, strict=True):
             mine.merge(others)
+
+    def _number(self, before: int, is_known: bool) -> None:
+        """So many rows stand before these; batches follow their numbers where `is_known` that it is all."""
+        waiting = [piece.events for piece in self.held] + ([] if self.last is None else [self.last])
+        for events in waiting:
+            events.batch = batch_of(before + events.batch) if is_known else before + events.batch
+        for observer in self.observers:
+            if isinstance(observer, CountsBatches):
+                observer.place(before, is_known)
 
     def finish(self) -> None:
         """The log ends: `last_is_open` where the episode that it ends with is, which is no open end; and

@@ -29,6 +29,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.costs import CostSums, CostTally
@@ -45,7 +46,7 @@ from tightrope.data.design import (
 )
 from tightrope.data.fold import Fold, Observer, Watch, Watched, fold_part
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
-from tightrope.data.read_plan import Part, ReadPlan, in_threads, number_parts
+from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.reading_hints import likely_reading
 from tightrope.data.row_sequence import (
     EPISODES,
@@ -83,9 +84,10 @@ from tightrope.verdict import Assumed
 class CountTally:
     """Counts per transition in batches, exact sums of costs, and the rows of every table."""
 
-    def __init__(self, plan: ReadPlan) -> None:
-        self.plan = plan
-        self.counter = BatchCounter()
+    def __init__(self, plan: ReadPlan, is_placed: bool = True) -> None:
+        self.plan, self.counter = plan, BatchCounter()
+        self.waiting: list[tuple[OffsetArray, OffsetArray]] | None = None if is_placed else []
+        """Rows by their numbers and transitions, where the rows before them are not counted yet."""
         self.costs = CostTally() if COST in plan.columns[0].roles else None
         self.rows = [RowTally() for _ in plan.tables]
 
@@ -96,7 +98,10 @@ class CountTally:
         batch = batch.counted
         if not len(batch):
             return
-        self.counter.add(batch.batch, batch.transition)
+        if self.waiting is None:
+            self.counter.add(batch.batch, batch.transition)
+        else:
+            self.waiting.append((_short(batch.batch), _short(batch.transition)))
         if self.costs is not None:
             self.costs.add(batch.transition, batch.cost)
         first = int(batch.table[0])
@@ -111,8 +116,16 @@ class CountTally:
         names = self.plan.names_of(batch.episode, batch.number, table)
         self.rows[table].add(mark, names, batch.since_start, None if self.costs is None else batch.cost)
 
+    def place(self, before: int, is_known: bool) -> None:
+        placed = [(before + number.astype(np.int64), transition) for number, transition in self.waiting or ()]
+        self.waiting = None if is_known else placed
+        for number, transition in placed if is_known else ():
+            self.counter.add_at(transition.astype(np.int64), number)
+
     def merge(self, later: CountTally) -> None:
         self.counter.merge(later.counter)
+        if self.waiting is not None:
+            self.waiting += later.waiting or []
         if self.costs is not None and later.costs is not None:
             self.costs.merge(later.costs.sums())
         for mine, others in zip(self.rows, later.rows, strict=True):
@@ -122,18 +135,24 @@ class CountTally:
         """Nothing waits here."""
 
 
-def observers_of(plan: ReadPlan, is_later: bool, by_name: bool) -> tuple[Observer, ...]:
+def _short(numbers: OffsetArray) -> npt.NDArray[Any]:
+    """The same in as few bytes as they need: they travel from workers."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def observers_of(
+    plan: ReadPlan, is_later: bool, by_name: bool, is_placed: bool = True
+) -> tuple[Observer, ...]:
     """What takes the events of a log, or of a part with rows before it: counts first."""
     is_ordered = plan.boundaries is None and not by_name
-    return CountTally(plan), *(make(is_later, is_ordered) for make in plan.observers)
+    return CountTally(plan, is_placed), *(make(is_later, is_ordered) for make in plan.observers)
 
 
 def count_part(plan: ReadPlan, part: Part, watch: Watch | None = None, by_name: bool = False) -> Fold:
     """Count one part."""
-    observers = observers_of(plan, True, by_name)
-    return fold_part(
-        Fold(plan, observers, by_name=by_name, first=part.first or 0, is_first=False), part, watch
-    )
+    fold = Fold(plan, by_name=by_name, first=part.first, is_first=False)
+    fold.observers = observers_of(plan, True, by_name, not fold.waits_for_place)
+    return fold_part(fold, part, watch)
 
 
 def describe_missing(
@@ -285,9 +304,9 @@ def fold_log(plan: ReadPlan, options: LogReadOptions, watch: ReadProgress, by_na
 def _folds(plan: ReadPlan, workers: int, watch: ReadProgress, by_name: bool) -> Iterator[Fold]:
     """What was made of all parts, in their order."""
     if plan.engine is not None:
-        numbered = number_parts(plan, plan.engine)
-        folds = plan.engine.run(partial(count_part, by_name=by_name), plan, numbered)
-        for part, fold in zip(numbered, folds, strict=True):
+        parts = plan.parts()
+        folds = plan.engine.run(partial(count_part, by_name=by_name), plan, parts)
+        for part, fold in zip(parts, folds, strict=True):
             watch.add(fold.rows, plan.tables[part.table].bytes_of(fold.rows))
             yield fold
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -230,28 +230,3 @@ class ReadPlan:
 
 
 Work: TypeAlias = Callable[[ReadPlan, Part], State]
-
-
-def number_parts(plan: ReadPlan, engine: Engine) -> list[Part]:
-    """The parts of a log, with the rows before each: those of text files are counted first, where batches
-    follow the numbers of rows."""
-    parts = plan.parts()
-    if plan.boundaries is not None or not parts:
-        return parts
-    last = parts.pop()
-    counted = engine.run(_count_rows, plan, [part for part in parts if part.rows is None])
-    result, first = [], 0
-    for part in parts:
-        rows = part.rows if part.rows is not None else next(counted)
-        result.append(replace(part, first=first, rows=rows))
-        first += rows
-    return [*result, replace(last, first=first)]
-
-
-def _count_rows(plan: ReadPlan, part: Part) -> int:
-    """How many rows a part has, those that cannot be read included."""
-    table, columns = plan.tables[part.table], plan.columns[part.table]
-    ragged: list[None] = []
-    skips = plan.skip and not columns.from_next_row
-    chunks = table.chunks(columns.names[:1], (lambda: ragged.append(None)) if skips else None, part.groups)
-    return sum(chunk.rows for chunk in chunks) + len(ragged)

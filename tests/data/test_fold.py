@@ -218,7 +218,7 @@ def test_text_files_in_parts_are_read_once(
         read[Path(table.path).name] += 1
 
     monkeypatch.setattr(Csv, "pieces", watched)
-    monkeypatch.setattr("tightrope.data.reading.engine_at", lambda place: nullcontext(Elsewhere()))
+    monkeypatch.setattr("tightrope.data.reading.engine_at", lambda *_: nullcontext(Elsewhere()))
     far = read_data(tmp_path, MODEL, ends="complete", engine="dask")
     assert read == {f"{number}.csv": 1 for number in range(4)}
     assert far.counts == here.counts and far.counts.batches == here.counts.batches

@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -312,15 +312,24 @@ RESERVED = (STATE, NEXT_STATE, ACTION, CHOICE, EPISODE, STEP, TERMINATED, TRUNCA
 class RowColumns:
     """The columns that say from where, by what and to where a row goes, and where it stands in its episode.
 
-    `next_state` is empty where the next row tells it. `state_roles` are the columns of states by what they
-    hold: variables with their next values (`x'`), or whole states. `roles` are all others.
+    `state_roles` are the columns of states by what they hold: variables with their next values (`x'`), or
+    whole states. `roles` are all others. `next_state` is empty where the next row tells it.
     """
 
     by: StateNames
-    state: tuple[str, ...]
-    next_state: tuple[str, ...]
     state_roles: Mapping[str, str]
     roles: Mapping[str, str]
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return tuple(column for role, column in self.state_roles.items() if not self._is_next(role))
+
+    @property
+    def next_state(self) -> tuple[str, ...]:
+        return tuple(column for role, column in self.state_roles.items() if self._is_next(role))
+
+    def _is_next(self, role: str) -> bool:
+        return role.endswith("'") or (role == NEXT_STATE and self.by is not StateNames.VARIABLES)
 
     @property
     def from_next_row(self) -> bool:
@@ -378,8 +387,8 @@ def find_columns(
     if states is not StateNames.INDEX and STATE in given and STATE not in variables:
         variables = ()
     finder = ColumnFinder(table.path, table.names, variables, given)
-    by, state, next_state = _state_columns(table, structure, states, by_index, finder)
-    state_roles = _state_roles(by, state, next_state, structure)
+    by, state_roles = _state_columns(table, structure, states, by_index, finder)
+    row = RowColumns(by, state_roles, {})
     used = {*state_roles.values()}
     roles: dict[str, str] = {}
     for role in ROLES:
@@ -396,15 +405,16 @@ def find_columns(
             used.add(column)
     _check_action(table, structure, roles)
     if COUNT in roles:
-        if not next_state:
-            raise _missing(table, [_next_role(by, structure)], "a table of counts says where a row leads")
+        if row.from_next_row:
+            name = NEXT_STATE if by is not StateNames.VARIABLES else next(iter(structure.valuations)) + NEXT
+            raise _missing(table, [name], "a table of counts says where a row leads")
         left_out = (EPISODE, STEP, TIME, TERMINATED, TRUNCATED, DONE, COST)
         roles = {r: c for r, c in roles.items() if r not in left_out}
     else:
         roles.pop(BATCH, None)
-        if not next_state:
+        if row.from_next_row:
             _check_next_row(table, by, structure, roles, given)
-    return RowColumns(by, state, next_state, state_roles, roles)
+    return replace(row, roles=roles)
 
 
 def _by_position(table: DataTable, structure: Structure, states: StateNames | None) -> dict[str, str]:
@@ -446,20 +456,20 @@ def _state_columns(
     states: StateNames | None,
     by_index: bool,
     finder: ColumnFinder,
-) -> tuple[StateNames, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[StateNames, dict[str, str]]:
     variables = tuple(structure.valuations)
     if by_index:
-        return (StateNames.INDEX, *_whole_states(table, finder, "states are read by index"))
+        return StateNames.INDEX, _whole_states(table, finder, "states are read by index")
     whole = None if STATE in variables else finder.role(STATE)
     present = [finder.variable(name) for name in variables]
     complete = bool(variables) and None not in present
     if states is StateNames.VARIABLES and not variables:
         raise InputError("the model has no variables: states cannot be read by them", Location(table.path))
     if complete and states is not StateNames.OWN and not (STATE in finder.given and STATE not in variables):
-        names = tuple(name for name in present if name is not None)
-        return StateNames.VARIABLES, names, _next_variables(table, structure, finder)
+        own = {name: column for name, column in zip(variables, present, strict=True) if column is not None}
+        return StateNames.VARIABLES, own | _next_variables(table, structure, finder)
     if states is not StateNames.VARIABLES and structure.state_names is not None:
-        return (StateNames.OWN, *_whole_states(table, finder, _or_variables(variables)))
+        return StateNames.OWN, _whole_states(table, finder, _or_variables(variables))
     if states is StateNames.OWN:
         raise InputError(
             "the model does not know what its author calls its states: only models written in Python do",
@@ -506,14 +516,12 @@ def _has_unknown_rewards(table: DataTable, structure: Structure, given: Mapping[
     return False
 
 
-def _whole_states(
-    table: DataTable, finder: ColumnFinder, why: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _whole_states(table: DataTable, finder: ColumnFinder, why: str) -> dict[str, str]:
     state = finder.role(STATE)
     if state is None:
         raise _missing(table, [STATE], why)
     next_state = finder.next_state(state)
-    return (state,), () if next_state is None else (next_state,)
+    return {STATE: state} if next_state is None else {STATE: state, NEXT_STATE: next_state}
 
 
 def _or_variables(variables: tuple[str, ...]) -> str:
@@ -522,31 +530,16 @@ def _or_variables(variables: tuple[str, ...]) -> str:
     return f"or, for states by variables, {', '.join((*variables, *(name + NEXT for name in variables)))}"
 
 
-def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder) -> tuple[str, ...]:
+def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder) -> dict[str, str]:
     variables = tuple(structure.valuations)
     after = [finder.next_variable(name) for name in variables]
     if len(variables) == 1 and after[0] is None and plain_name(variables[0]) in (STATE, *HABITS[STATE]):
         after = [finder.next_state(variables[0])]
-    if not any(name is not None for name in after):
-        return ()
-    missing = [f"{v}{NEXT}" for v, column in zip(variables, after, strict=True) if column is None]
-    if missing:
+    columns = {f"{v}'": column for v, column in zip(variables, after, strict=True) if column is not None}
+    missing = [f"{v}{NEXT}" for v in variables if f"{v}'" not in columns]
+    if columns and missing:
         raise _missing(table, missing, "some next values are there, these are not")
-    return tuple(name for name in after if name is not None)
-
-
-def _state_roles(
-    by: StateNames, state: tuple[str, ...], next_state: tuple[str, ...], structure: Structure
-) -> dict[str, str]:
-    if by is StateNames.VARIABLES:
-        names = tuple(structure.valuations)
-        after = {f"{n}'": column for n, column in zip(names, next_state, strict=False)}
-        return {**dict(zip(names, state, strict=True)), **after}
-    return {STATE: state[0], **({NEXT_STATE: next_state[0]} if next_state else {})}
-
-
-def _next_role(by: StateNames, structure: Structure) -> str:
-    return NEXT_STATE if by is not StateNames.VARIABLES else next(iter(structure.valuations)) + NEXT
+    return columns
 
 
 def _check_next_row(

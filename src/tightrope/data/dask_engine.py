@@ -44,11 +44,10 @@ def connect(place: Place, workers: int) -> Iterator[Any]:
     """A client of the scheduler, with at least one worker; where it has no address, `workers` start here."""
     distributed = require("distributed")
     if place.address is None:
+        own = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
         with (
-            distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster, set_as_default=False) as client,
+            distributed.LocalCluster(**own) as here,
+            distributed.Client(here, set_as_default=False) as client,
         ):
             yield client
         return
@@ -65,20 +64,14 @@ def connect(place: Place, workers: int) -> Iterator[Any]:
     logger.setLevel(logging.CRITICAL)
     try:
         with client:
-            _wait_for_workers(client, place.address)
+            try:
+                client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            except TimeoutError:
+                hint = f"start some: dask worker {place.address} --nthreads 1"
+                raise InputError(f"the Dask scheduler at {place.address} has no workers", hint=hint) from None
             yield client
     finally:
         logger.setLevel(level)
-
-
-def _wait_for_workers(client: Any, address: str) -> None:
-    try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-    except TimeoutError:
-        raise InputError(
-            f"the Dask scheduler at {address} has no workers",
-            hint=f"start some: dask worker {address} --nthreads 1",
-        ) from None
 
 
 def require_scheduler(address: str) -> None:

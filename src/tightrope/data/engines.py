@@ -10,10 +10,9 @@ that is already running (`"dask://HOST:PORT"` and `"spark://HOST:PORT"` name bot
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,7 +22,7 @@ from tightrope.errors import InputError, check_type
 from tightrope.io.log_words import LOCAL as LOCAL
 
 if TYPE_CHECKING:
-    from tightrope.data.read_plan import Engine, Part, ReadPlan, State, Work
+    from tightrope.data.read_plan import Engine
     from tightrope.io.table.data_table import DataTable
 
 DASK, SPARK = "dask", "spark"
@@ -119,34 +118,15 @@ def seen_by_worker(error: InputError) -> InputError:
     return InputError(f"on a worker: {error.message}", error.location, shared)
 
 
-@dataclass(frozen=True)
-class Threads:
-    """Reads parts by this machine's cores."""
-
-    number: int | None = None
-
-    def run(self, work: Work[State], plan: ReadPlan, parts: Sequence[Part]) -> Iterator[State]:
-        from tightrope.data.read_plan import in_threads
-
-        plan.prepare()
-        workers = min(self.number or os.cpu_count() or 1, len(parts))
-        return in_threads(workers, lambda part: work(plan, part), parts)
-
-
-def place_of(place: Place, tables: Sequence[DataTable]) -> Place:
-    """Where these tables are read: data frames of Spark where they lie."""
-    if not any(table.format.groups_are_parts for table in tables):
-        return place
-    if place.kind == DASK:
-        raise InputError('data frames of Spark are read by Spark, not by `engine="dask"`')
-    return Place(SPARK, place.address)
-
-
-def engine_at(place: Place, threads: int | None = None) -> AbstractContextManager[Engine]:
-    """The engine of a place, as long as the block lasts."""
+def engine_at(place: Place, tables: Sequence[DataTable]) -> AbstractContextManager[Engine | None]:
+    """What reads these tables as long as the block lasts, None: this process. Data frames of Spark are read
+    where they lie."""
+    if any(table.format.groups_are_parts for table in tables):
+        if place.kind == DASK:
+            raise InputError('data frames of Spark are read by Spark, not by `engine="dask"`')
+        place = Place(SPARK, place.address)
     if place.kind == LOCAL:
-        return nullcontext(Threads(threads))
-    opened: AbstractContextManager[Engine] = import_module(f"tightrope.data.{place.kind}_engine").opened(
-        place
-    )
+        return nullcontext()
+    module = import_module(f"tightrope.data.{place.kind}_engine")
+    opened: AbstractContextManager[Engine] = module.opened(place)
     return opened

@@ -50,7 +50,7 @@ from tightrope.data.columns import (
     plain_name,
 )
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.engines import LOCAL, engine_at, place_of
+from tightrope.data.engines import engine_at
 from tightrope.data.fold import Collector, Fold, fold_part
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
@@ -203,9 +203,8 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     )
     plan = replace(plan, origin=plan.first_moment())
     plan.check_free_columns()
-    place = place_of(options.place, tables)
-    with engine_at(place) as engine:
-        counter = _ExposureCounter(plan, options, _fold(plan, None if place.kind == LOCAL else engine))
+    with engine_at(options.place, tables) as engine:
+        counter = _ExposureCounter(plan, options, _fold(plan, engine))
     ends = counter.finish()
     text = forms[0].text + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in maps.items():
@@ -278,7 +277,7 @@ def _form(table: DataTable, structure: Structure, options: LogReadOptions) -> _F
             f"`watched_until` names the column '{until}', which goes with a column 'time'", where
         )
     state_roles = dict(zip(variables if by is StateNames.VARIABLES else (STATE,), names, strict=True))
-    columns = RowColumns(by, names, (), state_roles, roles)
+    columns = RowColumns(by, state_roles, roles)
     return _Form(kind, clock, columns, given.time_format, until)
 
 

@@ -43,7 +43,7 @@ from tightrope.data.columns import (
 )
 from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
-from tightrope.data.engines import LOCAL, engine_at, place_of
+from tightrope.data.engines import engine_at
 from tightrope.data.event_stream import KeptEvents, keep_recent
 from tightrope.data.fit_tables import observers_for
 from tightrope.data.log_counts import (
@@ -57,6 +57,7 @@ from tightrope.data.log_counts import (
 from tightrope.data.model_index import AnyModel
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import ReadPlan, refuse_copy
+from tightrope.data.reading_hints import likely_reading
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
 from tightrope.data.time_order import clock_of
@@ -171,7 +172,11 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
                 "these are whole episodes",
                 hint="leave that out, or give the log as a table with times",
             )
-        read = _of_episodes(*count_episodes(data, model.structure, model.hash(), options), options)
+        counts, recent = count_episodes(data, model.structure, model.hash(), options)
+        counts = _with_design(counts, options)
+        rows, notes = (counts.steps, ()) if recent is None else (recent.last, (recent.note,))
+        read_as = ("episodes of steps (state, action, next state)",)
+        read = Reading(counts, rows, {}, None, read_as, notes, kept=recent)
         return _with_added_rows(read, model, options) if options.ends == COMPLETE else read
     return read_tables(open_tables(data, options.format), model, options)
 
@@ -183,10 +188,8 @@ def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOp
         plan = replace(
             plan, observers=observers_for(model) if options.observers is None else options.observers
         )
-    place = place_of(options.place, tables)
-    with engine_at(place) as engine:
-        used = plan if place.kind == LOCAL else replace(plan, engine=engine)
-        whole = _whole(used, model.hash(), options)
+    with engine_at(options.place, tables) as engine:
+        whole = _whole(replace(plan, engine=engine), model.hash(), options)
     if not any(columns.is_counted for columns in plan.columns):
         in_time = whole.counts.design.order.holds
         read = partial(rows_of, plan, model.hash(), options, in_time, not plan.skip)
@@ -286,11 +289,11 @@ def add_rows(log: EpisodeLog, structure: Structure, all_over: bool) -> tuple[Epi
 def _between(structure: Structure, source: OffsetArray, target: OffsetArray) -> OffsetArray:
     """The only transition from each state to another, −1 where there is none, or more than one."""
     begin, size = structure.choice_state[structure.transition_choice].astype(np.int64), structure.states
-    key, times = np.unique(begin * size + structure.successor, return_counts=True)
-    transition = {int(k): t for t, k in enumerate((begin * size + structure.successor).tolist())}
-    several = set(key[times > 1].tolist())
-    wanted = (source.astype(np.int64) * size + target).tolist()
-    return np.array([-1 if k in several else transition.get(k, -1) for k in wanted], dtype=np.int64)
+    pairs = begin * size + structure.successor
+    keys, transition, times = np.unique(pairs, return_index=True, return_counts=True)
+    wanted = source.astype(np.int64) * size + target
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where((keys[place] == wanted) & (times[place] == 1), transition[place], -1)
 
 
 def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -> Reading:
@@ -424,7 +427,13 @@ def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions) -> Reading:
     names = tuple(table.path for table in plan.tables)
     metadata = next((table.metadata for table in plan.tables if table.metadata is not None), None)
     if rows and rows == sum(dropped.values()):
-        raise _refuse_empty(plan, rows, dropped)
+        reasons = ", ".join(f"{times:,} {reason}" for reason, times in dropped.items())
+        hint = "read it without `skip_invalid=True`: the error then says what is wrong with the first row"
+        raise InputError(
+            f"not one of the {rows:,} rows can be counted ({reasons})",
+            Location(plan.tables[0].path),
+            likely_reading(plan, 0) or hint,
+        )
     if rows == 0 and metadata is None:
         what = "the file has a header but no rows" if len(names) == 1 else "none of the files has a row"
         raise InputError(what, Location(names[0]))
@@ -576,14 +585,6 @@ def _about_plan(design: SamplingDesign, options: LogReadOptions) -> list[str]:
     return [f"{planned}, {came:,} came: pilot and bets follow the plan{more}"]
 
 
-def _of_episodes(counts: Counts, recent: KeptEvents | None, options: LogReadOptions) -> Reading:
-    counts = _with_design(counts, options)
-    notes = () if recent is None else (recent.note,)
-    rows = counts.steps if recent is None else recent.last
-    read_as = ("episodes of steps (state, action, next state)",)
-    return Reading(counts, rows, {}, None, read_as, notes, kept=recent)
-
-
 def _stated_design(table: DataTable) -> SamplingDesign | None:
     fields = (table.metadata or {}).get("design")
     if not isinstance(fields, dict):
@@ -656,16 +657,3 @@ def _refuse_words_about_rows(
             'leave that out, or give the log that was counted; of a table of counts `ends="complete"` states '
             "that it counts all that was seen",
         )
-
-
-def _refuse_empty(plan: ReadPlan, rows: int, dropped: Mapping[str, int]) -> InputError:
-    from tightrope.data.reading_hints import likely_reading
-
-    reasons = ", ".join(f"{times:,} {reason}" for reason, times in dropped.items())
-    alternative = likely_reading(plan, 0)
-    return InputError(
-        f"not one of the {rows:,} rows can be counted ({reasons})",
-        Location(plan.tables[0].path),
-        alternative
-        or "read it without `skip_invalid=True`: the error then says what is wrong with the first row",
-    )

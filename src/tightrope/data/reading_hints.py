@@ -10,7 +10,7 @@ the model. The most frequent ones usually show the cause: another name, a unit, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
@@ -111,7 +111,8 @@ def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
             yield words, replace(columns, by=StateNames.OWN), {}
         if len(variables) == 1:
             words = f"the variable {variables[0]} in {shown}: say `columns='{variables[0]}={one}'`"
-            yield words, replace(columns, by=StateNames.VARIABLES), {}
+            roles = dict(zip((variables[0], f"{variables[0]}'"), columns.state_roles.values(), strict=False))
+            yield words, replace(columns, by=StateNames.VARIABLES, state_roles=roles), {}
     if len(columns.state) == 1:
         words = f"the model's numbers of its states counted from 1 in {shown}: say"
         yield f"{words} `states=\"index\"` and `maps='state: -1'`", by_index, {STATE: less}
@@ -126,10 +127,10 @@ def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
                 tuple(names[k] for k in order) if names else ()
                 for names in (columns.state, columns.next_state)
             )
-            yield _renamed(columns, "columns of variables in another order", state, after)
+            yield _renamed(columns, "columns of variables in another order", (*state, *after))
     if not columns.from_next_row:
         words = "state and next state the other way round"
-        yield _renamed(columns, words, columns.next_state, columns.state)
+        yield _renamed(columns, words, (*columns.next_state, *columns.state))
     if (action := columns.roles.get(ACTION)) is not None:
         roles = {role: name for role, name in columns.roles.items() if role not in (ACTION, CHOICE)}
         words = f"choices counted from 1: say `columns='choice={action}'` and `maps='choice: -1'`"
@@ -139,11 +140,10 @@ def _others(plan: ReadPlan, columns: RowColumns) -> Iterator[Other]:
         yield words, columns, {ACTION: names}
 
 
-def _renamed(columns: RowColumns, words: str, state: tuple[str, ...], next_state: tuple[str, ...]) -> Other:
-    pairs = zip(columns.state_roles, (*state, *next_state), strict=True)
-    naming = ", ".join(f"{role}={column}" for role, column in pairs)
-    other = replace(columns, state=state, next_state=next_state)
-    return f'{words}: say `columns="{naming}"`', other, {}
+def _renamed(columns: RowColumns, words: str, names: Iterable[str]) -> Other:
+    roles = dict(zip(columns.state_roles, names, strict=True))
+    naming = ", ".join(f"{role}={column}" for role, column in roles.items())
+    return f'{words}: say `columns="{naming}"`', replace(columns, state_roles=roles), {}
 
 
 SHOWN = 5

@@ -1,7 +1,4 @@
-"""Spark: a session, and the parts of a log on its executors.
-
-The parts of files are spread over jobs; the partitions of a data frame are read where they lie.
-"""
+"""Spark: parts of files are spread over jobs, and partitions of data frames are read where they lie."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -36,20 +33,18 @@ class SparkEngine:
     session: Any
 
     def run(self, work: Work[State], plan: ReadPlan, parts: Sequence[Part]) -> Iterator[State]:
-        sent = pickle.dumps((work, plan))
-        for number, group in groupby(parts, lambda part: part.table):
-            own, table = list(group), plan.tables[number]
-            if table.format.groups_are_parts:
-                held = {part.groups.start: part for part in own if part.groups is not None}
-                yield from _collect(table.content.select(*plan.columns[number].names), sent, held, True)
+        sent, jobs = pickle.dumps((work, plan)), list[tuple[Any, dict[int, Part]]]()
+        frames = [number for number, table in enumerate(plan.tables) if table.format.groups_are_parts]
+        for number, group in groupby(parts, lambda part: part.table if part.table in frames else None):
+            own = list(group)
+            if number is not None:
+                frame = plan.tables[number].content.select(*plan.columns[number].names)
+                jobs.append((frame, {part.groups.start: part for part in own if part.groups is not None}))
                 continue
-            jobs = [own[first : first + PARTS_OF_JOB] for first in range(0, len(own), PARTS_OF_JOB)]
-            for states in in_threads(2, partial(self._job, sent), jobs):
-                yield from states
-
-    def _job(self, sent: bytes, parts: Sequence[Part]) -> list[Any]:
-        numbers = self.session.range(0, len(parts), 1, len(parts))
-        return _collect(numbers, sent, dict(enumerate(parts)), False)
+            for some in (own[first : first + PARTS_OF_JOB] for first in range(0, len(own), PARTS_OF_JOB)):
+                jobs.append((self.session.range(0, len(some), 1, len(some)), dict(enumerate(some))))
+        for states in in_threads(2, lambda job: _collect(*job, sent), jobs):
+            yield from states
 
 
 @contextmanager
@@ -59,10 +54,8 @@ def opened(place: Place) -> Iterator[SparkEngine]:
     active, address = sessions.getActiveSession(), place.address or "local[*]"
     if active is not None:
         if place.address is not None and active.conf.get("spark.master", "") != place.address:
-            raise InputError(
-                f"`scheduler` is {place.address}, and another Spark session is active",
-                hint="leave it out, or stop that session: spark.stop()",
-            )
+            message = f"`scheduler` is {place.address}, and another Spark session is active"
+            raise InputError(message, hint="leave it out, or stop that session: spark.stop()")
         yield SparkEngine(active)
         return
     if address.startswith("spark://"):
@@ -91,13 +84,21 @@ def _explained() -> Iterator[None]:
         raise CannotCertify(f"Spark has not read the log: {[first_line(error), *messages][-1]}") from error
 
 
-def _collect(frame: Any, sent: bytes, parts: Mapping[int, Part], is_data: bool) -> list[Any]:
-    """What the work gives for the parts that are numbered as partitions; `is_data`: these hold the rows."""
+def _collect(frame: Any, parts: Mapping[int, Part], sent: bytes) -> list[Any]:
+    """What the work gives for the parts that are numbered as partitions of the frame."""
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
         number, held = partition(), list(batches)
-        if number in parts:
-            yield as_row(0, _state(sent, parts[number], held if is_data else None))
+        if number not in parts:
+            return
+        part, (work, plan) = parts[number], _unpacked(sent)
+        if plan.tables[part.table].format.groups_are_parts:  # the partition holds its rows
+            tables = [*plan.tables[: part.table], held_table(plan.tables[part.table], held)]
+            plan = replace(plan, tables=[*tables, *plan.tables[part.table + 1 :]])
+        try:
+            yield as_row(0, pickle.dumps((work(plan, part), None)))
+        except InputError as error:
+            yield as_row(0, pickle.dumps((None, error)))
 
     with _explained():
         rows = feed(frame, read).collect()
@@ -106,19 +107,6 @@ def _collect(frame: Any, sent: bytes, parts: Mapping[int, Part], is_data: bool) 
         if error is not None:
             raise seen_by_worker(error)
     return [state for state, _ in answers]
-
-
-def _state(sent: bytes, part: Part, batches: Iterable[Any] | None = None) -> bytes:
-    """What the work gives for a part, or the error that it meets."""
-    try:
-        work, plan = _unpacked(sent)
-        if batches is not None:
-            tables = list(plan.tables)
-            tables[part.table] = held_table(tables[part.table], batches)
-            plan = replace(plan, tables=tables)
-        return pickle.dumps((work(plan, part), None))
-    except InputError as error:
-        return pickle.dumps((None, error))
 
 
 @lru_cache(maxsize=2)

@@ -38,8 +38,9 @@ def test_both_projects_have_the_command_and_the_checker_needs_numpy_alone() -> N
     assert alone["requires-python"] == whole["requires-python"]
 
 
-def test_only_numpy_is_imported(tmp_path: Path) -> None:
-    """All files, in a process that sees the standard library, NumPy and the checker alone."""
+def test_numpy_is_all_it_needs(tmp_path: Path) -> None:
+    """Every file is imported and a stored certificate checked in a process that sees the standard library,
+    NumPy and the checker alone."""
     (tmp_path / "tightrope_check").symlink_to(SOURCE)
     numpy = Path(np.__file__).parent
     for folder in (numpy, numpy.with_name("numpy.libs")):
@@ -47,7 +48,11 @@ def test_only_numpy_is_imported(tmp_path: Path) -> None:
             (tmp_path / folder.name).symlink_to(folder)
     names = [".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in SOURCE.rglob("*.py")]
     code = f"import sys; sys.path.append({str(tmp_path)!r}); " + "; ".join(f"import {name}" for name in names)
-    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
+    code += f"; tightrope_check.command.main([{str(STORED)!r}])"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("VALID: ")
 
 
 def left_with(*arguments: str) -> int:

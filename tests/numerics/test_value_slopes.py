@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,15 @@ from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
-from tightrope_check.search.value_slopes import best_policy, find_reached, layers_of, value_slopes
+from tightrope_check.search.value_slopes import (
+    Elimination,
+    Matrix,
+    SolvedEquations,
+    best_policy,
+    find_reached,
+    layers_of,
+    value_slopes,
+)
 
 
 def setting(name):
@@ -98,3 +107,38 @@ def test_ways_through_a_graph():
     assert layers_of(4, origin, successor).tolist() == [2, 1, 0, 2]
     assert layers_of(4, np.append(origin, 2), np.append(successor, 0)) is None
     assert find_reached(4, origin, successor, np.array([1])).tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_equations_are_solved_without_scipy(ordered):
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 7, 60):
+        row, column = rng.integers(0, size, (2, 4 * size))
+        if ordered:
+            row, column = np.maximum(row, column), np.minimum(row, column)
+            row, column = row[row > column], column[row > column]
+        value = rng.random(len(row))
+        total = np.bincount(row, value, size)[row] * rng.uniform(1.001, 3.0)
+        matrix = Matrix(row, column, value / total, size)
+        dense = np.eye(size)
+        np.subtract.at(dense, (row, column), value / total)
+        right, factor = rng.standard_normal(size), Elimination(matrix, ordered)
+        assert factor.solve(right) == pytest.approx(np.linalg.solve(dense, right), rel=1e-9, abs=1e-9)
+        assert factor.solve(right, "T") == pytest.approx(np.linalg.solve(dense.T, right), rel=1e-9, abs=1e-9)
+
+
+def test_slopes_without_scipy_are_the_same(monkeypatch):
+    known, _, _, probability = setting("glider(4,4)")
+    question = question_of(known.model, known.objective)
+    fast = value_slopes(question, known.policy.probability, probability)
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    slow = value_slopes(question, known.policy.probability, probability)
+    np.testing.assert_array_equal(fast[0], slow[0])
+    np.testing.assert_allclose(fast[1], slow[1], rtol=1e-10, atol=1e-10)
+
+
+def test_singular_equations_have_no_solution():
+    matrix = Matrix(np.array([0, 1]), np.array([1, 0]), np.ones(2), 2)
+    assert SolvedEquations.of(matrix, np.ones(2), np.zeros(2), np.arange(2), False) is None
+    with pytest.raises(ZeroDivisionError):
+        Elimination(matrix, False)

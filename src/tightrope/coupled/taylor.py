@@ -22,7 +22,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.statistics.coordinates import AffineFunctions
-from tightrope_check.search.value_slopes import SolvedEquations
+from tightrope_check.search.value_slopes import Matrix, SolvedEquations
 
 _ERROR_ROUNDS = 60
 _MOST_CURVATURES = 2**28
@@ -337,5 +337,6 @@ class ValueGradient:
 
 
 def _solve(chain: Chain, matrix: Any) -> SolvedEquations | None:
-    known = np.where(chain.fixed, chain.value, 0.0)
+    known, entries = np.where(chain.fixed, chain.value, 0.0), matrix.tocoo()
+    matrix = Matrix(entries.row, entries.col, entries.data, chain.rows)
     return SolvedEquations.of(matrix, chain.reward, known, np.flatnonzero(~chain.fixed), chain.acyclic)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -142,15 +143,25 @@ def spread(start: OffsetArray, groups: OffsetArray) -> tuple[OffsetArray, Offset
 
 def find_reached(states: int, origin: Any, successor: Any, begin: OffsetArray) -> BoolArray:
     """The states on a way along these transitions from where one begins."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
+    return np.asarray(breadth_first(states, origin, successor, begin) >= 0)
 
-    rows = np.concatenate([origin, np.full(len(begin), states)])
-    columns = np.concatenate([successor, begin])
-    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(states + 1, states + 1))
-    reached = np.zeros(states + 1, dtype=np.bool_)
-    reached[breadth_first_order(graph, states, return_predecessors=False)] = True
-    return reached[:-1]
+
+def breadth_first(states: int, origin: Any, successor: Any, begin: OffsetArray) -> OffsetArray:
+    """Of every state the one before it on a shortest way from where one begins, where it is itself; −1 where
+    there is no way."""
+    order = np.lexsort((successor, origin))
+    after, start = successor[order], np.searchsorted(origin[order], np.arange(states + 1))
+    before = np.full(states, -1, dtype=np.int64)
+    front = np.unique(begin)
+    before[front] = front
+    while len(front):
+        moves, begins = spread(start, front)
+        into, whence = after[moves], np.repeat(front, np.diff(begins))
+        new = np.flatnonzero(before[into] < 0)
+        new = new[np.sort(np.unique(into[new], return_index=True)[1])]
+        front = into[new]
+        before[front] = whence[new]
+    return before
 
 
 def layers_of(states: int, origin: Any, successor: Any) -> OffsetArray | None:
@@ -373,19 +384,13 @@ def best_at_points(question: GraphQuestion, probability: FloatArray) -> OffsetAr
 
 def _ending(question: GraphQuestion) -> OffsetArray:
     """A policy that from every state takes a choice on a shortest way to where values are decided."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    states, held = question.states, question.decided[0]
+    held = question.decided[0]
     policy = question.choice_start[:-1].copy()
     if not held.any():
         return policy
     ends = np.flatnonzero(held) if question.kind == "TOTAL" else question.ends
     moves = np.flatnonzero(~held[question.origin])
-    rows = np.concatenate([question.successor[moves], np.full(len(ends), states)])
-    columns = np.concatenate([question.origin[moves], ends])
-    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(states + 1, states + 1))
-    _, towards = breadth_first_order(graph, states)
+    towards = breadth_first(question.states, question.successor[moves], question.origin[moves], ends)
     on_way = moves[question.successor[moves] == towards[question.origin[moves]]]
     choice = np.repeat(np.arange(len(question.owner)), np.diff(question.transition_start))
     policy[question.origin[on_way][::-1]] = choice[on_way][::-1]
@@ -455,14 +460,11 @@ class PolicyEquations:
             int(number[question.initial]),
         )
 
-    def matrix(self, probability: FloatArray) -> Any:
-        from scipy.sparse import csr_array
+    def matrix(self, probability: FloatArray) -> Matrix:
+        inside, data = self.column >= 0, self.chance * probability[self.transition]
+        return Matrix(self.row[inside], self.column[inside], data[inside], len(self.reward))
 
-        inside, size = self.column >= 0, len(self.reward)
-        data = self.chance * probability[self.transition]
-        return csr_array((data[inside], (self.row[inside], self.column[inside])), shape=(size, size))
-
-    def solved(self, matrix: Any) -> SolvedEquations | None:
+    def solved(self, matrix: Matrix) -> SolvedEquations | None:
         """The values where nothing bounds the steps; None where the equations are singular, or too many."""
         free = np.flatnonzero(~self.fixed)
         moves = ~self.fixed[self.row] & (self.column >= 0)
@@ -519,19 +521,44 @@ class PolicyEquations:
         values = [first]
         for steps, held, value in phases:
             for _ in range(steps):
-                values.append(np.where(held, value, self.reward + matrix @ values[-1]))
+                values.append(np.where(held, value, self.reward + matrix.times(values[-1])))
         visits, pairs = np.zeros(len(self.reward)), []
         visits[self.initial] = 1.0
-        step, transposed = len(values) - 1, matrix.T.tocsr()
+        step, transposed = len(values) - 1, matrix.transposed
         for steps, held, _ in reversed(phases):
             for _ in range(steps):
                 step -= 1
                 visits = np.where(held, 0.0, visits)
                 pairs.append((visits, values[step]))
-                visits = transposed @ visits
+                visits = transposed.times(visits)
         if base is not None:
             pairs.append((base.visits(visits), values[0]))
         return float(values[-1][self.initial]), pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """The entries of a square matrix; those at one place are added up."""
+
+    row: OffsetArray
+    column: OffsetArray
+    value: FloatArray
+    size: int
+
+    def times(self, vector: FloatArray) -> FloatArray:
+        return np.bincount(self.row, self.value * vector[self.column], self.size).astype(np.float64)
+
+    @property
+    def transposed(self) -> Matrix:
+        return Matrix(self.column, self.row, self.value, self.size)
+
+    def within(self, rows: OffsetArray) -> Matrix:
+        """These rows and columns, in their order."""
+        place = np.full(self.size, -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        row, column = place[self.row], place[self.column]
+        inside = (row >= 0) & (column >= 0)
+        return Matrix(row[inside], column[inside], self.value[inside], len(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -544,25 +571,19 @@ class SolvedEquations:
 
     @staticmethod
     def of(
-        matrix: Any, reward: FloatArray, known: FloatArray, free: OffsetArray, ordered: bool
+        matrix: Matrix, reward: FloatArray, known: FloatArray, free: OffsetArray, ordered: bool
     ) -> SolvedEquations | None:
         """The rows `free`, the others being `known`; None where the equations are singular.
 
         `ordered`: every row leads to fixed ones and to earlier ones of `free`.
         """
-        from scipy.sparse import eye_array
-        from scipy.sparse.linalg import splu
-
-        values, inner = known.copy(), matrix[free]
-        system = (eye_array(len(free), format="csc") - inner[:, free]).tocsc()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                factor = splu(system, permc_spec="NATURAL" if ordered else "COLAMD")
-            except (RuntimeError, Warning):
-                return None
+        values = known.copy()
+        try:
+            factor = _factorised(matrix.within(free), ordered)
+        except (ArithmeticError, RuntimeError, Warning):
+            return None
         if len(free):
-            values[free] = factor.solve(reward[free] + inner @ values)
+            values[free] = factor.solve((reward + matrix.times(known))[free])
         return SolvedEquations(free, factor, values)
 
     def visits(self, weight: FloatArray) -> FloatArray:
@@ -571,3 +592,79 @@ class SolvedEquations:
         if len(self.free):
             result[self.free] = self.factor.solve(weight[self.free], trans="T")
         return result
+
+
+def _factorised(matrix: Matrix, ordered: bool) -> Any:
+    """1 − matrix, ready to be solved with: by SciPy where it is installed, which is many times as fast."""
+    try:
+        from scipy.sparse import coo_array, eye_array
+        from scipy.sparse.linalg import splu
+    except ImportError:
+        return Elimination(matrix, ordered)
+    entries = coo_array((matrix.value, (matrix.row, matrix.column)), shape=(matrix.size, matrix.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        system = (eye_array(matrix.size, format="csc") - entries.tocsc()).tocsc()
+        return splu(system, permc_spec="NATURAL" if ordered else "COLAMD")
+
+
+class Elimination:
+    """1 − matrix = L·U, a row and a column eliminated after the other, those of few entries first. There is
+    no pivoting: rows of probabilities are diagonally dominant."""
+
+    def __init__(self, matrix: Matrix, ordered: bool):
+        size = range(matrix.size)
+        self.upper: list[dict[int, float]] = [{i: 1.0} for i in size]
+        self.lower: list[list[tuple[int, float]]] = [[] for _ in size]
+        self.pivot, self.order = [1.0] * matrix.size, list[int]()
+        below: list[set[int]] = [set() for _ in size]
+        entries = zip(matrix.row.tolist(), matrix.column.tolist(), matrix.value.tolist(), strict=True)
+        for i, j, value in entries:
+            self.upper[i][j] = self.upper[i].get(j, 0.0) - value
+            below[j].add(i)
+        waiting = [(0 if ordered else len(self.upper[i]) * len(below[i]), i) for i in size]
+        heapify(waiting)
+        done = [False] * matrix.size
+        while waiting:
+            work, k = heappop(waiting)
+            now = 0 if ordered else len(self.upper[k]) * len(below[k])
+            if done[k] or now > 2 * work:
+                if not done[k]:
+                    heappush(waiting, (now, k))
+                continue
+            done[k] = True
+            self._eliminate(k, below)
+
+    def _eliminate(self, k: int, below: list[set[int]]) -> None:
+        row = self.upper[k]
+        self.pivot[k] = pivot = row.pop(k)
+        if pivot == 0.0:
+            raise ZeroDivisionError("singular equations")
+        self.order.append(k)
+        for j in row:
+            below[j].discard(k)
+        for i in below[k] - {k}:
+            other = self.upper[i]
+            factor = other.pop(k) / pivot
+            self.lower[k].append((i, factor))
+            for j, value in row.items():
+                other[j] = other.get(j, 0.0) - factor * value
+                below[j].add(i)
+
+    def solve(self, right: FloatArray, trans: str = "N") -> FloatArray:
+        """x with (1 − matrix)·x = right, or of the transposed matrix ("T")."""
+        x = right.tolist()
+        if trans == "N":
+            for k in self.order:
+                for i, factor in self.lower[k]:
+                    x[i] -= factor * x[k]
+            for k in reversed(self.order):
+                x[k] = (x[k] - sum(value * x[j] for j, value in self.upper[k].items())) / self.pivot[k]
+        else:
+            for k in self.order:
+                x[k] /= self.pivot[k]
+                for j, value in self.upper[k].items():
+                    x[j] -= value * x[k]
+            for k in reversed(self.order):
+                x[k] -= sum(factor * x[i] for i, factor in self.lower[k])
+        return np.array(x)

@@ -125,7 +125,7 @@ REACHED = {
     "lines of io": 9_989,
     "lines of data": 11_794,
     "lines of statistics + regions": 7_892,
-    "lines of certificate": 9_140,
+    "lines of certificate": 9_243,
     "lines of cli": 8_816,
     "lines of solver + ambiguity": 10_215,
     "lines of logic + continuous": 6_754,

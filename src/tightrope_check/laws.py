@@ -16,7 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from tightrope_check.budget import spend, spend_sums
 from tightrope_check.fields import Polynomial
 from tightrope_check.nature import Boxes, excess, signs_of_sums
 from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers, bits_of
-from tightrope_check.problem import CertifiedProblem
 from tightrope_check.verdict import Check
+
+if TYPE_CHECKING:
+    from tightrope_check.problem import CertifiedProblem
 
 _UNIT = 2.0**-52
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from tightrope.cli.app import run
 from tightrope_check import archive
-from tightrope_check.statistics import intervals
+from tightrope_check.statistics import binomial
 
-intervals._MOST_TERMS //= 10  # of a tail: what is measured then takes a tenth of the time, too
+binomial._MOST_TERMS //= 10  # of a tail: what is measured then takes a tenth of the time, too
 
 
 def peak_memory() -> float:

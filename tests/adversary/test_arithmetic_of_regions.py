@@ -25,8 +25,8 @@ from tightrope_check.evidence import Domain
 from tightrope_check.learned import BasisTable, RowSystem, upper_bounds
 from tightrope_check.logarithms import log_ratio
 from tightrope_check.numbers import FLOAT64, RATIONAL, OutOfRange
+from tightrope_check.statistics.binomial import Intervals
 from tightrope_check.statistics.ellipsoid import EllipsoidRows
-from tightrope_check.statistics.intervals import Intervals
 from tightrope_check.statistics.likelihood import Forms, Likelihood, log_units
 
 SMALL, LARGE = Fraction(1, 10**5000), Fraction(10**5000)

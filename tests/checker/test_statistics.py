@@ -26,7 +26,8 @@ from tightrope_check.learned import Learned
 from tightrope_check.nature import Graph
 from tightrope_check.numbers import FLOAT64
 from tightrope_check.statistics.balls import Balls
-from tightrope_check.statistics.intervals import EventCounts, Intervals
+from tightrope_check.statistics.binomial import Intervals
+from tightrope_check.statistics.intervals import EventCounts
 from tightrope_check.statistics.likelihood import Predictor, pilot_of
 from tightrope_check.statistics.outcomes import ChoiceKinds, SeenOutcomes
 from tightrope_check.verdict import Contradiction

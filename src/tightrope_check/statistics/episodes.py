@@ -5,7 +5,7 @@ made them, given or unknown, and prove no other claim. Of n independent episodes
 least k reached the target and at least f cannot reach it any more; undecided ones count against either end.
 The probability, before a complement is taken, lies above every p with P(Bin(n, p) ≥ k) ≤ δ₂/2 and below every
 p with P(Bin(n, p) ≤ n − f) ≤ δ₂/2 (Clopper and Pearson; n fixed in advance), or between those that the
-beta-binomial mixture excludes at 1/δ₂, time-uniformly (`tightrope_check.statistics.intervals`). Returns
+beta-binomial mixture excludes at 1/δ₂, time-uniformly (`tightrope_check.statistics.binomial`). Returns
 of rewards are counted above a lower limit, and below an upper limit where there is one. Each end is bet on at
 δ₂/2, or the lower one alone at δ₂ (`exceeds`). By the union bound this and
 all that uses the counts of transitions hold with probability at least 1 − δ₁ − δ₂, however the two depend on
@@ -37,7 +37,7 @@ from tightrope_check.arrays import FloatArray
 from tightrope_check.budget import spend
 from tightrope_check.fields import LARGEST
 from tightrope_check.logarithms import log_ratio
-from tightrope_check.statistics.intervals import Intervals
+from tightrope_check.statistics.binomial import UNIT, Intervals
 from tightrope_check.verdict import Assumption, Contradiction, exactly
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ REWARDS = ("REACH_REWARD", "CUMULATIVE", "TOTAL", "DISCOUNTED")
 
 _ROOT = Fraction(6369051672525773, 2**52)
 FRACTIONS = Fraction(15, 16), *((_ROOT if j % 2 else 1) / Fraction(2 ** ((j + 1) // 2)) for j in range(1, 41))
-_UNIT = 1 << 128
 _SHARES = 1 << 20
 
 
@@ -211,4 +210,4 @@ def exceeds(returns: FloatArray, number: int, m: Fraction, gamma: Fraction, plan
 def _log(x: Fraction) -> int:
     """Not above log x, in units of 2⁻¹²⁸."""
     top, bottom = log_ratio(x.numerator, x.denominator, False)
-    return top * (_UNIT // bottom)
+    return top * (UNIT // bottom)

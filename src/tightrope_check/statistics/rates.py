@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,9 +28,11 @@ from tightrope_check.budget import spend, spend_sums
 from tightrope_check.coordinates import Key, key, polynomial_range
 from tightrope_check.fields import Polynomial
 from tightrope_check.logarithms import log_ratio
-from tightrope_check.problem import CertifiedProblem
-from tightrope_check.statistics.intervals import _UNIT, _stirling
+from tightrope_check.statistics.binomial import UNIT, stirling
 from tightrope_check.verdict import Check
+
+if TYPE_CHECKING:
+    from tightrope_check.problem import CertifiedProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +93,11 @@ def excludes(one: RateClass, rate: Fraction, level: Fraction, upward: bool) -> b
     k, total = one.jumps, one.scale + one.exposure
     if rate <= 0 or (rate * one.exposure > k) != upward or rate * one.exposure == k:
         return False
-    value = (
-        log_ratio(*_parts(one.scale / total), False)[0] // 2 + _stirling(2 * k, False) - _stirling(k, True)
-    )
+    value = log_ratio(*_parts(one.scale / total), False)[0] // 2 + stirling(2 * k, False) - stirling(k, True)
     if k:
-        value += k * log_ratio(*_parts(k / (total * rate)), False)[0] - k * _UNIT
+        value += k * log_ratio(*_parts(k / (total * rate)), False)[0] - k * UNIT
     top, bottom = _parts(rate * one.exposure)
-    return value + top * _UNIT // bottom >= -log_ratio(*_parts(level), False)[0]
+    return value + top * UNIT // bottom >= -log_ratio(*_parts(level), False)[0]
 
 
 def _parts(number: Fraction) -> tuple[int, int]:

@@ -282,9 +282,7 @@ class SlabRows:
     def _row(self, place: int, ends: _Ends, point: FloatArray, share: list[int], mu: Fraction) -> Row:
         forms, guard, total = self.forms, self.guard, sum(share)
         if total == 0 or (mu and guard.threshold is None):
-            raise ValueError(
-                "a row of a slab without shares" if total == 0 else "there is nothing to take off"
-            )
+            raise ValueError("a row of a slab without shares, or nothing to take off")
         near = forms.doubles[0] @ point + forms.doubles[1]
         near = np.clip(near, np.maximum(ends[0], 1e-9 * ends[1]), ends[1])
         bound, line = -log_below(self.bets.side), LineBelow(ends, near)
@@ -359,20 +357,16 @@ class LineBelow:
         return self.slope, self.height
 
 
+@dataclass(frozen=True, eq=False)
 class _Pooled:
     """g = Σ often·log(1 + stake/f) − off·log f by expression, `of` the terms', stake < 0; 2·|stake| ≤ low."""
 
-    def __init__(
-        self,
-        of: OffsetArray,
-        stake: FloatArray,
-        often: Numbers,
-        off: Numbers,
-        low: FloatArray,
-        high: FloatArray,
-    ):
-        self.of, self.stake, self.often, self.off, self.low, self.high = of, stake, often, off, low, high
-        self.floats = RATIONAL.floats(often), RATIONAL.floats(off)
+    of: OffsetArray
+    stake: FloatArray
+    often: Numbers
+    off: Numbers
+    low: FloatArray
+    high: FloatArray
 
     def lines(self, near: FloatArray) -> tuple[Numbers, Numbers]:
         """(slopes, constants) of lines below g from `low` to `high`, tight near these points if possible."""
@@ -416,8 +410,8 @@ class _Pooled:
 
     def _touched(self) -> FloatArray:
         """From where on tangents lie below g at `low`, in float64: `high` where there is no such point."""
-        (often, off), of, a, size = self.floats, self.of, self.stake, len(self.low)
-        least, most = self.low, self.high
+        often, off = RATIONAL.floats(self.often), RATIONAL.floats(self.off)
+        of, a, size, least, most = self.of, self.stake, len(self.low), self.low, self.high
 
         def value(f: FloatArray) -> Any:
             return np.bincount(of, often * np.log1p(a / f[of]), size) - off * np.log(f)

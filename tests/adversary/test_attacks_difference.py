@@ -2,7 +2,7 @@
 of a bounded number of steps with a policy that changes with the step, and of what was done by nobody knows
 whom.
 
-Also of `certificate/difference.py`.
+Also of `tightrope_check/difference.py`.
 """
 
 from __future__ import annotations

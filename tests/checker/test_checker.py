@@ -1,6 +1,6 @@
 """Certificates of values: what the solver claims is proved again, and no mutation of a claim gets through.
 
-Also of `certificate/laws.py`, `certificate/layers.py`.
+Also of `tightrope_check/laws.py`, `tightrope_check/layers.py`.
 """
 
 from __future__ import annotations

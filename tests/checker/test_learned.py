@@ -1,6 +1,6 @@
 """Certificates of learned results: every family, region and kind of sets; no mutation gets through.
 
-Also of `certificate/misfit.py`, `certificate/rectangular.py`.
+Also of `tightrope_check/misfit.py`, `tightrope_check/rectangular.py`.
 """
 
 from __future__ import annotations

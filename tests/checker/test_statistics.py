@@ -1,6 +1,6 @@
 """Statistics of certificates, derived again: binomial tails, mixtures, events, against exact values.
 
-Also of `certificate/special.py`.
+Also of `tightrope_check/special.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Counts from a Gymnasium environment and from recorded datasets."""
+"""Counts from a Gymnasium environment and from recorded datasets.
+
+Also of `io/table/minari.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Several betting strategies: their policies, their directions, and what their mixture excludes.
 
-Also of `numerics/smoothed_likelihood.py`.
+Also of `tightrope_check/search/smoothed_likelihood.py`.
 """
 
 from __future__ import annotations

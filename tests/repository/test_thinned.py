@@ -78,7 +78,7 @@ def test_every_module_has_its_tests() -> None:
         )
         dotted = ".".join(module.with_suffix("").parts)
         parent, _, name = dotted.rpartition(".")
-        path = "/".join(module.parts[1:])
+        path = module.as_posix().removeprefix("tightrope/")
         has_file = any((TESTS / package / f"test_{n}.py").exists() for n in (name, module.parent.name))
         assert (
             has_file or dotted in text or f"`{path}`" in text or f"from {parent} import {name}\n" in text

@@ -93,7 +93,7 @@ class LogFormat:
 
     def hold(self, data: Any, name: str) -> DataTable:
         """The table of an object, under a name for messages."""
-        raise NotImplementedError
+        raise InputError(f"the format '{self.name}' holds no objects", Location(name))
 
     def open(self, file: LogFile) -> DataTable | None:
         """Look at a file's header and metadata; None where `batches` are all that there is."""
@@ -106,7 +106,7 @@ class LogFormat:
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
         """The columns that are stored in a table that `open` or `hold` gave, piece by piece."""
-        raise NotImplementedError
+        raise InputError(f"the format '{self.name}' has no `pieces`", Location(table.path))
 
     def location(self, table: DataTable, row: int) -> Location:
         """Where row number `row` of the data is: its line where the file has lines."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats
@@ -30,7 +30,7 @@ from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
 from tightrope.numerics.record import Record
 from tightrope.numerics.text import GZIP
-from tightrope.problem import Model, Problem, constant_texts
+from tightrope.problem import AnyModel, Model, Problem, constant_texts
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
@@ -50,7 +50,7 @@ def load(
     params: Ranges | str | None = None,
     domain: str | None = None,
     progress: Progress | None = None,
-) -> Any:
+) -> AnyModel:
     """Read a model: a PRISM, JANI, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
 
     * `const`: values of undefined constants of a PRISM or JANI file.

@@ -50,7 +50,7 @@ from tightrope.learning.amendments import (
 )
 from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
-from tightrope.learning.learn import counts_of, learn
+from tightrope.learning.learn import counts_of, learn, refuse_others
 from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
 from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
@@ -296,6 +296,7 @@ def doctor(
     if question is not None:
         tell("learn")
         result = learn(question, counts, delta=delta, **options)
+        assert isinstance(result, LearningResult)
         answers.seen = result.seen
         estimate = answers.at_best_fit(question, chosen.counts(model, counts.design))
     level = 0.5 * math.log(1.0 / alpha)
@@ -318,6 +319,8 @@ def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP | ParametricCT
     model = question.base if question is not None else require_model(problem)
     if not isinstance(model, ParametricMDP | ParametricCTMC):
         raise InputError(f"`doctor` examines models with parameters or free rows, not {describe(model)}")
+    if question is not None and isinstance(model, ParametricMDP):
+        refuse_others(question.query)
     return question, model
 
 

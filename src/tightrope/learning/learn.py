@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
@@ -28,9 +28,16 @@ from tightrope.model.pomdp import POMDP
 from tightrope.monitoring.cost_fit import asked_reward, cost_finding
 from tightrope.monitoring.model_fit import ALPHA, MOST_READ
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
+from tightrope.prism.properties.query import Query
 from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
+
+if TYPE_CHECKING:
+    from tightrope.learning.answers import LearnedAnswer
+    from tightrope.learning.rates import RateResult
+
+    Learned: TypeAlias = LearningResult | LearnedAnswer | RateResult
 
 ALL_KINDS = (
     SetsKind.UNTIED,
@@ -55,7 +62,7 @@ def learn(
     window: int | None = None,
     chosen_at: int | None = None,
     **options: Unpack[LearnKwargs],
-) -> Any:
+) -> Learned:
     """Compute the certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
 
     * `data`: the result of `read_data`, `Counts`, or anything that `read_data` reads: files, tables,
@@ -184,8 +191,7 @@ def learn_all(
         comparable_kinds(chosen) if kinds is None else [choose("kinds", SetsKind, kind) for kind in kinds]
     )
     question = problem_of(problem)
-    if question.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
-        raise question.query.refusal()
+    refuse_others(question.query)
     reduced = plain_problem(question)
     chain = Pipeline.start(
         reduced,
@@ -220,7 +226,7 @@ class Reduction(Protocol):
     ) -> Any:
         """`part` says which events of the data count (`since`, `window`, `chosen_at`)."""
 
-    def lift(self, chain: Any, options: LearnOptions, /) -> Any: ...
+    def lift(self, chain: Any, options: LearnOptions, /) -> Learned: ...
 
 
 class PlainQuestions:
@@ -245,7 +251,7 @@ class PlainQuestions:
             problem, counts, delta, options=options, policy=policy, progress=progress, serves=Serves.REFINED
         )
 
-    lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
+    lift: Callable[[Any, LearnOptions], Learned] = staticmethod(Pipeline.result)
 
 
 class TemporalFormulas(PlainQuestions):
@@ -289,6 +295,12 @@ def reduction_of(problem: Problem) -> Reduction:
     module, _, name = REDUCTIONS.get(kind, OTHERS).partition(".")
     reduction: Reduction = getattr(import_module(f"tightrope.learning.{module}"), name)()
     return reduction
+
+
+def refuse_others(query: Query) -> None:
+    """Refuse what is no single objective."""
+    if query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
+        raise query.refusal()
 
 
 def plain_problem(problem: Problem) -> Problem:

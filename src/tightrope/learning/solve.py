@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
@@ -24,7 +24,7 @@ from tightrope.learning.learn import plain_problem, reduction_of
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Progress
 from tightrope.learning.products import require_support_of_domain
-from tightrope.logic.model_checking import check_query
+from tightrope.logic.model_checking import Answer, check_query
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -34,11 +34,15 @@ from tightrope.model.pomdp import POMDP, controller_of
 from tightrope.numerics.arrays import FloatArray
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import AnyModel, Problem, problem_of
-from tightrope.solver.solution import SolveOptions
+from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import solve_query
 
 if TYPE_CHECKING:
-    pass
+    from tightrope.beliefs.robust import RobustController
+    from tightrope.beliefs.solve import PartialSolution
+    from tightrope.learning.learn import Learned
+
+    Solved: TypeAlias = Solution | Answer | Learned | PartialSolution | RobustController
 
 NOT_KEYWORDS = ("problem", "property", "unknown", "return")
 
@@ -63,7 +67,7 @@ def solve(
     controller: bool = False,
     progress: Progress | bool | None = None,
     **unknown: object,
-) -> Any:
+) -> Solved:
     """Compute verified bounds on the answer of a problem.
 
     * `problem`: a `Problem`, or a model with the `property` beside it. One objective about a plain or
@@ -174,7 +178,9 @@ def solve(
     return answer
 
 
-def _solve_partial(question: Problem, policy: Any, precision: float, relative: bool, seconds: float) -> Any:
+def _solve_partial(
+    question: Problem, policy: Any, precision: float, relative: bool, seconds: float
+) -> Solved:
     """Both sides of the optimum over controllers, or the value of one, over the domain where there is one."""
     from tightrope.beliefs.robust import over_domain, over_intervals
     from tightrope.beliefs.solve import closeness, solve_partial, value_of
@@ -187,7 +193,7 @@ def _solve_partial(question: Problem, policy: Any, precision: float, relative: b
     options = LearnOptions.of("solve", {"sets": SetsKind.COUPLED, "precision": precision})
     if isinstance(pomdp.model, ParametricMDP) and pomdp.model.parameters.names:
 
-        def result_of(controller: Any) -> Any:
+        def result_of(controller: Any) -> Learned:
             return solve_over_domain(controlled(question, controller), options)
 
         if policy is not None:
@@ -209,7 +215,7 @@ def solve_over_domain(
     options: LearnOptions,
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
-) -> Any:
+) -> Learned:
     """The interval of a policy over all instantiations in the model's domain; of the most robust one found
     where none is given. With a `policy`, `value` and `robust` of the result are both its interval. Questions
     that are no single objective give what `learn` gives of them."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats

@@ -250,3 +250,9 @@ def test_a_refutation_whose_level_is_nominal_is_a_doubt(tmp_path: Path) -> None:
     model, log = write_runs(tmp_path, 150)
     result = tr.learn(tr.load(model).problem(PROPERTY), log, outcomes="none")
     assert result.verdict.word.value == "contradicted"
+
+
+@pytest.mark.parametrize("text", ['S=? [ "edit" ]', 'filter(count, P>=0.2 [ X "edit" ])'])
+def test_questions_without_one_objective_are_refused(text: str) -> None:
+    with pytest.raises(tr.InputError, match="not supported here|one P or R is wanted"):
+        tr.doctor(agent().problem(text), simulate(by_seen, 5))

@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
     from tightrope.learning.amendments import Diagnosed
     from tightrope.learning.doctor import AmendedAnswer, Diagnosis
     from tightrope.learning.groups import Groups
-    from tightrope.learning.rate_doctor import AmendedRates, RateDiagnosis
 
 MOST_SHOWN = 20
 """Groups that are shown to people."""
@@ -225,7 +224,7 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
     return Problem(loaded.model, queries[0]), loaded.model
 
 
-def _answer(result: Diagnosis | RateDiagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
+def _answer(result: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
     verdict, outcomes, breakdown = result.verdict, result.outcomes, result.breakdown
     return DoctorAnswer(
         **verdict.facts,
@@ -246,7 +245,7 @@ def _answer(result: Diagnosis | RateDiagnosis, request: DoctorRequest, seconds: 
     )
 
 
-def _amended(answer: AmendedAnswer | AmendedRates) -> AmendedFacts:
+def _amended(answer: AmendedAnswer) -> AmendedFacts:
     made, verdict = answer.amended, answer.verdict
     return AmendedFacts(
         amendment=made.amendment.text,
@@ -272,7 +271,7 @@ def _groups(answers: Groups) -> GroupsFacts:
     return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
-def print_diagnosis(request: DoctorRequest, result: Diagnosis | RateDiagnosis, answer: DoctorAnswer) -> None:
+def print_diagnosis(request: DoctorRequest, result: Diagnosis, answer: DoctorAnswer) -> None:
     """The findings for people, those that change the answer most first."""
     value = [] if answer.value is None else [("as it is", _value(answer.value, answer.estimate))]
     evidence = f"e-value {power_text(result.examination.log_e_value)} after {answer.rows:,} rows"
@@ -317,7 +316,7 @@ def _group_facts(groups: Groups) -> list[tuple[str, str]]:
     return facts
 
 
-def _told(result: Diagnosis | RateDiagnosis, one: Diagnosed) -> str:
+def _told(result: Diagnosis, one: Diagnosed) -> str:
     """A finding in three lines: what, how strong and what it does, what mends it."""
     strength = f"e-value {power_text(one.finding.log_e_value)}"
     if one.value is not None:

@@ -546,6 +546,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     with screen.phase_progress() as progress:
         progress("solve")
         result = learn_about(problem, data, delta=request.delta, policy=given, **words)
+        assert not isinstance(result, LearningResult)
         proof = _proof(request, result, None if timed else data.counts, subject, progress)
     record: Any
     if isinstance(result, LearnedAnswer):
@@ -567,7 +568,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     screen.answer(result.verdict, result.headline(), record, request.json, show)
     if proof is not None and beside is not None:
         proof.save(beside.checked())
-    if directory is not None:
+    if directory is not None and isinstance(result, LearnedAnswer):
         inside = None if beside is not None or request.certificate is None else request.certificate.name
         write_answer(directory, result, record, inside, proof)
     elif claimed is not None and isinstance(result, LearnedAnswer):

@@ -35,6 +35,7 @@ from tightrope.io.coding import Real, from_plain
 from tightrope.io.output import claim, file_digest
 from tightrope.io.plans import Target
 from tightrope.io.results import Judged
+from tightrope.learning.answers import LearnedAnswer
 from tightrope.learning.learn import learn
 from tightrope.learning.online import run
 from tightrope.learning.online.answers import EvenLearner, reaches
@@ -592,6 +593,7 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
         part = simulator.episodes(more, request.seed, done)
         counts, done = part if counts is None else counts + part, done + more
         result = learn(subject.problem, counts, delta=request.delta, **learner.words)
+        assert isinstance(result, LearnedAnswer)
         interval = result.interval
         reached = target is not None and reaches(target, interval)
         verdict = result.verdict

@@ -41,6 +41,8 @@ from tightrope.learning.amendments import (
     Amended,
     Amendment,
     Diagnosed,
+    Division,
+    Terms,
     amend,
     divide,
     e_value_of,
@@ -51,10 +53,13 @@ from tightrope.learning.amendments import (
 from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import counts_of, learn, refuse_others
-from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
+from tightrope.learning.options import LearnKwargs, LearnOptions, silent, spell_out
 from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
+from tightrope.learning.phases import PhasedRates
 from tightrope.learning.pipeline import Pipeline, Serves, Settled
+from tightrope.learning.rate_doctor import RateAnswers, SplitRates
+from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
@@ -80,14 +85,15 @@ SECONDS = 60.0
 class AmendedAnswer(Record):
     """The answer on an amended model, what it was learned from, and what choosing it has cost.
 
-    `counts` are those of the amended model that it was learned from, `examination` tests it on them.
+    `counts` are those of the amended model that it was learned from, None of a chain in continuous time;
+    `examination` tests it on the same data.
     """
 
-    amended: Amended
-    counts: Counts
+    amended: Amended | SplitRates | PhasedRates
     selection: Assumed
     examination: Examination
-    result: LearningResult | None
+    result: LearningResult | RateResult | None
+    counts: Counts | None = None
     groups: Groups | None = None
     """With `groups=COLUMN` the answers for each group; there is no single result then."""
     values: Assumed | None = None
@@ -118,6 +124,8 @@ class AmendedAnswer(Record):
         result = self.result if self.groups is None else self.groups
         own = Assessment.of(()) if result is None else result.verdict
         known = own.given(self.selection)
+        if isinstance(self.result, RateResult):  # which has the same test
+            return known
         known = known if self.values is None else known.given(self.values)
         return _assess(self.examination, self.counts, self.amended.model, known)
 
@@ -145,11 +153,11 @@ class Diagnosis(Record):
     ()
     """
 
-    model: ParametricMDP
+    model: ParametricMDP | ParametricCTMC
     examination: Examination
     findings: tuple[Diagnosed, ...]
-    counts: Counts
-    result: LearningResult | None = None
+    counts: Counts | None
+    result: LearningResult | RateResult | None = None
     estimate: float | None = None
     amended: AmendedAnswer | None = None
     selection: str = ""
@@ -157,9 +165,10 @@ class Diagnosis(Record):
     @property
     def verdict(self) -> Assessment:
         """What the answer on the model as it is is worth."""
-        if self.result is not None:
-            known = self.result.verdict
-        else:
+        if isinstance(self.result, RateResult):  # which has the same test
+            return self.result.verdict
+        known = Assessment.of(()) if self.result is None else self.result.verdict
+        if self.result is None and self.counts is not None:
             known = Assessment.of((self.counts.design.order, self.counts.design.ends))
         wrong = [one.finding.text for one in self.findings if one.finding.kind == "cost"]
         if (
@@ -175,7 +184,7 @@ class Diagnosis(Record):
         """The answer of the model as it is alone, without what episodes returned."""
         if self.result is None:
             return None
-        seen = self.result.seen
+        seen = self.result.seen if isinstance(self.result, LearningResult) else None
         return self.result.interval if seen is None or seen.model is None else seen.model
 
     @property
@@ -186,7 +195,7 @@ class Diagnosis(Record):
     @cached_property
     def breakdown(self) -> Breakdown | None:
         """The largest misfit under which the guarantee holds; None where there is no guarantee."""
-        if self.result is None or not math.isfinite(self.result.guarantee):
+        if not isinstance(self.result, LearningResult) or not math.isfinite(self.result.guarantee):
             return None
         return breakdown(self.result)
 
@@ -208,9 +217,15 @@ class Diagnosis(Record):
         return [(one.finding.kind, one.finding.text) for one in self.findings]
 
 
-def _assess(found: Examination, counts: Counts, model: ParametricMDP, known: Assessment) -> Assessment:
+def _assess(
+    found: Examination,
+    counts: Counts | None,
+    model: ParametricMDP | ParametricCTMC,
+    known: Assessment,
+) -> Assessment:
     """The verdict on an answer whose model was examined: an alarm refutes the model where its level holds
-    for the data, and is a doubt where nobody knows."""
+    for the data, and is a doubt where nobody knows.
+    """
     if not found.is_doubt or known.word is Word.CONTRADICTED:
         return known
     worst = f" Worst: {found.findings[0].text}." if found.findings else ""
@@ -223,9 +238,11 @@ def _assess(found: Examination, counts: Counts, model: ParametricMDP, known: Ass
         growing = Assumed.unverified("model", f"evidence against it is growing {why}")
         return Assessment.of((*others, growing), limit=known.why if known.word is Word.LIMIT else None)
     why = f"the data contradict the model {why}"
-    design = counts.design
-    ordered = design.order.holds or found.refutes_in_any_order(model)
-    sure = design.ends.holds and ordered and not design.censored and found.doubtful_columns is None
+    sure = found.doubtful_columns is None
+    if counts is not None and isinstance(model, ParametricMDP):
+        design = counts.design
+        ordered = design.order.holds or found.refutes_in_any_order(model)
+        sure = sure and design.ends.holds and ordered and not design.censored
     if found.log_e_value == math.inf or sure:
         return Assessment.of(known.assumptions, contradicted=why)
     nominal = found.doubtful_columns or "order or ends of the data are not known"
@@ -247,7 +264,7 @@ def doctor(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     **options: Unpack[LearnKwargs],
-) -> Any:
+) -> Diagnosis:
     """Test a model against a log, measure what each finding does to the answer, and propose fixes.
 
     * `problem`: a problem, or a model alone: then findings are ranked by their evidence.
@@ -259,8 +276,8 @@ def doctor(
     * `select_by="e-values"`: both from all data, at δ divided by the number of possible revisions.
     * `seconds` limits the time for all revisions together. The other options are those of `learn`.
 
-    A chain in continuous time gives a `RateDiagnosis`, everything else a `Diagnosis`; revisions of rates are
-    "rates=since-entry", "since-start", "clock", "prev" or "column:NAME", and "untie".
+    Revisions of chains in continuous time are "rates=since-entry", "since-start", "clock", "prev" or
+    "column:NAME", "phase=N", and "untie".
 
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
@@ -270,47 +287,32 @@ def doctor(
     ('proved', 0)
     """
     question, model = _subject(problem)
-    tell = progress or (lambda what: None)
-    if isinstance(model, ParametricCTMC):
-        from tightrope.learning.rate_doctor import RateDoctor
-
-        if select_by is not None or cluster is not None:
-            raise InputError("`select_by` and `cluster` do not go with chains in continuous time")
-        chain = RateDoctor(question, model, delta, alpha, tell, dict(options))
-        return chain.examine(data, amend, select_on, seed)
-    bounds = options.get("cost_range")
-    if question is not None and bounds is not None and asked_reward(question) is not None:
-        bounds = checked_range(bounds)
-        options.pop("cost_range")  # what is known of costs whose means are numbers is for their test alone
-    counts = with_origin(counts_of(data, model), model)
-    log = _rows(counts)
-    if counts.model_hash != model.hash():
-        raise InputError("the counts belong to another model (their model hash differs)")
+    tell = progress or silent
     wanted = Amendment.of(amend) if isinstance(amend, str) and amend != AUTO else amend
-    chosen, learned, selection = _divide(log, counts, select_on, select_by, cluster, seed)
+    division = Division(select_on, select_by, cluster, seed)
+    terms = Terms(question, delta, alpha, dict(options), tell)
+    case: _Answers | RateAnswers
+    if isinstance(model, ParametricCTMC):
+        case = RateAnswers(terms, model, data, division)
+    else:
+        case = _Answers(terms, model, data, division)
     tell("examine")
-    planned = is_planned(counts.design) and cluster is None
-    found = examine(model, chosen, alpha=alpha, counts=chosen.counts(model, counts.design), planned=planned)
-    answers = _Answers(question, model, chosen, counts, alpha, delta, dict(options), tell)
+    found = case.examine()
     result = estimate = None
     if question is not None:
         tell("learn")
-        result = learn(question, counts, delta=delta, **options)
-        assert isinstance(result, LearningResult)
-        answers.seen = result.seen
-        estimate = answers.at_best_fit(question, chosen.counts(model, counts.design))
+        result, estimate = case.learn()
     level = 0.5 * math.log(1.0 / alpha)
-    listed = [one for one in found.findings if one.weighed >= level][:MOST]
-    costs = None if question is None else cost_finding(question, chosen, alpha, bounds)
-    listed += [] if costs is None else [costs]
-    findings = [answers.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
+    listed = [one for one in found.findings if one.weighed >= level][:MOST] + case.costs()
+    findings = [case.diagnose(one, estimate, len(listed) - place) for place, one in enumerate(listed)]
     findings.sort(key=rank)
     answer = None
     if wanted is not None:
         picked = pick(findings) if wanted == AUTO else wanted
         assert isinstance(picked, Amendment)
-        answer = answers.answer(picked, learned, selection, wanted == AUTO)
-    return Diagnosis(model, found, tuple(findings), counts, result, estimate, answer, selection.why)
+        answer = AmendedAnswer(*case.answer(picked, wanted == AUTO))
+    why = case.selection.why
+    return Diagnosis(model, found, tuple(findings), case.counts, result, estimate, answer, why)
 
 
 def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP | ParametricCTMC]:
@@ -375,15 +377,9 @@ def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amend
 # --- selection -----------------------------------------------------------------------------
 
 
-def _divide(
-    log: EpisodeLog,
-    counts: Counts,
-    select_on: float | None,
-    select_by: str | None,
-    cluster: str | None,
-    seed: int,
-) -> tuple[EpisodeLog, EpisodeLog, Assumed]:
+def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog, Assumed]:
     """The part to choose on, the part to learn from, and what is said about it."""
+    select_on, select_by, cluster, seed = division
     if select_by not in (None, "e-values"):
         raise InputError(f"`select_by` is {select_by!r}, not 'e-values'")
     if select_on is not None and select_by is not None:
@@ -418,23 +414,44 @@ def _divide(
 class _Answers:
     """Answers the same question on amended models, within a time limit."""
 
-    def __init__(
-        self,
-        question: Problem | None,
-        model: ParametricMDP,
-        log: EpisodeLog,
-        counts: Counts,
-        alpha: float,
-        delta: float,
-        options: dict[str, Any],
-        tell: Callable[[str], None],
-    ):
-        self.model, self.log, self.counts = model, log, counts
-        self.asked = question is not None
+    def __init__(self, terms: Terms, model: ParametricMDP, data: Any, division: Division):
+        question, delta, alpha, options, tell = terms
+        self.bounds = options.get("cost_range")
+        if question is not None and self.bounds is not None and asked_reward(question) is not None:
+            self.bounds = checked_range(self.bounds)
+            del options[
+                "cost_range"
+            ]  # what is known of costs whose means are numbers is for their test alone
+        self.counts = with_origin(counts_of(data, model), model)
+        log = _rows(self.counts)
+        if self.counts.model_hash != model.hash():
+            raise InputError("the counts belong to another model (their model hash differs)")
+        self.log, self.learned, self.selection = _divide(log, division)
+        self.planned = is_planned(self.counts.design) and division.cluster is None
+        self.model, self.question = model, question
         self.seen: ObservedOutcomes | None = None
         self.problem = Problem(model, NOTHING) if question is None else question
         self.alpha, self.delta, self.options, self.tell = alpha, delta, options, tell
         self.end = time.perf_counter() + options.get("seconds", SECONDS)
+
+    def examine(self) -> Examination:
+        """What the part of the log to choose on says against the model."""
+        counts = self.log.counts(self.model, self.counts.design)
+        return examine(self.model, self.log, alpha=self.alpha, counts=counts, planned=self.planned)
+
+    def learn(self) -> tuple[LearningResult, float | None]:
+        """The answer on the model as it is, and its value at the best fit."""
+        result = learn(self.problem, self.counts, delta=self.delta, **self.options)
+        assert isinstance(result, LearningResult)
+        self.seen = result.seen
+        return result, self.at_best_fit(self.problem, self.log.counts(self.model, self.counts.design))
+
+    def costs(self) -> list[Finding]:
+        """Whether the costs of the log are those that are asked for."""
+        finding = None
+        if self.question is not None:
+            finding = cost_finding(self.question, self.log, self.alpha, self.bounds)
+        return [] if finding is None else [finding]
 
     def diagnose(self, finding: Finding, estimate: float | None, left: int) -> Diagnosed:
         """The smallest amendment that removes a finding, and the answer with it."""
@@ -498,7 +515,7 @@ class _Answers:
         """What an amendment does, and whether the amended model shows the same departure still."""
         if change.kind == "groups":
             groups = self._groups(change, self.log, self.delta, seconds)
-            value = groups.average if self.asked else None
+            value = groups.average if self.question is not None else None
             middle = None if value is None else 0.5 * (value.lower + value.upper)
             effect = None if estimate is None or middle is None else middle - estimate
             after, alarm = groups.examination.log_e_value, groups.examination.alarm
@@ -509,7 +526,7 @@ class _Answers:
         what = finding.kind, finding.feature
         is_left = any((one.kind, one.feature) == what for one in again.refuting)
         value = best = effect = None
-        if self.asked:
+        if self.question is not None:
             alone = {**self._words(made.model, seconds), "outcomes": "none"}
             result = self._learn(made, replace(counts, log=None), again, self.delta, alone)
             value, best = result.interval, self.at_best_fit(made.problem, counts)
@@ -561,10 +578,9 @@ class _Answers:
             words["sets"] = "tied"
         return words
 
-    def answer(
-        self, change: Amendment, log: EpisodeLog, selection: Assumed, is_chosen: bool
-    ) -> AmendedAnswer:
-        """The answer on an amended model, from the part of the log that is there to learn from."""
+    def answer(self, change: Amendment, is_chosen: bool) -> tuple[Any, ...]:
+        """The fields of the answer on an amended model, from the part of the log to learn from."""
+        log, selection = self.learned, self.selection
         if not is_chosen and selection.kept is AssumptionStatus.NO:
             selection = UNKNOWN
         delta, least = self.delta, LEAST
@@ -580,7 +596,7 @@ class _Answers:
         if change.kind == "groups":
             left = max(self.end - time.perf_counter(), 5.0)
             groups = self._groups(change, log, delta, left)
-            return AmendedAnswer(made, counts, selection, groups.examination, None, groups)
+            return made, selection, groups.examination, None, counts, groups
         values = None
         if change.kind == "split":
             why = f"a value of '{change.feature}' that the log does not have does not occur"
@@ -589,10 +605,10 @@ class _Answers:
             )
         tested = examine(made.model, made.log, alpha=self.alpha, counts=counts)
         result = None
-        if self.asked:
+        if self.question is not None:
             left = max(self.end - time.perf_counter(), 5.0)
             result = self._learn(made, counts, tested, delta, self._words(made.model, left))
-        return AmendedAnswer(made, counts, selection, tested, result, None, values)
+        return made, selection, tested, result, counts, None, values
 
     def at_best_fit(self, problem: Problem, counts: Counts) -> float | None:
         """The value at the parameters that fit best: for comparison, no bound."""

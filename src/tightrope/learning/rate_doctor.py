@@ -22,7 +22,6 @@ selection; otherwise a revised answer is nominal.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -31,23 +30,17 @@ import numpy as np
 
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.results import Interval
 from tightrope.learning.amendments import (
-    AUTO,
-    MOST,
-    SELECTION,
     UNKNOWN,
     UNPAID,
     Amendment,
     Diagnosed,
+    Division,
+    Terms,
     divide,
-    e_value_of,
-    pick,
-    rank,
     states_named,
 )
 from tightrope.learning.learn import learn
-from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.phases import (
     PhasedRates,
     choose_phases,
@@ -68,10 +61,9 @@ from tightrope.model.structure import Structure
 from tightrope.monitoring.examination import Examination, Finding
 from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
-from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem
 from tightrope.solver.solution import SolveOptions
-from tightrope.verdict import Assessment, Assumed, AssumptionStatus, Word
+from tightrope.verdict import Assumed, AssumptionStatus
 
 TIMES = ("since-entry", "since-start", "clock")
 BINS = (3, 6, 12)
@@ -96,150 +88,46 @@ class SplitRates:
     claims: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AmendedRates(Record):
-    """The answer where rates are not constant, what it was learned from, and what choosing it has cost."""
+class RateAnswers:
+    """Examines a log of one chain, and answers one question about it and about amended ones."""
 
-    amended: SplitRates | PhasedRates
-    selection: Assumed
-    examination: Examination
-    result: RateResult | None
+    counts = None
 
-    groups = None
-
-    @property
-    def value(self) -> Interval | None:
-        """The answer."""
-        return None if self.result is None else self.result.interval
-
-    @property
-    def delta(self) -> float | None:
-        """The level of the answer."""
-        return None if self.result is None else self.result.ledger.delta
-
-    @property
-    def e_value(self) -> float:
-        """The evidence against the amended model."""
-        return e_value_of(self.examination.log_e_value)
-
-    @property
-    def verdict(self) -> Assessment:
-        """That of the result, with the selection among its assumptions."""
-        own = Assessment.of(()) if self.result is None else self.result.verdict
-        return own.given(self.selection)
-
-    def _facts_(self) -> Facts:
-        return [("verdict", self.verdict.word.value), (SELECTION, self.selection.why)]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RateDiagnosis(Record):
-    """What `doctor` says about a chain in continuous time: the fields of `Diagnosis`, as far as they go.
-
-    >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(lam=(0.01, 10))
-    >>> (lam,) = parameters.symbols()
-    >>> model = tr.build_ctmc_from_rows([(0, {1: lam}), (1, {0: 1})], parameters)
-    >>> log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
-    >>> tr.doctor(model, log).findings
-    ()
-    """
-
-    model: ParametricCTMC
-    examination: Examination
-    findings: tuple[Diagnosed, ...]
-    result: RateResult | None = None
-    estimate: float | None = None
-    amended: AmendedRates | None = None
-
-    breakdown = None
-
-    @property
-    def verdict(self) -> Assessment:
-        """What the answer on the model as it is is worth."""
-        if self.result is not None:
-            return self.result.verdict
-        fit = self.examination
-        if fit.alarm and fit.doubtful_columns is None:
-            return Assessment.of((), contradicted=f"a rate is not constant: {fit.findings[0].text}")
-        if fit.is_doubt:
-            why = fit.doubtful_columns or "evidence against it is growing"
-            return Assessment.of((Assumed.unverified("model", why),))
-        return Assessment.of(())
-
-    @property
-    def value(self) -> Interval | None:
-        """The answer of the model as it is."""
-        return None if self.result is None else self.result.interval
-
-    @property
-    def outcomes(self) -> ObservedOutcomes | Unobserved | None:
-        return None if self.result is None else self.result.outcomes
-
-    @property
-    def e_value(self) -> float:
-        """The evidence against constant rates, of all tests together."""
-        return e_value_of(self.examination.log_e_value)
-
-    def headline(self) -> str:
-        """The verdict in a line."""
-        if self.result is not None and self.verdict.word is not Word.CONTRADICTED:
-            return self.result.headline()
-        return self.verdict.headline("nothing in the log speaks against constant rates")
-
-    def _title_(self) -> str:
-        return f"RateDiagnosis: {self.headline()}"
-
-    def _facts_(self) -> Facts:
-        return [(one.finding.kind, one.finding.text) for one in self.findings]
-
-
-@dataclass(frozen=True, eq=False)
-class RateDoctor:
-    """Examines logs of one chain, and answers one question about it where there is one."""
-
-    question: Problem | None
-    model: ParametricCTMC
-    delta: float
-    alpha: float
-    tell: Callable[[str], None]
-    options: dict[str, Any]
-
-    def examine(
-        self, data: Any, amend: str | Amendment | None, select_on: float | None, seed: int
-    ) -> RateDiagnosis:
-        """Examine a log with times, say what each finding does to the answer, and answer without it."""
-        question, model = self.question, self.model
-        exposure = data if isinstance(data, Exposure) else read_exposure(data, model)
-        if exposure.pieces is None:
+    def __init__(self, terms: Terms, model: ParametricCTMC, data: Any, division: Division):
+        if division.select_by is not None or division.cluster is not None:
+            raise InputError("`select_by` and `cluster` do not go with chains in continuous time")
+        self.question, self.delta, self.alpha, self.options, self.tell = terms
+        self.model = model
+        self.exposure = data if isinstance(data, Exposure) else read_exposure(data, model)
+        if self.exposure.pieces is None:
             raise InputError(
                 "`doctor` needs the rows of a log, and these data are totals", hint="give the log"
             )
-        chosen, learned, selection = _divide(exposure.pieces(), select_on, seed)
-        self.tell("examine")
-        on = exposure_from(model.structure, chosen, exposure)
-        fit = examine_rates(model, on, alpha=self.alpha)
-        result = estimate = None
-        if question is not None:
-            self.tell("learn")
-            result = learn(question, exposure, delta=self.delta, **self.options)
-            estimate = _at_best_fit(question, model, on)
-        level = 0.5 * math.log(1.0 / self.alpha)
-        listed = [one for one in fit.findings if one.weighed >= level][:MOST]
-        findings = sorted((self._diagnose(on, chosen, one, estimate) for one in listed), key=rank)
-        answer = None
-        if amend is not None:
-            if amend == AUTO:
-                change = pick(findings)
-            else:
-                change = Amendment.of(amend) if isinstance(amend, str) else amend
-                selection = UNKNOWN if selection.kept is AssumptionStatus.NO else selection
-            answer = AmendedRates(*self._follow(change, chosen, learned, exposure, selection))
-        return RateDiagnosis(model, fit, tuple(findings), result, estimate, answer)
+        pieces = self.exposure.pieces()
+        self.chosen, self.learned, self.selection = _divide(pieces, division.select_on, division.seed)
+        self.on = exposure_from(model.structure, self.chosen, self.exposure)
 
-    def _diagnose(
-        self, exposure: Exposure, pieces: Pieces, finding: Finding, estimate: float | None
-    ) -> Diagnosed:
+    def examine(self) -> Examination:
+        """What the part of the log to choose on says against constant rates."""
+        return examine_rates(self.model, self.on, alpha=self.alpha)
+
+    def learn(self) -> tuple[RateResult, float | None]:
+        """The answer on the chain as it is, and its value at the best fit."""
+        assert self.question is not None
+        result = learn(self.question, self.exposure, delta=self.delta, **self.options)
+        assert isinstance(result, RateResult)
+        return result, _at_best_fit(self.question, self.model, self.on)
+
+    def costs(self) -> list[Finding]:
+        """Costs of chains are not tested."""
+        return []
+
+    def answer(self, change: Amendment, is_chosen: bool) -> tuple[Any, ...]:
+        """The fields of the answer on an amended chain, from the part of the log to learn from."""
+        unpaid = not is_chosen and self.selection.kept is AssumptionStatus.NO
+        return self._follow(change, self.learned, UNKNOWN if unpaid else self.selection)
+
+    def diagnose(self, finding: Finding, estimate: float | None, left: int) -> Diagnosed:
         """The smallest amendment that removes a finding, and the answer with it."""
         if finding.feature == "unit:episode":
             return Diagnosed(
@@ -254,7 +142,7 @@ class RateDoctor:
             changes += [Amendment("phase", "fit", choices) for choices in places]
         for change in changes:
             try:
-                _, _, again, result = self._follow(change, pieces, pieces, exposure, UNPAID)
+                _, _, again, result = self._follow(change, self.chosen, UNPAID)
             except (InputError, CannotCertify) as error:
                 why = str(error).partition("\n")[0]
                 continue
@@ -268,9 +156,10 @@ class RateDoctor:
         return made or Diagnosed(finding, why=why)
 
     def _follow(
-        self, change: Amendment, chosen: Pieces, learned: Pieces, like: Exposure, selection: Assumed
+        self, change: Amendment, learned: Pieces, selection: Assumed
     ) -> tuple[SplitRates | PhasedRates, Assumed, Examination, RateResult | None]:
         """The amended chain, its test and its answer."""
+        chosen, like = self.chosen, self.exposure
         model, question, delta = self.model, self.question, self.delta
         if change.kind == "phase":
             name = change.feature.partition(":")[2]

@@ -198,7 +198,7 @@ def _solve_partial(
 
         if policy is not None:
             return result_of(controller_of(pomdp, policy))
-        solved: Any = over_domain(pomdp, objective, result_of, close, seconds)
+        solved: PartialSolution | RobustController = over_domain(pomdp, objective, result_of, close, seconds)
     elif policy is None and isinstance(pomdp.model, IntervalMDP):
         solved = over_intervals(pomdp, objective, close, seconds)
     elif policy is None:
@@ -215,7 +215,7 @@ def solve_over_domain(
     options: LearnOptions,
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
-) -> Learned:
+) -> Any:
     """The interval of a policy over all instantiations in the model's domain; of the most robust one found
     where none is given. With a `policy`, `value` and `robust` of the result are both its interval. Questions
     that are no single objective give what `learn` gives of them."""

@@ -564,7 +564,7 @@ def _over_parameters(
     with phase_progress() as progress:
         progress("solve")
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
-        result = solve_over_domain(problem, chosen, evaluated, progress)
+        result: Any = solve_over_domain(problem, chosen, evaluated, progress)
     if is_other:
         facts: dict[str, Any] = {"sets": f"the hull of {result.sets.kind.value}", "notes": []}
         if result.answer is not None:

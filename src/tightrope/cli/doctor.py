@@ -195,8 +195,8 @@ def doctor(request: DoctorRequest) -> None:
             print_reading(reading)
         print_diagnosis(request, result, answer)
     sys.stdout.flush()
-    if result.amended is not None and not timed:
-        made = result.amended.amended
+    if result.amended is not None and result.amended.counts is not None:
+        made: Any = result.amended.amended
         if model_file is not None:
             model_file.check()
             with atomic_write(model_file.path) as file:

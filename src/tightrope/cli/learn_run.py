@@ -575,7 +575,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
         if result.policy is None:
             raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
         result.policy.save(claimed.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
-    elif claimed is not None and result.chain is not None:
+    elif claimed is not None and not isinstance(result, LearnedAnswer) and result.chain is not None:
         from tightrope.io.drn.write import write_drn
 
         write_drn(result.chain, claimed.checked())

@@ -298,7 +298,8 @@ def doctor(
         case = _Answers(terms, model, data, division)
     tell("examine")
     found = case.examine()
-    result = estimate = None
+    result: LearningResult | RateResult | None = None
+    estimate = None
     if question is not None:
         tell("learn")
         result, estimate = case.learn()

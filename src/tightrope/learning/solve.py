@@ -215,7 +215,7 @@ def solve_over_domain(
     options: LearnOptions,
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
-) -> Any:
+) -> Learned:
     """The interval of a policy over all instantiations in the model's domain; of the most robust one found
     where none is given. With a `policy`, `value` and `robust` of the result are both its interval. Questions
     that are no single objective give what `learn` gives of them."""

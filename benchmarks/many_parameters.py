@@ -51,11 +51,10 @@ from default_widths import normal_widths
 from tightrope.coupled.ball import range_over_ball
 from tightrope.coupled.chain import chain_of
 from tightrope.data.design import SamplingKind
-from tightrope.learning.gradient_bound import GradientBound
+from tightrope.learning.coupling import GradientBound
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Serves
-from tightrope.monitoring.episode_queues import Queues
-from tightrope.monitoring.episode_scores import PathRules
+from tightrope.monitoring.episode_scores import PathRules, Queues
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.intervals import clopper_pearson
 from tightrope.statistics.outcomes import Outcomes

@@ -15,7 +15,7 @@ import tightrope as tr
 from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.learned import certificate_of
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.learn import counts_of
+from tightrope.learning.pipeline import counts_of
 from tightrope_check.checker import check
 from tightrope_check.numbers import RATIONAL
 from tightrope_check.problem import Certificate

@@ -12,8 +12,7 @@ import tightrope as tr
 from benchmark_script import run_benchmark
 from tightrope.data.design import SamplingKind
 from tightrope.learning.outcomes import ObservedOutcomes
-from tightrope.monitoring.episode_queues import Queues
-from tightrope.monitoring.episode_scores import PathRules
+from tightrope.monitoring.episode_scores import PathRules, Queues
 
 QUESTION = 'Pmax=? [ F "goal" ]'
 

@@ -254,5 +254,5 @@ def test_a_refutation_whose_level_is_nominal_is_a_doubt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['S=? [ "edit" ]', 'filter(count, P>=0.2 [ X "edit" ])'])
 def test_questions_without_one_objective_are_refused(text: str) -> None:
-    with pytest.raises(tr.InputError, match="not supported here|one P or R is wanted"):
+    with pytest.raises(tr.InputError, match=r"not supported here|one P or R is wanted"):
         tr.doctor(agent().problem(text), simulate(by_seen, 5))

@@ -16,7 +16,7 @@ from tightrope.certify.certify import OVER_THE_SETS, learned_file
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.ball import LikelihoodBall, Wealth, ball_of, largest, least_eigenvalue, wealth_below
 from tightrope.data.design import SamplingKind
-from tightrope.learning.gradient_bound import GradientBound
+from tightrope.learning.coupling import GradientBound
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.pipeline import Pipeline, Serves
 from tightrope.regions.joint import split

@@ -1,6 +1,6 @@
 """Online learning that is never below a baseline: what collects is proved to lose nothing first.
 
-Also of `learning/online/baseline.py`.
+Also of `learning/online/exploration.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Evidence against a model: bounds against exact numbers, false alarms, and what is found and named.
 
-Also of `monitoring/suspects.py`.
+Also of `monitoring/e_process.py`.
 """
 
 from __future__ import annotations

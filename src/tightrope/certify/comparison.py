@@ -33,9 +33,10 @@ from tightrope.certify.solved import choices_by_step
 from tightrope.continuous.discrete import embed
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError, ReadingWarning, shown
-from tightrope.learning.learn import TemporalFormulas, counted_anew, counts_of
+from tightrope.learning.learn import TemporalFormulas, counted_anew
 from tightrope.learning.options import chosen_with
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, observe, observe_done
+from tightrope.learning.pipeline import counts_of
 from tightrope.model.continuous import CTMC
 from tightrope.model.mdp import JOINT_BOUNDS, MDP, IntervalMDP, counts_steps
 from tightrope.model.objective import Direction, Objective, ObjectiveKind

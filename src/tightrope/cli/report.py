@@ -58,8 +58,7 @@ def report(
 
     Example: tightrope report results -o report.html
     """
-    from tightrope.io.answers import answer_file
-    from tightrope.io.comparisons import comparison_file
+    from tightrope.io.answers import answer_file, comparison_file
     from tightrope.io.output import refuse_same
     from tightrope.io.plans import plan_file
     from tightrope.report.write import drawn_from, refuse_beside_plans, write_report

@@ -18,8 +18,9 @@ from tightrope.data.counts import expected_counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.learning.compare import differences, improve
 from tightrope.learning.differences import LOGGED, UNIFORM, Comparison
-from tightrope.learning.learn import counts_of, plain_problem
+from tightrope.learning.learn import plain_problem
 from tightrope.learning.options import LearnKwargs, LearnOptions
+from tightrope.learning.pipeline import counts_of
 from tightrope.model.policy import PolicyGiven
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, problem_of

@@ -20,9 +20,10 @@ from tightrope.design.plan import Plan, PlanStatus, Strategy
 from tightrope.errors import InputError, ReadingWarning
 from tightrope.io.plans import AS_SO_FAR, Aim, Target
 from tightrope.io.results import Interval
-from tightrope.learning.learn import counts_of, learn
+from tightrope.learning.learn import learn
 from tightrope.learning.observed import choose_controller, estimated_value
 from tightrope.learning.options import LearnOptions
+from tightrope.learning.pipeline import counts_of
 from tightrope.model.pomdp import POMDP
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem

@@ -60,9 +60,8 @@ from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, check_keywords, check_type
 from tightrope.io.plans import DESIGNED, EVEN, GIVEN, OPTIMISTIC, ROBUST, UNIFORM, Aim, Target
-from tightrope.learning.learn import counts_of
 from tightrope.learning.options import Decisions, LearnOptions, decide, spell_out
-from tightrope.learning.pipeline import Pipeline, Progress, parametric
+from tightrope.learning.pipeline import Pipeline, Progress, counts_of, parametric
 from tightrope.learning.policy_solver import PolicyValue
 from tightrope.learning.result import LearningResult
 from tightrope.model.mdp import MDP

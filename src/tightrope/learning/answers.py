@@ -24,10 +24,9 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.coding import record_of
 from tightrope.io.results import Interval
-from tightrope.learning.learn import PlainQuestions
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import Unobserved
-from tightrope.learning.pipeline import Pipeline, Prepared
+from tightrope.learning.pipeline import Pipeline, PlainQuestions, Prepared
 from tightrope.learning.products import support_is_open
 from tightrope.learning.result import CLOSE, rests_on
 from tightrope.logic.long_run import average_policy, bound_average, read_average

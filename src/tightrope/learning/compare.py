@@ -22,11 +22,12 @@ import numpy as np
 from tightrope.coupled.result import CoupledStatus
 from tightrope.coupled.value import CoupledLimits, functions_of, rewards_at
 from tightrope.errors import InputError, check_type, describe
-from tightrope.io.comparisons import KeptProperty
+from tightrope.io.answers import KeptProperty
 from tightrope.io.results import Interval
 from tightrope.learning.bet_policy import question_of
 from tightrope.learning.differences import (
     UNIFORM,
+    AverageDifferences,
     Comparison,
     Difference,
     Differences,
@@ -68,8 +69,6 @@ def differences(
     if isinstance(model, ParametricMDP) and model.choices == model.states:
         raise refuse_chains("the model has one choice in every state")
     if problem_of(problem).query.kind is QueryKind.LONG_RUN:
-        from tightrope.learning.average_differences import AverageDifferences
-
         return AverageDifferences.start(problem, data, baseline, delta, options, progress)
     return Differences.start(problem, data, baseline, delta, options, progress)
 

@@ -52,12 +52,12 @@ from tightrope.learning.amendments import (
 )
 from tightrope.learning.breakdown import Breakdown, breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
-from tightrope.learning.learn import counts_of, learn, refuse_others
+from tightrope.learning.learn import learn, refuse_others
 from tightrope.learning.options import LearnKwargs, LearnOptions, silent, spell_out
 from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.phases import PhasedRates
-from tightrope.learning.pipeline import Pipeline, Serves, Settled
+from tightrope.learning.pipeline import Pipeline, Serves, Settled, counts_of
 from tightrope.learning.rate_doctor import RateAnswers, SplitRates
 from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
@@ -65,9 +65,8 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.monitoring.cost_fit import asked_reward, cost_finding
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
-from tightrope.monitoring.model_fit import fit_of
+from tightrope.monitoring.model_fit import asked_reward, cost_finding, fit_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, learnable, require_model

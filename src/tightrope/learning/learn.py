@@ -6,18 +6,17 @@ Soundness of the chain, also with an empty region: `tightrope.learning.pipeline`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.counts import Counts
-from tightrope.data.reading import Reading, read_data
+from tightrope.data.reading import Reading
 from tightrope.errors import InputError, ReadingWarning, check_type, choose, describe
 from tightrope.learning.options import LearnKwargs, LearnOptions, spell_out
-from tightrope.learning.pipeline import Pipeline, Progress, Serves
+from tightrope.learning.pipeline import Pipeline, PlainQuestions, Progress, Serves, counts_of
 from tightrope.learning.result import LearningResult, ResultTable
 from tightrope.model.continuous import Continuous
 from tightrope.model.free import NUMBERS_UNUSED
@@ -25,11 +24,10 @@ from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import PolicyGiven
 from tightrope.model.pomdp import POMDP
-from tightrope.monitoring.cost_fit import asked_reward, cost_finding
-from tightrope.monitoring.model_fit import ALPHA, MOST_READ
+from tightrope.monitoring.model_fit import ALPHA, MOST_READ, asked_reward, cost_finding
 from tightrope.prism.properties.capabilities import ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
-from tightrope.problem import AnyModel, Problem, learnable, problem_of, require_discrete
+from tightrope.problem import Problem, learnable, problem_of
 from tightrope.regions.registry import region_kind
 from tightrope.statistics.least_squares import EllipsoidVersion
 
@@ -229,31 +227,6 @@ class Reduction(Protocol):
     def lift(self, chain: Any, options: LearnOptions, /) -> Learned: ...
 
 
-class PlainQuestions:
-    """One objective: the chain's own question."""
-
-    def apply(self, problem: Problem) -> Problem:
-        return learnable(problem)
-
-    def start(
-        self,
-        problem: Problem,
-        data: Any,
-        delta: float,
-        *,
-        options: LearnOptions,
-        part: Mapping[str, int],
-        policy: PolicyGiven | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Pipeline:
-        counts = counts_of(data, problem.base, part)
-        return Pipeline.start(
-            problem, counts, delta, options=options, policy=policy, progress=progress, serves=Serves.REFINED
-        )
-
-    lift: Callable[[Any, LearnOptions], Learned] = staticmethod(Pipeline.result)
-
-
 class TemporalFormulas(PlainQuestions):
     """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
     with a deterministic automaton."""
@@ -274,7 +247,7 @@ class TemporalFormulas(PlainQuestions):
 
 
 REDUCTIONS: dict[QueryKind | ModelKind, str] = {
-    QueryKind.PLAIN: "learn.PlainQuestions",
+    QueryKind.PLAIN: "pipeline.PlainQuestions",
     QueryKind.LTL: "learn.TemporalFormulas",
     QueryKind.LONG_RUN: "answers.LongRunAverages",
     ModelKind.CONTINUOUS: "rates.UnknownRates",
@@ -306,22 +279,6 @@ def refuse_others(query: Query) -> None:
 def plain_problem(problem: Problem) -> Problem:
     """The problem as one objective about a model: itself, or that of a product."""
     return reduction_of(problem).apply(problem) if problem.query.kind is QueryKind.LTL else learnable(problem)
-
-
-def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxyType({})) -> Counts:
-    """The counts that data hold, in whatever form they are given; `part` says which events count."""
-    if isinstance(data, Counts | Reading):
-        if part:
-            raise InputError(
-                f"`{next(iter(part))}` leaves out events, and counts do not know their order any more",
-                hint="give the log itself, or read it so: tr.read_data(log, model, since=…)",
-            )
-        return data if isinstance(data, Counts) else data.counts
-    if data is None or isinstance(data, bool | int | float):
-        raise InputError(
-            f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
-        )
-    return read_data(data, require_discrete(model), **dict[str, Any](part)).counts
 
 
 def comparable_kinds(options: LearnOptions) -> tuple[SetsKind, ...]:

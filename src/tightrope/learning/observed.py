@@ -24,9 +24,8 @@ from tightrope.beliefs.robust import Rivals, Value, weigh
 from tightrope.beliefs.solve import evaluate
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
-from tightrope.learning.learn import PlainQuestions, counts_of
 from tightrope.learning.options import LearnOptions
-from tightrope.learning.pipeline import Pipeline, Progress
+from tightrope.learning.pipeline import Pipeline, PlainQuestions, Progress, counts_of
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven

@@ -346,7 +346,7 @@ class Decisions:
     refines: bool = False
     """Whether the sets are refined while it pays."""
     along: bool = False
-    """Whether a likelihood and bets bound values along themselves (`tightrope.learning.gradient_bound`)."""
+    """Whether a likelihood and bets bound values along themselves (`tightrope.learning.coupling`)."""
 
     @property
     def has_intervals(self) -> bool:

@@ -4,7 +4,7 @@ If the policy in question collected the log (always, in a chain), each return ha
 J₁ from the model at 1 − δ₁ and J₂ from returns at 1 − δ₂, the value lies in both with probability at least
 1 − δ₁ − δ₂ under the model. If they exclude each other, the model is contradicted and J₂ remains. Episodes of
 another known policy have importance weights. Otherwise, with many parameters, episodes of the given policy
-are assembled from steps of the log (`tightrope.monitoring.episode_queues`).
+are assembled from steps of the log (`tightrope.monitoring.episode_scores`).
 
 J₂ assumes independent episodes under one policy, none missing or cut because of its outcome. States, possible
 transitions and rewards come from the model.
@@ -37,8 +37,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.product import Product
 from tightrope.model.structure import Structure
-from tightrope.monitoring.episode_queues import Queues
-from tightrope.monitoring.episode_scores import Episodes, PathRules, Scores
+from tightrope.monitoring.episode_scores import Episodes, PathRules, Queues, Scores
 from tightrope.monitoring.examination import is_planned
 from tightrope.numerics.arrays import FloatArray, IndexArray
 from tightrope.numerics.record import Facts, Record

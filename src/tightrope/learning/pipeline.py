@@ -20,11 +20,12 @@ deviation is stated. They get half of δ, or all if no probability is unknown; t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from threading import Lock
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -32,7 +33,8 @@ import numpy as np
 from tightrope.ambiguity import sets as uncertainty
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.data.counts import Counts, expected_counts
-from tightrope.errors import CannotCertify, InputError
+from tightrope.data.reading import Reading, read_data
+from tightrope.errors import CannotCertify, InputError, describe
 from tightrope.io.results import Binding, ModelFit
 from tightrope.learning.options import (
     OVER_THE_DOMAIN,
@@ -74,7 +76,7 @@ from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.team import Aside, Team, count_threads
-from tightrope.problem import Problem, learnable
+from tightrope.problem import AnyModel, Problem, learnable, require_discrete
 from tightrope.provenance import union
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import Nearby, domain_region, polytope_region
@@ -685,11 +687,9 @@ class Pipeline:
         """The same over one parameter vector for the whole run, where coupled sets were decided on."""
         if solved.prepared.contradiction is not None or not (decisions.along or decisions.couples):
             return solved
-        from tightrope.learning import coupling, gradient_bound
+        from tightrope.learning import coupling
 
-        return (
-            gradient_bound.narrow(self, solved) if decisions.along else coupling.couple_all(self, solved, fit)
-        )
+        return coupling.narrow(self, solved) if decisions.along else coupling.couple_all(self, solved, fit)
 
 
 def plan_outcomes(
@@ -740,3 +740,44 @@ def parametric(problem: Problem) -> ParametricMDP:
     model = learnable(problem).model
     assert isinstance(model, ParametricMDP)
     return model
+
+
+class PlainQuestions:
+    """One objective: the chain's own question."""
+
+    def apply(self, problem: Problem) -> Problem:
+        return learnable(problem)
+
+    def start(
+        self,
+        problem: Problem,
+        data: Any,
+        delta: float,
+        *,
+        options: LearnOptions,
+        part: Mapping[str, int],
+        policy: PolicyGiven | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Pipeline:
+        counts = counts_of(data, problem.base, part)
+        return Pipeline.start(
+            problem, counts, delta, options=options, policy=policy, progress=progress, serves=Serves.REFINED
+        )
+
+    lift: Callable[[Any, LearnOptions], Any] = staticmethod(Pipeline.result)
+
+
+def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxyType({})) -> Counts:
+    """The counts that data hold, in whatever form they are given; `part` says which events count."""
+    if isinstance(data, Counts | Reading):
+        if part:
+            raise InputError(
+                f"`{next(iter(part))}` leaves out events, and counts do not know their order any more",
+                hint="give the log itself, or read it so: tr.read_data(log, model, since=…)",
+            )
+        return data if isinstance(data, Counts) else data.counts
+    if data is None or isinstance(data, bool | int | float):
+        raise InputError(
+            f"`data` is {describe(data)}, not data", hint="tr.read_data reads files, tables and episodes"
+        )
+    return read_data(data, require_discrete(model), **dict[str, Any](part)).counts

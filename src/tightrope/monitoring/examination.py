@@ -2,7 +2,7 @@
 
 All tests share one budget: the evidence is Σ w_f·E_f over the features of the log
 (`tightrope.monitoring.features`), each an e-value of its own (`tightrope.monitoring.urns`), beside that of
-the tests of ties, expressions and drift by counts (`tightrope.monitoring.batch_test`) and event by event
+the tests of ties, expressions and drift by counts (`tightrope.monitoring.e_process`) and event by event
 (`tightrope.monitoring.monitor`). The weights follow from the model and the columns of the log. Under the
 model it ever reaches 1/α with probability at most α, however it is decided when to look and when data end;
 leaving terms out is always allowed. The largest term names the finding.
@@ -42,8 +42,8 @@ from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, Vis
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Anomaly, Seen, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_test import BatchTest, weigh_batches
 from tightrope.monitoring.departures import log_sum
+from tightrope.monitoring.e_process import BatchTest, weigh_batches
 from tightrope.monitoring.features import (
     Feature,
     codes,

@@ -1,6 +1,6 @@
 """A test of the model on the data of a result, in numbers and in words (`tightrope.io.results.ModelFit`).
 
-The test is that of `tightrope.monitoring.batch_test`, at its own level α: it changes no interval and spends
+The test is that of `tightrope.monitoring.e_process`, at its own level α: it changes no interval and spends
 nothing of a guarantee's δ. Where data are the rows of a log, it is one part of the sum that
 `tightrope.monitoring.examination` describes, under the same α: rows are examined as well, since the model may
 be right about every count and still forget what the next outcome depends on. The first rows are examined in
@@ -8,6 +8,11 @@ the order of visits, all of them by counts. Of more than `READ_AGAIN` rows only 
 are tested by tables that were kept while they were counted (`tightrope.data.fit_tables`), whatever their
 number. `ModelFit.rows_tested` says how many were tested, and a result lists it among its assumptions where
 some were not.
+
+Are the costs of a log those of the reward that is asked for: the test that `learn` and `doctor` make.
+
+It has a level α of its own and changes no interval. Probabilities do not depend on costs, so a model is not
+refuted by them; an answer in wrong costs is nominal.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tightrope.data.columns import COST, HABITS
 from tightrope.data.counts import LONG, MOST, Counts, LazyLog
 from tightrope.data.design import SamplingDesign
 from tightrope.data.episode_log import EpisodeLog
@@ -24,10 +30,21 @@ from tightrope.data.fit_tables import FitTables
 from tightrope.errors import InputError
 from tightrope.io.results import CONTRADICTED, FITS, GROWING, UNTESTED, Anomaly, Look, ModelFit, power_text
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.monitoring.batch_test import BatchTest, weigh_batches
-from tightrope.monitoring.departures import log_sum
-from tightrope.monitoring.examination import SHARES, Examination, columns_words, examine, is_planned, replay
+from tightrope.model.structure import ParametricReward, RewardStructure
+from tightrope.monitoring.departures import bet_on_all, log_sum
+from tightrope.monitoring.e_process import BatchTest, weigh_batches
+from tightrope.monitoring.examination import (
+    SHARES,
+    Examination,
+    Finding,
+    columns_words,
+    examine,
+    is_planned,
+    replay,
+)
 from tightrope.monitoring.monitor import Monitor
+from tightrope.problem import Problem
+from tightrope.statistics.costs import mean_evidence
 
 ALPHA = 0.001
 """The probability of a false alarm of the test that `learn` makes."""
@@ -172,3 +189,58 @@ def _fit(
         suspects=tuple(suspects),
         rows_tested=tested,
     )
+
+
+def cost_finding(
+    problem: Problem, log: EpisodeLog, alpha: float, bounds: tuple[float, float] | None
+) -> Finding | None:
+    """Whether the costs of a log are those of the reward that is asked for, where both are there.
+
+    A log in which every choice always costs the same is compared number by number. Otherwise costs are taken
+    to be random, with the model's reward as their mean given the past: that is tested where `bounds` on them
+    are stated, at a level α of its own (`tightrope.statistics.costs`), choice by choice without paying for
+    each. Probabilities do not depend on costs, so that the model itself is not refuted by them.
+    """
+    reward = asked_reward(problem)
+    wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
+    name = next(
+        (one for one in log.columns if one.lower() in wanted and log.columns[one].values is not None), ""
+    )
+    if reward is None or not name:
+        return None
+    structure, values = problem.model.structure, log.columns[name].values
+    assert values is not None
+    seen = np.isfinite(values)
+    choice, cost = log.choice(structure)[seen], values[seen]
+    expected = reward.per_choice(structure)[choice]
+    apart = np.abs(cost - expected)
+    first = cost[np.unique(choice, return_index=True)[1]][np.unique(choice, return_inverse=True)[1]]
+    if (cost == first).all():
+        wrong = apart > 1e-6 * np.maximum(1.0, np.abs(expected))
+        log_e = math.inf if wrong.any() else -math.inf
+    elif bounds is None:
+        return None
+    else:
+        each = mean_evidence(cost, expected, choice.astype(np.int32), bounds)
+        logs = np.array(list(each.values()))
+        log_e = bet_on_all(logs, structure.choices)
+        wrong = choice == list(each)[int(np.argmax(logs))]
+    if log_e < math.log(1.0 / alpha):
+        return None
+    at = int(choice[wrong][0])
+    here = choice == at
+    text = (
+        f"{structure.choice_name(at)} costs {cost[here].mean():.6g} in column '{name}' ({int(here.sum()):,} "
+        f"rows), and the model says {expected[here][0]:.6g}"
+    )
+    contexts = tuple(dict.fromkeys(choice[wrong].tolist()))
+    return Finding("cost", f"cost:{name}", text, log_e, contexts=contexts, effect=float(apart.mean()))
+
+
+def asked_reward(problem: Problem) -> RewardStructure | None:
+    """The reward of numbers that a question is about."""
+    objective = problem.query.plain_objective if isinstance(problem.model, ParametricMDP) else None
+    reward = None if objective is None else objective.reward
+    if reward is None or isinstance(reward, ParametricReward):
+        return None
+    return next((one for one in problem.model.structure.rewards.values() if one is reward), None)

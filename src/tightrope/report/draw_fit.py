@@ -1,6 +1,6 @@
 """Figures of model fit: evidence over time, and observed against expected frequencies.
 
-Evidence is the logarithm of an e-value (`tightrope.monitoring.batch_test`) over events, with the line that a
+Evidence is the logarithm of an e-value (`tightrope.monitoring.e_process`) over events, with the line that a
 right model crosses with probability at most α. Expected frequencies have bands of ± 2 standard errors.
 """
 

@@ -17,8 +17,7 @@ from msgspec import UnsetType
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location, TightropeError
-from tightrope.io.answers import answer_file, read_answer
-from tightrope.io.comparisons import POLICY_FILES, comparison_file, read_comparison
+from tightrope.io.answers import POLICY_FILES, answer_file, comparison_file, read_answer, read_comparison
 from tightrope.io.output import FIGURE, OutputFile, add_file, check_added, claim_file, read_manifest
 from tightrope.io.output import REPORT as REPORT_FILE
 from tightrope.io.plans import plan_file, read_plan

@@ -10,22 +10,39 @@
 The regions hold under any of them. The *gap* is the width of the robust policy's certified interval. A run
 that stops when the gap is small stops by its data. Time-uniform methods hold at all interim analyses
 simultaneously, so the last guarantee is valid; methods for fixed designs guarantee nothing.
+
+Exploration that is certified not to fall below a baseline.
+
+With time-uniform methods the true parameters lie in the regions of all updates with probability at least
+1 − δ. A policy collects only if its value less the baseline's, at one parameter vector
+(`tightrope.coupled.difference`), is at least minus the allowed loss (0 by default) over the region of this
+or an earlier update. So with the confidence of the run *no* collecting policy is worse than that, and no δ is
+added. With methods for fixed designs nothing is guaranteed, as the confidence budget says.
+
+Tried in this order: the exploring policy; mixtures of it, at every step, with the policy of the largest
+certified gain; that policy; an earlier certified policy; the baseline, with difference 0. An empty region
+leaves the baseline.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
-from tightrope.ambiguity.sets import Sets
+from tightrope.ambiguity.sets import Sets, SetsKind, rectangular
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
-from tightrope.model.policy import Policy
+from tightrope.learning.differences import LOGGED, Differences, baseline_policy
+from tightrope.learning.options import Decisions
+from tightrope.learning.pipeline import Pipeline, Prepared
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.problem import Problem
+from tightrope.regions.polytope import Polytope
 
 
 class Exploration(Enum):
@@ -133,3 +150,87 @@ class GapTarget:
 def default_exploration(until_gap: float | str | GapTarget | None) -> Exploration:
     """Where nobody says: what narrows a gap fastest where one is waited for, else what the paper does."""
     return Exploration.OPTIMISTIC if until_gap is None else Exploration.DESIGNED
+
+
+SHARES = (0.5, 0.25, 0.1)
+"""Of what wants to explore, in mixtures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """A baseline that no policy which collects is worse than, but for the loss that is allowed."""
+
+    name: str
+    policy: Policy
+    loss: float
+
+    @staticmethod
+    def of(problem: Problem, given: PolicyGiven | str, loss: float, decisions: Decisions) -> Floor:
+        """From what `online` takes."""
+        if isinstance(given, str) and given == LOGGED:
+            raise InputError(
+                "what was done is known by a log alone, and cannot be done while learning",
+                hint="give the baseline as a policy",
+            )
+        if isinstance(loss, bool) or not (math.isfinite(loss) and loss >= 0.0):
+            raise InputError(f"`allow_loss` is {loss!r}, not a number from 0 on")
+        if problem.lift is not None:
+            raise InputError(
+                "a baseline does not go with temporal formulas while learning: what collects has a memory",
+                hint="collect with the baseline, and `improve` on its log",
+            )
+        if decisions.region is None or not decisions.region.has_facets:
+            what = (
+                f"the region {decisions.region.value}" if decisions.region else f"{decisions.sets.value} sets"
+            )
+            raise InputError(
+                f"a baseline is compared over a region bounded by half-spaces, which {what} have not",
+                hint="--sets expression, rectangular or coupled, with the region polytope or likelihood",
+            )
+        model = problem.model
+        assert isinstance(model, ParametricMDP)
+        name, policy = baseline_policy(model, given)
+        if policy.has_memory or policy.depends_on_step:
+            raise InputError(
+                "a baseline that is followed while learning depends on the state alone",
+                hint="give one without a memory and without steps",
+            )
+        return Floor(name, policy, float(loss))
+
+    def guarded(
+        self,
+        chain: Pipeline,
+        prepared: Prepared,
+        wanted: Policy,
+        others: tuple[Policy, ...],
+        before: tuple[Policy, Interval] | None,
+    ) -> tuple[Policy, Interval]:
+        """The policy to collect with, and its certified difference to the baseline; `before` is what was
+        certified at an earlier update on the same event."""
+        best = (self.policy, Interval(0.0, 0.0))
+        if prepared.contradiction is not None or not isinstance(prepared.region, Polytope):
+            return best
+        if prepared.sets.kind is not SetsKind.RECTANGULAR:
+            prepared = replace(prepared, sets=rectangular(prepared.region, chain.model))
+        table = Differences(chain, prepared, self.name, self.policy)
+        aim = table.promise()
+        others = others if aim is None else (*others, aim[0])
+        table.cut((wanted, *others))
+
+        def certified(policy: Policy) -> tuple[Policy, Interval]:
+            row = table.difference("what explores", policy, wanted=(table.maximises, not table.maximises))
+            return policy, row.interval
+
+        def gain(one: tuple[Policy, Interval]) -> float:
+            return one[1].lower if table.maximises else -one[1].upper
+
+        row = certified(wanted)
+        if gain(row) >= -self.loss:
+            return row
+        best = max([best, *([] if before is None else [before]), *map(certified, others)], key=gain)
+        for share in SHARES if gain(best) + self.loss > 0.0 else ():
+            own = share * wanted.probability + (1.0 - share) * best[0].probability
+            row = certified(Policy(chain.model.structure, own))
+            if gain(row) >= -self.loss:
+                return row
+        return best

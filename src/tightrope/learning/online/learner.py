@@ -34,9 +34,15 @@ from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
-from tightrope.learning.online.baseline import Floor
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard, OnDrift
-from tightrope.learning.online.exploration import Exploration, Explorer, GapTarget, StageDesigner, StagePolicy
+from tightrope.learning.online.exploration import (
+    Exploration,
+    Explorer,
+    Floor,
+    GapTarget,
+    StageDesigner,
+    StagePolicy,
+)
 from tightrope.learning.options import LearnOptions, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, rests_on
 from tightrope.model.policy import Policy, PolicyGiven

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, SubjectOptions, declare, option, takes
-from tightrope.io import comparisons
+from tightrope.io import answers
 from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
@@ -151,12 +151,12 @@ def answer(request: ComparedOptions, run: Any) -> None:
         from tightrope.atomic import atomic_write
         from tightrope.io.coding import to_text
 
-        with directory.filling(comparisons.COMPARISON_FILE) as folder:
+        with directory.filling(answers.COMPARISON_FILE) as folder:
             for name, policy in (("today", result.baseline), ("new", result.controller)):
                 if policy is not None:
-                    policy.save(folder / comparisons.POLICY_FILES[name], subject.model.hash())
-            with atomic_write(folder / comparisons.COMPARISON_FILE) as file:
-                file.write(to_text(comparisons.ComparisonDocument.of(facts, result.headline(), about)) + "\n")
+                    policy.save(folder / answers.POLICY_FILES[name], subject.model.hash())
+            with atomic_write(folder / answers.COMPARISON_FILE) as file:
+                file.write(to_text(answers.ComparisonDocument.of(facts, result.headline(), about)) + "\n")
     if claimed is not None:
         claimed.check()
         if result.controller is None:
@@ -200,9 +200,7 @@ def wall(result: Comparison, unit: str) -> str:
     return f"{result.best.name[0].upper()}{result.best.name[1:]} {gains} at least {amount}.{first}"
 
 
-def to_answer(
-    result: Comparison, data: ReadingFacts, request: ComparedOptions
-) -> comparisons.ComparisonAnswer:
+def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) -> answers.ComparisonAnswer:
     """The keys of `--json`."""
     output = request.output
     names = result.parameters.names
@@ -211,14 +209,14 @@ def to_answer(
         return None if witness is None else dict(zip(names, witness.theta.tolist(), strict=True))
 
     return record_of(
-        comparisons.ComparisonAnswer,
+        answers.ComparisonAnswer,
         result,
         **result.verdict.facts,
         difference=result.interval,
         policy=result.best.name,
         baseline=result.baseline_name,
         candidates=[
-            comparisons.CandidateAnswer(
+            answers.CandidateAnswer(
                 one.name, one.interval, one.separate, point(one.lowest), point(one.highest)
             )
             for one in result.differences

@@ -592,8 +592,9 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
         more = min(max(done, 1), request.most_episodes - done)
         part = simulator.episodes(more, request.seed, done)
         counts, done = part if counts is None else counts + part, done + more
-        result = learn(subject.problem, counts, delta=request.delta, **learner.words)
-        assert isinstance(result, LearnedAnswer)
+        learned = learn(subject.problem, counts, delta=request.delta, **learner.words)
+        assert isinstance(learned, LearnedAnswer)
+        result = learned
         interval = result.interval
         reached = target is not None and reaches(target, interval)
         verdict = result.verdict

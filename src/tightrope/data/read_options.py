@@ -26,7 +26,7 @@ DESIGNS = {
 """`fixed`: episodes under a policy fixed in advance; `generative`: draws per choice fixed in advance."""
 
 
-COMPLETE, AS_READ, BY_TIME, OUTAGE = "complete", "as-read", "time", "outage"
+COMPLETE, AS_READ, BY_TIME = "complete", "as-read", "time"
 """What may be stated of a log: that its episodes are whole, and in which order its rows happened."""
 
 
@@ -127,17 +127,15 @@ class LogReadOptions(LogWords):
 
     def check(self) -> None:
         """Refuse words that mean nothing."""
-        for name in ("columns", "maps"):
-            if getattr(self, name) is not None:
-                check_type(name, getattr(self, name), Sequence | Mapping, "a mapping, or texts")
-        check_type("skip_invalid", self.skip_invalid, bool, "True or False")
-        for name, known in (("ends", (COMPLETE,)), ("order", (AS_READ, BY_TIME)), ("gaps", (OUTAGE,))):
-            value = getattr(self, name)
-            if value is not None and value not in known:
+        for name, one in WORDS.items():
+            value, known = getattr(self, name), (one.metavar or "").split("|")
+            if one.kind is bool:
+                check_type(name, value, bool, "True or False")
+            elif one.kind == list[str] and value is not None:
+                check_type(name, value, Sequence | Mapping, "a mapping, or texts")
+            elif name in ("ends", "order", "gaps") and value is not None and value not in known:
                 allowed = " or ".join(f"'{word}'" for word in known)
                 raise InputError(f"`{name}` is {value!r}, and it may be {allowed}")
-        for name in ("until_now", "drop_duplicates"):
-            check_type(name, getattr(self, name), bool, "True or False")
         said_ends = [self.ends is not None, self.watched_until is not None, self.until_now]
         if sum(said_ends) > 1:
             raise InputError(

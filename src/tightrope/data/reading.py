@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from tightrope.data.episode_log import EpisodeLog
 
 
+SORTED_HERE = "the engine does not sort: this machine has read all rows to sort them"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading(Record):
     """Counts, the number of rows they come from, and how many rows were dropped for which reason.
@@ -441,6 +444,8 @@ def _whole(plan: ReadPlan, model_hash: str, options: LogReadOptions) -> Reading:
     notes += _about_plan(total.design, options)
     columns = plan.columns[0]
     notes += [*options.overridden, *unused_columns(plan.tables[0], columns.names, list(columns.roles))]
+    if plan.engine is not None and any(note.startswith(OUT_OF_ORDER) for note in notes):
+        notes.append(SORTED_HERE)
     called = {role: dict(known) for role, one in plan.maps.items() if (known := one.calls)}
     about = tuple(dict.fromkeys(notes))
     counts = replace(total, names=called)

@@ -35,8 +35,7 @@ from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.transient import Pair, TimeHorizon, bounds_of
 from tightrope.errors import InputError
 from tightrope.model.continuous import MarkovAutomaton
-from tightrope.model.product import ranges
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
 from tightrope.numerics.jit import kernel, stop_interpreting
 from tightrope.numerics.rounding import down, error_factor, up
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from tightrope.coupled.chain import Chain
 from tightrope.coupled.difference import difference_of
-from tightrope.coupled.result import CoupledStatus, CoupledValue
+from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.value import CoupledLimits, enclose, functions_of
 from tightrope.io.results import Interval
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
@@ -163,24 +163,7 @@ class AverageBounds:
     def enclose(self, chain: Chain, policy: Policy, limits: CoupledLimits) -> CoupledValue:
         """The value of a chain over the region."""
         free = -np.inf, np.inf
-        blank = CoupledValue(
-            objective=self.objective,
-            policy=policy,
-            lower=-np.inf,
-            upper=np.inf,
-            rectangular_lower=-np.inf,
-            rectangular_upper=np.inf,
-            lowest=None,
-            highest=None,
-            status=CoupledStatus.RECTANGULAR,
-            reason="",
-            gap=1.0,
-            rectangular_lost_nothing=False,
-            chain=chain,
-            cells=(),
-            seconds=0.0,
-            functions=self.functions,
-        )
+        blank = CoupledValue(self.objective, policy, *free, *free, self.functions, chain=chain)
         return enclose(blank, self.polytope, free, self.gap, limits, time.perf_counter(), False)
 
     def bounds(self, cycle: Cycle, limits: CoupledLimits) -> CycleBounds:

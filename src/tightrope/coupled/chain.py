@@ -19,7 +19,15 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    OffsetArray,
+    offsets,
+    ranges,
+    stretches,
+)
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Record
 from tightrope.numerics.rounding import error_factor
@@ -86,11 +94,8 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
         weight = weight * objective.discount
     lengths = np.diff(structure.transition_start)[used]
     owner = structure.choice_state[used]
-    per_state = np.zeros(structure.states, np.int64)
-    np.add.at(per_state, owner, lengths)
-    row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_state)])
-    shift = structure.transition_start[used] - (np.cumsum(lengths) - lengths)
-    transition = np.arange(int(row_start[-1])) + np.repeat(shift, lengths)
+    row_start = offsets(np.bincount(owner, lengths, structure.states))
+    transition = stretches(structure.transition_start[used], lengths)
     parametric = objective.reward if isinstance(objective.reward, ParametricReward) else None
     chance = weight if objective.discount is None else weight / objective.discount
     plain = None if parametric is not None else objective.reward
@@ -109,8 +114,8 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     state = components.order[keep[components.order]]
     row_of = np.full(structure.states, -1, np.int32)
     row_of[state] = np.arange(len(state), dtype=np.int32)
-    count = per_state[state]
-    entry = np.arange(int(count.sum())) + np.repeat(row_start[state] - (np.cumsum(count) - count), count)
+    count = np.diff(row_start)[state]
+    entry = stretches(row_start[state], count)
     held = fixed[state]
     cyclic = components.cyclic[components.component[state]] & ~held
     transition = transition[entry]
@@ -119,7 +124,7 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     made = Chain(
         state=state.astype(np.int32),
         initial=int(row_of[structure.initial]),
-        row_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(count)]),
+        row_start=offsets(count),
         successor=np.maximum(successor, 0).astype(np.int32),
         expression=model.expression[transition],
         weight=np.repeat(weight, lengths)[entry],
@@ -161,8 +166,8 @@ def unrolled_chain(model: ParametricMDP, objective: Objective, policy: Policy) -
         owner, choice, chance = _choices_at(structure, policy, step, met)
         used = ~is_fixed[owner]
         owner, choice, chance = owner[used], choice[used], chance[used]
-        first, count = structure.transition_start[choice], sizes_of[choice]
-        transition = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+        count = sizes_of[choice]
+        transition = stretches(structure.transition_start[choice], count)
         sizes = np.bincount(owner, count, len(met)).astype(np.int64)
         gain = np.bincount(owner, chance * earned[choice], len(met))
         several = np.bincount(owner, minlength=len(met))
@@ -188,7 +193,7 @@ def unrolled_chain(model: ParametricMDP, objective: Objective, policy: Policy) -
     return Chain(
         state=states.astype(np.int32),
         initial=len(states) - 1,
-        row_start=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+        row_start=offsets(sizes),
         successor=np.concatenate([none, *successor]).astype(np.int32),
         expression=model.expression[transitions],
         weight=weight,
@@ -206,11 +211,7 @@ def _choices_at(
     """(which of the states, choice, probability) of what a policy may take at a step, by states."""
     if policy.steps is not None:
         return np.arange(len(states)), policy.steps.at(step)[states], np.ones(len(states))
-    count = np.diff(structure.choice_start)[states]
-    owner = np.repeat(np.arange(len(states)), count)
-    choice = np.arange(int(count.sum())) + np.repeat(
-        structure.choice_start[states] - (np.cumsum(count) - count), count
-    )
+    choice, owner = ranges(structure.choice_start, states)
     chance = policy.probability[choice]
     return owner[chance > 0], choice[chance > 0], chance[chance > 0]
 
@@ -227,7 +228,7 @@ def _add_rewards(
     inside = np.flatnonzero(row >= 0)
     order = inside[np.argsort(row[inside], kind="stable")]
     count = np.diff(chain.row_start) + np.bincount(row[order], minlength=last)
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(count), [int(count.sum())]])
+    start = offsets(np.append(count, 0))
     earned = np.zeros(int(start[-1]), dtype=np.bool_)
     within = np.arange(len(order)) - np.searchsorted(row[order], row[order])
     earned[start[row[order]] + np.diff(chain.row_start)[row[order]] + within] = True
@@ -290,9 +291,9 @@ class _Graph:
         chain = self.support.structure
         length = np.where(stop, 0, np.diff(chain.transition_start))
         keep = np.repeat(~stop, np.diff(chain.transition_start))
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
         successor = chain.successor[keep]
-        graph = csr_array((np.ones(len(successor), np.int8), successor, offsets), shape=(chain.states,) * 2)
+        entries = np.ones(len(successor), np.int8), successor, offsets(length)
+        graph = csr_array(entries, shape=(chain.states,) * 2)
         met = breadth_first_order(graph, self.initial, return_predecessors=False)
         reached = np.zeros(chain.states, np.bool_)
         reached[met] = True

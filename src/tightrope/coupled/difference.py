@@ -58,28 +58,11 @@ def bound_difference(
     polytope = require_region(sets)
     objective = policy.objective
     floor, ceiling = _less(policy.lower, baseline.upper, down), _less(policy.upper, baseline.lower, up)
-    same = policy.policy == baseline.policy
-    blank = CoupledValue(
-        objective=objective,
-        policy=policy.policy,
-        lower=0.0 if same else floor,
-        upper=0.0 if same else ceiling,
-        rectangular_lower=floor,
-        rectangular_upper=ceiling,
-        lowest=None,
-        highest=None,
-        status=CoupledStatus.EXACT if same else CoupledStatus.RECTANGULAR,
-        reason="",
-        gap=0.0 if same else 1.0,
-        rectangular_lost_nothing=False,
-        chain=None,
-        cells=(),
-        seconds=0.0,
-        functions=functions_of(polytope.coordinates, policy.model, objective),
-        baseline=baseline.policy,
-    )
-    if same:
-        return blank
+    functions = functions_of(polytope.coordinates, policy.model, objective)
+    ends = floor, ceiling, floor, ceiling
+    blank = CoupledValue(objective, policy.policy, *ends, functions, baseline=baseline.policy)
+    if policy.policy == baseline.policy:
+        return replace(blank, lower=0.0, upper=0.0, status=CoupledStatus.EXACT, gap=0.0)
     make = unrolled_chain if any(one.policy.depends_on_step for one in (policy, baseline)) else chain_of
     chains = [make(side.model, side.objective, side.policy) for side in (policy, baseline)]
     for chain in chains:

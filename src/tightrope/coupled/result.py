@@ -126,16 +126,16 @@ class CoupledValue(Record):
     upper: float
     rectangular_lower: float
     rectangular_upper: float
-    lowest: Witness | None
-    highest: Witness | None
-    status: CoupledStatus
-    reason: str
-    gap: float
-    rectangular_lost_nothing: bool
-    chain: Chain | None
-    cells: tuple[Cell, ...]
-    seconds: float = field(compare=False)
     functions: AffineFunctions = field(repr=False)
+    lowest: Witness | None = None
+    highest: Witness | None = None
+    status: CoupledStatus = CoupledStatus.RECTANGULAR
+    reason: str = ""
+    gap: float = 1.0
+    rectangular_lost_nothing: bool = False
+    chain: Chain | None = None
+    cells: tuple[Cell, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
     baseline: Policy | None = None
 
     def _title_(self) -> str:

@@ -94,24 +94,8 @@ def bound_coupled_value(
     low, high = rectangular or rectangular_solutions(sets, objective, fixed, precision)
     initial = sets.model.initial
     functions = functions_of(polytope.coordinates, sets.model, objective)
-    blank = CoupledValue(
-        objective=objective,
-        policy=fixed,
-        lower=float(low.lower[initial]),
-        upper=float(high.upper[initial]),
-        rectangular_lower=float(low.lower[initial]),
-        rectangular_upper=float(high.upper[initial]),
-        lowest=None,
-        highest=None,
-        status=CoupledStatus.RECTANGULAR,
-        reason="",
-        gap=1.0,
-        rectangular_lost_nothing=False,
-        chain=None,
-        cells=(),
-        seconds=0.0,
-        functions=functions,
-    )
+    rectangular_ends = float(low.lower[initial]), float(high.upper[initial])
+    blank = CoupledValue(objective, fixed, *rectangular_ends, *rectangular_ends, functions)
     chain = chain_of(sets.model, objective, fixed)
     if isinstance(chain, str):
         return replace(blank, reason=chain, seconds=time.perf_counter() - begin)
@@ -244,7 +228,7 @@ def _cells(tree: Tree) -> tuple[Cell, ...]:
             own_lower=node.own_lower,
             own_upper=node.own_upper,
             frame=node.shape.frame,
-            has_model=node.modelled,
+            has_model=node.has_model,
             low_vertex=node.low_vertex,
             high_vertex=node.high_vertex,
             emptiness=node.shape.emptiness,
@@ -323,7 +307,7 @@ class Node:
     upper: float
     own_lower: float = -np.inf
     own_upper: float = np.inf
-    modelled: bool = False
+    has_model: bool = False
     children: tuple[int, int] | None = None
     low_vertex: VertexProof | None = None
     high_vertex: VertexProof | None = None
@@ -358,8 +342,8 @@ class Tree:
         until both ends are attained; None then, else why not."""
         while not self.is_within(gap):
             worst = self._worst()
-            hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.modelled for node in self.nodes)
-            if hopeless or (worst is None and not any(node.modelled for node in self.nodes)):
+            hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.has_model for node in self.nodes)
+            if hopeless or (worst is None and not any(node.has_model for node in self.nodes)):
                 return CoupledStatus.RECTANGULAR
             if worst is None:
                 return CoupledStatus.PRECISION_LIMIT
@@ -455,7 +439,7 @@ class Tree:
         if model is None:
             node.direction = self._plane(node, np.eye(len(frame.centre))[0], None)
             return
-        node.modelled = True
+        node.has_model = True
         row = self.chain.initial
         constant, slope, curvature = model.at(row)
         low, high = range_over_hull(constant, slope, curvature, frame.points)

@@ -24,7 +24,7 @@ from tightrope.design.episodes import Episodes
 from tightrope.design.information import Information
 from tightrope.model.objective import Objective
 from tightrope.model.policy import Policy
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets, stretches
 
 _COLLINEAR = 1e-7
 _NEGLIGIBLE = 1e-7
@@ -174,10 +174,8 @@ def _medians(group: OffsetArray, values: FloatArray, weight: FloatArray) -> Floa
     order = np.lexsort((values, group))
     sums = np.cumsum(weight[order])
     ends = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1), side="right")
-    before = np.concatenate([np.zeros(1), sums])[np.concatenate([np.zeros(1, np.int64), ends[:-1]])]
-    after = np.concatenate([np.zeros(1), sums])[ends]
-    middle = np.searchsorted(sums, 0.5 * (before + after))
-    first = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    first, total = np.append(0, ends[:-1]), np.append(0.0, sums)
+    middle = np.searchsorted(sums, 0.5 * (total[first] + total[ends]))
     result: FloatArray = values[order][np.clip(middle, first, np.maximum(ends - 1, first))]
     return result
 
@@ -212,10 +210,7 @@ def _places(chain: Chain, policy: Policy) -> tuple[OffsetArray, int]:
     used = np.flatnonzero(policy.probability > 0)
     lengths = np.diff(structure.transition_start)[used]
     of_state = np.searchsorted(structure.choice_state[used], np.arange(structure.states + 1))
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    start = first[of_state[:-1]][chain.state]
-    size = np.diff(chain.row_start)
-    entry = np.arange(int(size.sum())) + np.repeat(start - (np.cumsum(size) - size), size)
+    entry = stretches(offsets(lengths)[of_state[:-1]][chain.state], np.diff(chain.row_start))
     return np.repeat(np.arange(len(used)), lengths)[entry], len(used)
 
 

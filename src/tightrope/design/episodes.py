@@ -241,16 +241,10 @@ def _longest_paths(
 
 @kernel
 def take(
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    choice: int,
-    amount: float,
-    following: FloatArray,
-    result: FloatArray,
+    arrays: EpisodeArrays, choice: int, amount: float, following: FloatArray, result: FloatArray
 ) -> None:
     """Count a choice that is taken so often, and move on to its successors."""
+    _, transition_start, successor, expression, probability, _ = arrays
     if amount <= 0.0:
         return
     result[choice] += amount
@@ -262,13 +256,12 @@ def take(
 def _pass_forward(
     arrays: EpisodeArrays, order: IndexArray, weight: FloatArray, mass: FloatArray, result: FloatArray
 ) -> None:
-    choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order) - 1, -1, -1):
         s = order[i]
-        if stop[s] or mass[s] <= 0.0:
+        if arrays.stop[s] or mass[s] <= 0.0:
             continue
-        for c in range(choice_start[s], choice_start[s + 1]):
-            take(transition_start, successor, expression, probability, c, mass[s] * weight[c], mass, result)
+        for c in range(arrays.choice_start[s], arrays.choice_start[s + 1]):
+            take(arrays, c, mass[s] * weight[c], mass, result)
 
 
 @kernel
@@ -281,14 +274,12 @@ def _sweep_steps(
     steps: int,
 ) -> None:
     """So many steps of all that is under way, which is `mass` before and after."""
-    choice_start, transition_start, successor, expression, probability, stop = arrays
     for _ in range(steps):
         following[:] = 0.0
         for s in range(len(mass)):
-            if stop[s] or mass[s] <= 0.0:
+            if arrays.stop[s] or mass[s] <= 0.0:
                 continue
-            for c in range(choice_start[s], choice_start[s + 1]):
-                here = mass[s] * weight[c]
-                take(transition_start, successor, expression, probability, c, here, following, result)
+            for c in range(arrays.choice_start[s], arrays.choice_start[s + 1]):
+                take(arrays, c, mass[s] * weight[c], following, result)
         for s in range(len(mass)):
             mass[s] = following[s]

@@ -83,13 +83,9 @@ def plan_more(
             value,
             episodes,
             counts.steps,
-            strategies,
-            None,
-            0,
-            (),
-            (),
-            notes,
             result.verdict,
+            strategies=strategies,
+            notes=notes,
         )
 
     if not math.isfinite(gap_now):

@@ -163,17 +163,9 @@ class _Equations:
 
 
 @kernel
-def _best_of(
-    choice_start: OffsetArray,
-    transition_start: OffsetArray,
-    successor: IndexArray,
-    expression: IndexArray,
-    probability: FloatArray,
-    reward: FloatArray,
-    value: FloatArray,
-    state: int,
-) -> tuple[float, int]:
+def _best_of(arrays: EpisodeArrays, reward: FloatArray, value: FloatArray, state: int) -> tuple[float, int]:
     """The most that a choice of the state brings with these values to follow, and the choice."""
+    choice_start, transition_start, successor, expression, probability, _ = arrays
     best, chosen = -np.inf, choice_start[state]
     for c in range(choice_start[state], choice_start[state + 1]):
         total = reward[c]
@@ -188,49 +180,38 @@ def _best_of(
 def _pass_backward(
     arrays: EpisodeArrays, order: IndexArray, reward: FloatArray, value: FloatArray, policy: OffsetArray
 ) -> None:
-    choice_start, transition_start, successor, expression, probability, stop = arrays
     for i in range(len(order)):
         s = order[i]
-        if stop[s]:
-            continue
-        value[s], policy[s] = _best_of(
-            choice_start, transition_start, successor, expression, probability, reward, value, s
-        )
+        if not arrays.stop[s]:
+            value[s], policy[s] = _best_of(arrays, reward, value, s)
 
 
 @kernel
 def _sweep_backward(arrays: EpisodeArrays, reward: FloatArray, table: IndexArray) -> FloatArray:
     """Values of the first step; table[h, s] is the number, within the state, of the choice at step h."""
-    choice_start, transition_start, successor, expression, probability, stop = arrays
-    states = len(stop)
+    states = len(arrays.stop)
     value = np.zeros(states)
     before = np.zeros(states)
     for h in range(len(table) - 1, -1, -1):
         for s in range(states):
-            if stop[s]:
-                continue
-            before[s], best = _best_of(
-                choice_start, transition_start, successor, expression, probability, reward, value, s
-            )
-            table[h, s] = best - choice_start[s]
+            if not arrays.stop[s]:
+                before[s], best = _best_of(arrays, reward, value, s)
+                table[h, s] = best - arrays.choice_start[s]
         value, before = before, value
     return value
 
 
 @kernel
 def _follow_table(arrays: EpisodeArrays, table: IndexArray, initial: int, result: FloatArray) -> None:
-    choice_start, transition_start, successor, expression, probability, stop = arrays
-    states = len(stop)
+    states = len(arrays.stop)
     mass = np.zeros(states)
     following = np.zeros(states)
     mass[initial] = 1.0
     for h in range(len(table)):
         following[:] = 0.0
         for s in range(states):
-            if stop[s] or mass[s] <= 0.0:
-                continue
-            c = choice_start[s] + table[h, s]
-            take(transition_start, successor, expression, probability, c, mass[s], following, result)
+            if not arrays.stop[s] and mass[s] > 0.0:
+                take(arrays, arrays.choice_start[s] + table[h, s], mass[s], following, result)
         mass, following = following, mass
 
 
@@ -240,14 +221,11 @@ def _improve_choices(
 ) -> float:
     """Take better choices where they are better by more than the margin, relatively; the most any backup
     gains."""
-    choice_start, transition_start, successor, expression, probability, stop = arrays
     most = 0.0
-    for s in range(len(stop)):
-        if stop[s]:
+    for s in range(len(arrays.stop)):
+        if arrays.stop[s]:
             continue
-        best, chosen = _best_of(
-            choice_start, transition_start, successor, expression, probability, reward, value, s
-        )
+        best, chosen = _best_of(arrays, reward, value, s)
         gain = best - value[s]
         most = max(most, gain)
         if gain > margin * abs(best):

@@ -168,13 +168,13 @@ class Plan(Record):
     value: float
     episodes_so_far: int
     steps_so_far: int
-    strategies: tuple[Strategy, ...]
-    exploration: DesignedExploration | None
-    next_episodes: int
-    hangs_on: tuple[Combination, ...]
-    unidentifiable: tuple[str, ...]
-    notes: tuple[str, ...]
     verdict: Assessment
+    strategies: tuple[Strategy, ...] = ()
+    exploration: DesignedExploration | None = None
+    next_episodes: int = 0
+    hangs_on: tuple[Combination, ...] = ()
+    unidentifiable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     draws: PlannedDraws | None = None
 
     @property

@@ -41,10 +41,9 @@ from tightrope.model.product import (
     choices_of,
     part_of,
     product_of,
-    ranges,
 )
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, OffsetArray, ranges
 
 
 def winning_states(

@@ -22,9 +22,9 @@ from tightrope.model.graph.components import EndComponents, maximal_end_componen
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.product import part_of, ranges
+from tightrope.model.product import part_of
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray, ranges
 from tightrope.numerics.rounding import down, up
 from tightrope.prism.parse.property_syntax import RewardFormula
 from tightrope.prism.parse.syntax import Complaint

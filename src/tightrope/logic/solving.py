@@ -16,9 +16,8 @@ from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.product import ranges
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
 from tightrope.solver.solution import Solution
 
 Solve = Callable[[MDP | IntervalMDP, Objective], Solution]

@@ -28,7 +28,7 @@ from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.polynomial import Function, Polynomial
 from tightrope.model.structure import NamedStates, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, offsets
 
 _CANCELLED = 2.0**-12
 
@@ -129,7 +129,7 @@ def _plain(
     rewards = _rewards(R, pairs, size, len(names), matrices)
     given = {"init": _members("init", [initial], size), "deadlock": np.zeros(size, np.bool_), **labels}
     structure = Structure(
-        np.r_[0, np.cumsum(np.bincount(pairs[:, 0], minlength=size))],
+        offsets(np.bincount(pairs[:, 0], minlength=size)),
         np.r_[first, len(choice)],
         successor.astype(np.int32),
         (initial,),

@@ -59,7 +59,7 @@ from tightrope.model.structure import (
     RewardStructure,
     Structure,
 )
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, offsets
 from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
@@ -429,8 +429,8 @@ class Skeleton:
             bitmaps[name] = bitmap
         count = np.bincount(np.array(self.choice_state, dtype=np.int64), minlength=states)
         return Structure(
-            np.r_[0, np.cumsum(count)],
-            np.r_[0, np.cumsum(self.size, dtype=np.int64)],
+            offsets(count),
+            offsets(self.size),
             np.array(self.successor, dtype=np.int32),
             (initial,),
             np.array(self.action, dtype=np.int32),

@@ -36,7 +36,7 @@ from tightrope.model.polynomial import (
     monomial_degree,
     monomial_order,
 )
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, Scalar
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, Scalar, offsets
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import MOST_LINES, Facts, Record, freeze_fields
@@ -88,8 +88,6 @@ class Expressions(Record):
         used = np.zeros(len(monomials), dtype=np.bool_)
         used[number] = True
         renumber = np.cumsum(used) - 1
-        row_start = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=row_start[1:])
         fits = all(abs(n) < 2**62 and d < 2**62 for _, n, d in flat)
         coefficient = RationalArray(
             np.array([n for _, n, _ in flat], dtype=np.int64 if fits else object),
@@ -98,7 +96,7 @@ class Expressions(Record):
         return cls(
             tuple(parameter_names),
             tuple(m for m, keep in zip(monomials, used, strict=True) if keep),
-            row_start,
+            offsets([len(row) for row in rows]),
             renumber[number].astype(np.int32) if len(flat) else np.zeros(0, np.int32),
             coefficient,
             denominators,
@@ -507,9 +505,7 @@ class Signatures:
             members.append(expression[example[:, None] + np.arange(k)].reshape(-1))
             sizes.append(np.full(bound, k, dtype=np.int64))
             count += bound
-        start = np.zeros(count + 1, dtype=np.int64)
-        np.cumsum(np.concatenate(sizes), out=start[1:])
-        return cls(of_choice, start, np.concatenate(members))
+        return cls(of_choice, offsets(np.concatenate(sizes)), np.concatenate(members))
 
 
 @kernel

@@ -27,7 +27,7 @@ from tightrope.errors import InputError
 from tightrope.model.expressions import Expressions, ExpressionTable
 from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import remember
 
@@ -265,7 +265,7 @@ def _table(
         expression[begin : begin + len(start)] = [place.get(p, 0) for p in start]
     ends = last[unknown]
     terms = np.where(ends, np.repeat(length, length), 1)
-    row_start = np.concatenate([np.arange(1 + len(numbers)), 1 + len(numbers) + np.r_[0, np.cumsum(terms)]])
+    row_start = np.concatenate([np.arange(1 + len(numbers)), 1 + len(numbers) + offsets(terms)])
     monomial = np.zeros(int(row_start[-1]), dtype=np.int32)
     numerator, denominator = np.ones(len(monomial), dtype=object), np.ones(len(monomial), dtype=object)
     for i, p in enumerate(numbers):

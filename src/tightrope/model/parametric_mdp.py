@@ -30,7 +30,7 @@ from tightrope.model.ranges import (
     prove_signs,
 )
 from tightrope.model.structure import Structure, Structured, frozen_array, new_digest, release
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, ranges
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
 
@@ -298,10 +298,8 @@ class ParametricMDP(Structured):
 
 def _terms_of(table: Expressions, rows: IndexArray) -> tuple[OffsetArray, OffsetArray]:
     """(position among the rows, number of the term) of all terms of these rows."""
-    count = np.diff(table.row_start)[rows]
-    owner: OffsetArray = np.repeat(np.arange(len(rows), dtype=np.int64), count)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    return owner, np.repeat(table.row_start[rows], count) + within
+    term, owner = ranges(table.row_start, rows)
+    return owner, term
 
 
 def _total(functions: list[Function]) -> Function:

@@ -28,7 +28,7 @@ from tightrope.model.objective import Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import HasStructure, Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel
 
 MOST_PAIRS = 200_000_000
@@ -234,15 +234,7 @@ def choices_of(
 
 
 def _offsets(owner: OffsetArray, count: int) -> OffsetArray:
-    return np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=count))])
-
-
-def ranges(start: OffsetArray, which: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
-    """start[i]..start[i+1] for every i of `which` one behind the other, and the places of these i."""
-    counts = start[which + 1] - start[which]
-    owner = np.repeat(np.arange(len(which)), counts)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return start[which][owner] + within, owner
+    return offsets(np.bincount(owner, minlength=count))
 
 
 def factored_model(product: Product, model: MDP | IntervalMDP) -> MDP | IntervalMDP:
@@ -287,11 +279,11 @@ def lift_factors(rows: FactoredRows, product: Product) -> FactoredRows | None:
     more = len(keys) - len(own)
     game = Structure(
         np.append(built.choice_start, built.choices + np.arange(1, more + 1)),
-        np.append(0, np.cumsum(length)),
+        offsets(length),
         place.astype(np.int32),
         built.initial_states,
     )
-    layer_start = len(own) + np.append(0, np.cumsum([len(met) for met in layers], dtype=np.int64))
+    layer_start = len(own) + offsets([len(met) for met in layers])
     return FactoredRows(game, rows.lower[transition], rows.upper[transition], layer_start)
 
 

@@ -33,7 +33,7 @@ from tightrope.errors import InputError
 from tightrope.model.expressions import NO_DENOMINATORS, Expressions, Point
 from tightrope.model.parameters import LinearConstraint, Parameters, domain_vertices
 from tightrope.model.polynomial import Monomial, Polynomial, PolynomialArray, monomial_order
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import remember
 from tightrope.numerics.rounding import down, up
@@ -225,8 +225,7 @@ def table_of(names: tuple[str, ...], polynomials: PolynomialArray) -> Expression
     rows = [np.flatnonzero(np.not_equal(column.numerator, 0)) for column in columns]
     row = np.concatenate(rows)
     order = np.argsort(row, kind="stable")
-    row_start: OffsetArray = np.zeros(len(polynomials) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(row, minlength=len(polynomials)), out=row_start[1:])
+    row_start = offsets(np.bincount(row, minlength=len(polynomials)))
     coefficient = RationalArray.concatenate([c.take(r) for c, r in zip(columns, rows, strict=True)])
     monomial = np.repeat(np.arange(len(listed), dtype=np.int32), [len(r) for r in rows])
     return Expressions(names, tuple(listed), row_start, monomial[order], coefficient.take(order))

@@ -20,6 +20,25 @@ ExactIntegers: TypeAlias = npt.NDArray[Any]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
+def offsets(sizes: npt.ArrayLike) -> OffsetArray:
+    """Where rows of these sizes begin, and the end of the last one."""
+    return np.append(np.int64(0), np.cumsum(sizes, dtype=np.int64))
+
+
+def stretches(first: OffsetArray, length: OffsetArray) -> OffsetArray:
+    """first[0], …, first[0] + length[0] − 1, first[1], …"""
+    entries: OffsetArray = np.arange(int(length.sum())) + np.repeat(
+        first - (np.cumsum(length) - length), length
+    )
+    return entries
+
+
+def ranges(start: OffsetArray, which: OffsetArray | IndexArray) -> tuple[OffsetArray, OffsetArray]:
+    """start[i]..start[i+1] for every i of `which` one behind the other, and the places of these i."""
+    counts = start[which + 1] - start[which]
+    return stretches(start[which], counts), np.repeat(np.arange(len(which)), counts)
+
+
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """The array itself if it cannot be written to, or a view of it that cannot.
 

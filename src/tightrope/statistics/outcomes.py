@@ -15,7 +15,7 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import IndexArray, OffsetArray
+from tightrope.numerics.arrays import IndexArray, OffsetArray, offsets
 from tightrope.numerics.record import Record, remember
 
 
@@ -81,7 +81,7 @@ class Outcomes(Record):
 
     def visits(self, seen: OffsetArray) -> OffsetArray:
         """How often each signature was visited, given how often each outcome was seen."""
-        total = np.r_[0, np.cumsum(seen)].astype(np.int64)
+        total = offsets(seen)
         result: OffsetArray = total[self.start[1:]] - total[self.start[:-1]]
         return result
 

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
 from tightrope.statistics.estimates import Events
 from tightrope.statistics.intervals import interval_of_evidence, log_beta_binomial
 
@@ -39,9 +39,7 @@ def trials_of(events: Events, log: EpisodeLog) -> tuple[OffsetArray, OffsetArray
     start = np.searchsorted(outcomes.signature[counted], np.arange(len(outcomes.start)))
     came = outcomes.of_transition[log.transition]
     signature = outcomes.signature[came]
-    sizes = np.diff(start)[signature]
-    row = np.repeat(np.arange(len(log)), sizes)
-    place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + start[signature][row]
+    place, row = ranges(start, signature)
     outcome = counted[place]
     event = events.of_outcome[outcome].astype(np.int64)
     return row, event, (outcome == came[row]) != events.flipped[outcome]

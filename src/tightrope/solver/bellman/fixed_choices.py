@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.ambiguity.o_maximization import o_maximize_again
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, stretches
 from tightrope.numerics.jit import kernel
 from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, SystemArrays
 
@@ -101,7 +101,7 @@ class Factors:
     matrix: Any
     factors: Any
     row: IndexArray
-    outer: IndexArray
+    outer: OffsetArray
     """The group of every entry that leads out of the block, and where it is among the rows' entries."""
 
     @property
@@ -139,11 +139,7 @@ def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Fact
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), np.diff(block.group_start))
     length = rows.row_end - rows.row_start[:-1]
     row = np.repeat(np.arange(groups, dtype=np.int32), length)
-    entry = (
-        np.arange(len(row))
-        - np.repeat(np.cumsum(length) - length, length)
-        + np.repeat(rows.row_start[:-1], length)
-    )
+    entry = stretches(rows.row_start[:-1], length)
     target = place[rows.column[entry]]
     place[block.member] = -1
     inside = target >= 0

@@ -22,7 +22,7 @@ from tightrope.ambiguity.o_maximization import OrderArray, Scratch, empty_order,
 from tightrope.errors import InputError
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.structure import Structure, frozen_array, release
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, stretches
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import SUM_UNIT
 from tightrope.solver.bellman import backups
@@ -207,18 +207,18 @@ def mix(kernel: IntervalOperator, weights: FloatArray) -> Mixture:
 
     own = np.diff(structure.transition_start)
     lengths = np.concatenate([np.where(mixes, count, own[np.maximum(sole, 0)]), own[new]])
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    start = offsets(lengths)
     successor = np.empty(int(start[-1]), np.int32)
     lower, upper = np.empty(int(start[-1])), np.empty(int(start[-1]))
     rows = np.flatnonzero(origin >= 0)
-    entry = _ranges(start[rows], lengths[rows])
-    source = _ranges(structure.transition_start[origin[rows]], lengths[rows])
+    entry = stretches(start[rows], lengths[rows])
+    source = stretches(structure.transition_start[origin[rows]], lengths[rows])
     successor[entry], lower[entry], upper[entry] = (
         structure.successor[source],
         kernel.lower[source],
         kernel.upper[source],
     )
-    entry = _ranges(start[np.flatnonzero(mixes)], count[mixes])
+    entry = stretches(start[np.flatnonzero(mixes)], count[mixes])
     successor[entry], lower[entry], upper[entry] = place[new], weights[new], weights[new]
     chain = Structure(
         choice_start=np.arange(len(origin) + 1, dtype=np.int64),
@@ -230,10 +230,3 @@ def mix(kernel: IntervalOperator, weights: FloatArray) -> Mixture:
     if kernel.is_plain:
         return Mixture(IntervalOperator(chain, lower, lower), origin)
     return Mixture(IntervalOperator(chain, lower, upper), origin)
-
-
-def _ranges(start: OffsetArray, length: OffsetArray) -> OffsetArray:
-    """start[0], …, start[0]+length[0]−1, start[1], …"""
-    total = int(length.sum())
-    result: OffsetArray = np.arange(total) + np.repeat(start - (np.cumsum(length) - length), length)
-    return result

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.model.graph.support import Support
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.solver.bellman.fixed_choices import solve_fixed_choices
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.cuda.kernel import CudaOperator, place
@@ -433,8 +433,7 @@ class Factoriser:
         lead = system.leader[states]
         order = np.argsort(lead, kind="stable")
         sizes = np.unique(lead, return_counts=True)[1]
-        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-        self.block = Block(start, states[order])
+        self.block = Block(offsets(sizes), states[order])
         self.group = np.repeat(np.arange(len(sizes)), sizes)
 
     def solve(
@@ -463,19 +462,16 @@ class Factoriser:
         choice = structure.choice_start[states] + chosen[states]
         if len(group) != len(self.block) or np.any(system.mode[choice] == EXIT):
             return None
-        first = structure.transition_start[choice]
-        length = structure.transition_start[choice + 1] - first
-        row = np.repeat(np.arange(len(choice)), length)
-        entry = np.arange(len(row)) + np.repeat(first - (np.cumsum(length) - length), length)
+        entry, row = ranges(structure.transition_start, choice)
         scale = system.discount[choice] if len(system.discount) else np.ones(len(choice))
         weight = self.kernel.answer(x, system.nature_maximises)[entry] * scale[row]
         column = structure.successor[entry]
         inside = system.leader[column] == system.leader[states][row]
         outside = ~inside & (weight > 0)
-        ends = np.cumsum(np.bincount(row[outside], minlength=len(choice)))
+        start = offsets(np.bincount(row[outside], minlength=len(choice)))
         return Rows(
-            np.concatenate([np.zeros(1, np.int64), ends]),
-            ends.astype(np.int64),
+            start,
+            start[1:],
             column[outside],
             weight[outside],
             np.bincount(row[inside], weight[inside], minlength=len(choice)).astype(np.float64),

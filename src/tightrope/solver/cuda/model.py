@@ -25,7 +25,7 @@ import numpy.typing as npt
 from tightrope.ambiguity.rectangular_inner import UNKNOWN, Shape, neighbour
 from tightrope.errors import CannotCertify
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, IndexArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, offsets
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.cuda.device import BLOCK, Device
@@ -155,7 +155,7 @@ class SystemArrays:
             sizes = np.bincount(system.leader, minlength=len(order))
             shared = sizes[system.leader[order]] > 1
             members, sizes = order[shared], sizes[sizes > 1]
-            start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+            start = offsets(sizes)
             self.groups = device.upload(start), device.upload(members)
 
 

@@ -24,7 +24,15 @@ import numpy as np
 from tightrope.model.graph.components import Components
 from tightrope.model.graph.support import GraphArrays, Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.arrays import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    OffsetArray,
+    offsets,
+    read_only,
+    stretches,
+)
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import remember
 from tightrope.solver.equations.system import Block
@@ -192,8 +200,7 @@ def _groups(states: IndexArray, leader: IndexArray) -> Block:
     rank = np.argsort(np.argsort(first))
     number = rank[inverse]
     member = states[np.argsort(number, kind="stable")]
-    sizes = np.bincount(number)
-    return Block(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), member)
+    return Block(offsets(np.bincount(number)), member)
 
 
 ALMOST = 0.9
@@ -236,9 +243,8 @@ def layers(
         order = np.argsort(-lead if later > earlier else lead, kind="stable").astype(np.int32)
     distance = distance[order]
     ordered = size[order]
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(ordered)])
-    at = np.arange(len(block.member)) + np.repeat(block.group_start[order] - start[:-1], ordered)
-    member = block.member[at]
+    start = offsets(ordered)
+    member = block.member[stretches(block.group_start[order], ordered)]
     if follows_states:
         return Layers(Block(start, member), distance)
     visit = np.argsort(member[start[:-1]])[::-1].astype(np.int32)
@@ -329,7 +335,7 @@ class AcyclicOrder:
 
     def _narrow(self, settled: BoolArray) -> AcyclicOrder:
         skipped = settled[self.levels.states]
-        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(~skipped)])[self.levels.start]
+        kept = offsets(~skipped)[self.levels.start]
         start = kept[np.concatenate([[True], np.diff(kept) > 0])]
         return AcyclicOrder(settled.copy(), Levels(self.levels.states[~skipped], start), self.ranking)
 

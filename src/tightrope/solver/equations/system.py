@@ -31,7 +31,7 @@ from tightrope.model.graph.support import (
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, read_only
 from tightrope.numerics.jit import kernel
 
 NORMAL, CLOSED, EXIT = 0, 1, 2
@@ -172,7 +172,7 @@ class Rows(NamedTuple):
     def room_for(longest_choice: OffsetArray, block: Block, *, with_bounds: bool) -> Rows:
         """Rows with place for the longest choice of every group (`longest_choices` of the structure)."""
         size = np.maximum.reduceat(longest_choice[block.member], block.group_start[:-1])
-        row_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
+        row_start = offsets(size)
         groups, total = len(block), int(row_start[-1])
         return Rows(
             row_start,

@@ -25,7 +25,7 @@ from tightrope.model.graph.components import Components, strongly_connected_comp
 from tightrope.model.graph.qualitative import Ranked, attract_into
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, ranges
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.jit import kernel as compiled
 from tightrope.numerics.team import Team
@@ -527,10 +527,7 @@ class HostBlock:
     def guess_costs(self) -> FloatArray:
         """The distance, at twice the mean reward of the block's choices per step."""
         system, member = self.shared.system, self.block.member
-        first = system.structure.choice_start[member]
-        length = system.structure.choice_start[member + 1] - first
-        place = np.cumsum(length) - length  # of the block's choices alone: blocks are many
-        choice = np.repeat(first - place, length) + np.arange(int(length.sum()))
+        choice, _ = ranges(system.structure.choice_start, member)  # of these alone: blocks are many
         return self.distance.astype(np.float64) * (2.0 * float(system.reward[choice].mean()))
 
     def gather(self, of_states: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """Rewards of CTMCs in files: of states per unit of time, and of departures.
 
 Our chains hold `earned` per state: Σ rate · reward, plus the state's own reward. Both conversions are exact
-in expectation, which determines all values: `per_time` adds departure rewards at the exit rate,
+in expectation, which determines all values: `with_earnings` adds departure rewards at the exit rate,
 `exit_rewards` gives the departure reward with the same expectation.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -18,52 +19,35 @@ from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.expressions import ExpressionTable
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import ParametricReward, RewardStructure
-from tightrope.numerics.arrays import FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray
 
 _CANCELLED = Fraction(1, 2**40)
-
-
-def per_time(reward: RewardStructure, name: str, chain: ParametricCTMC) -> ParametricReward:
-    """What states earn per unit of time, and what leaving them earns at their exit rates."""
-    table = ExpressionTable(chain.parameters.names)
-    known: dict[tuple[float, float, tuple[int, ...]], int] = {}
-    numbers: IndexArray = np.zeros(chain.states, dtype=np.int32)
-    rates_of = _rates_of(chain)
-    for state in range(chain.states):
-        held = 0.0 if reward.state is None else float(reward.state[state])
-        left = 0.0 if reward.choice is None else float(reward.choice[state])
-        row = rates_of(state) if left else ()
-        key = (held, left, row)
-        if key not in known:
-            gained = _sum_of(chain, row) * Polynomial.constant(Fraction(left))
-            total = gained + Polynomial.constant(Fraction(held))
-            _check_cancelling(total.constant_term, Fraction(held), name, state)
-            known[key] = table.add(total)
-        numbers[state] = known[key]
-    return ParametricReward(name, *table.freeze(numbers))
 
 
 def with_earnings(
     chain: ParametricCTMC, rewards: dict[str, RewardStructure], flows: dict[str, FloatArray] | None = None
 ) -> ParametricCTMC:
-    """The chain with rewards of files; `flows` are what transitions earn per unit of time."""
-    earned = {}
+    """The chain with rewards of files: what states earn per unit of time, what leaving them earns at their
+    exit rates, and in `flows` what transitions earn per unit of time."""
+    earned, states, rates_of = {}, {}, _rates_of(chain)
+    nothing = np.zeros(chain.states)
     for name, reward in rewards.items():
-        flow = (flows or {}).get(name)
-        if flow is None:
-            earned[name] = per_time(reward, name, chain)
-            continue
-        held = np.zeros(chain.states) if reward.state is None else reward.state
+        held, left = (nothing if part is None else part for part in (reward.state, reward.choice))
         table = ExpressionTable(chain.parameters.names)
-        totals = [Fraction(a) + Fraction(b) for a, b in zip(held.tolist(), flow.tolist(), strict=True)]
-        for state, total in enumerate(totals):
-            _check_cancelling(total, Fraction(held[state]), name, state)
-        rows = np.array([table.add(Polynomial.constant(total)) for total in totals], dtype=np.int32)
-        earned[name] = ParametricReward(name, *table.freeze(rows))
-    states = {
-        name: RewardStructure(np.zeros(chain.states) if reward.state is None else reward.state)
-        for name, reward in rewards.items()
-    }
+        known: dict[tuple[Any, ...], int] = {}
+        numbers = []
+        flow = (flows or {}).get(name, nothing)
+        for state, (own, leaving, gained) in enumerate(
+            zip(held.tolist(), left.tolist(), flow.tolist(), strict=True)
+        ):
+            key = own, leaving, gained, rates_of(state) if leaving else ()
+            if key not in known:
+                total = _sum_of(chain, key[3]) * Fraction(leaving) + (Fraction(own) + Fraction(gained))
+                _check_cancelling(total.constant_term, Fraction(own), name, state)
+                known[key] = table.add(total)
+            numbers.append(known[key])
+        earned[name] = ParametricReward(name, *table.freeze(np.array(numbers, dtype=np.int32)))
+        states[name] = RewardStructure(held)
     structure = replace(chain.structure, rewards=states)
     return ParametricCTMC(structure, chain.expression, chain.expressions, chain.parameters, earned)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, check_type
 from tightrope.model import numbers as door
-from tightrope.model.builder import Probability, Row, build_from_rows
+from tightrope.model.builder import Probability, Row, build_from_rows, label_bitmaps
 from tightrope.model.free import Free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import double
@@ -78,7 +78,7 @@ def from_arrays(
     names, matrices = _matrices(P, actions)
     size = matrices[0].shape[0]
     exact = parameters is not None or any(matrix.dtype == object for matrix in matrices)
-    bitmaps = {name: _members(name, given, size) for name, given in (labels or {}).items()}
+    bitmaps = label_bitmaps(labels or {}, size)
     own = list(range(size)) if states is None else list(states)
     if len(own) != size:
         raise InputError(f"`states` names {len(own)} states, but `P` has {size}")
@@ -127,7 +127,7 @@ def _plain(
     pairs = np.stack([state[first], action[first]], axis=1)
     door.check_doubles(probability, "the probability")
     rewards = _rewards(R, pairs, size, len(names), matrices)
-    given = {"init": _members("init", [initial], size), "deadlock": np.zeros(size, np.bool_), **labels}
+    given = {**label_bitmaps({"init": [initial], "deadlock": []}, size), **labels}
     structure = Structure(
         offsets(np.bincount(pairs[:, 0], minlength=size)),
         np.r_[first, len(choice)],
@@ -244,19 +244,6 @@ def _take_mean(
         except door.NotHeldError as error:
             raise InputError(f"`R`: what state {state} earns on average: {error.message}") from None
     return mean
-
-
-def _members(name: str, given: Any, states: int) -> BoolArray:
-    listed = np.asarray(given)
-    if listed.dtype == np.bool_:
-        if listed.shape != (states,):
-            raise InputError(f"label '{name}' has the shape {listed.shape}, but there are {states} states")
-        return listed
-    members = np.zeros(states, np.bool_)
-    if listed.size and (listed.dtype.kind not in "iu" or not 0 <= listed.min() <= listed.max() < states):
-        raise InputError(f"label '{name}' names a state outside 0..{states - 1}")
-    members[listed.astype(np.int64)] = True
-    return members
 
 
 def _floats(array: npt.NDArray[Any], argument: str) -> FloatArray:

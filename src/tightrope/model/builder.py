@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeVar, cast
@@ -59,7 +59,7 @@ from tightrope.model.structure import (
     RewardStructure,
     Structure,
 )
-from tightrope.numerics.arrays import FloatArray, offsets
+from tightrope.numerics.arrays import BoolArray, FloatArray, offsets
 from tightrope.numerics.rationals import RationalArray
 
 State = TypeVar("State", bound=Hashable)
@@ -200,31 +200,11 @@ def build_from_rows(
             valuations=start.valuations(valuations or {}),
             state_names=start.names(state_names),
         )
-    named = {
-        "labels": labels,
-        "state_rewards": state_rewards,
-        "choice_rewards": choice_rewards,
-        "transition_rewards": transition_rewards,
-        "valuations": valuations,
-    }
-    listed: list[Row] = _checked_rows(rows, 3, parameters, initial, states, state_names, named)
-    order = sorted(range(len(listed)), key=lambda i: listed[i][0])
-    total = states if states is not None else 1 + max((row[0] for row in listed), default=-1)
+    parts: dict[str, Any] = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
+    parts |= {"choice_rewards": choice_rewards, "transition_rewards": transition_rewards}
+    made = _Assembly.of(rows, 3, parameters, initial, states, state_names, parts)
+    structure, probabilities = made.structure, made.values
     parameters = parameters or Parameters()
-    skeleton = Skeleton()
-    probabilities: list[Probability] = []
-    for i in order:
-        state, action, distribution = listed[i]
-        possible = {s: p for s, p in distribution.items() if not is_zero(p)}
-        skeleton.add(state, action, list(possible))
-        probabilities.extend(possible.values())
-    structure = skeleton.structure(
-        total,
-        initial,
-        labels or {},
-        valuations or {},
-        NamedStates(range(total) if state_names is None else state_names),
-    )
     has_intervals = any(isinstance(p, tuple) for p in probabilities)
     exact_ones = None
     if not has_intervals:
@@ -233,8 +213,8 @@ def build_from_rows(
         structure,
         parameters.names,
         state_rewards or {},
-        {name: [values[i] for i in order] for name, values in (choice_rewards or {}).items()},
-        {name: [values[i] for i in order] for name, values in (transition_rewards or {}).items()},
+        made.in_order(choice_rewards),
+        made.in_order(transition_rewards),
         exact_ones,
     )
     if exact_ones is None:
@@ -345,6 +325,8 @@ def _checked_rows(
                 for value in values:
                     check_type(f"{argument}[{name!r}]", value, Mapping, "a list of {successor: reward}")
     listed = _list_rows(rows, width, parameters)
+    if width == 2 and (twice := [s for s, times in Counter(row[0] for row in listed).items() if times > 1]):
+        raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
     for argument in ("choice_rewards", "transition_rewards"):
         for name, values in (named.get(argument) or {}).items():
             if len(values) != len(listed):
@@ -390,56 +372,86 @@ def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any
     return listed
 
 
-@dataclass
-class Skeleton:
-    """Rows on their way to CSR arrays."""
+@dataclass(frozen=True)
+class _Assembly:
+    """Rows in CSR arrays, by states: what every transition has, and the number of every choice's row (−1: the
+    loop of a state of continuous time in which nothing happens)."""
 
-    choice_state: list[int] = field(default_factory=list)
-    action: list[int] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)
-    successor: list[int] = field(default_factory=list)
-    size: list[int] = field(default_factory=list)
+    structure: Structure
+    values: list[Any]
+    rows: list[int]
 
-    def add(self, state: int, action: str, successors: list[int]) -> None:
-        self.choice_state.append(state)
-        self.action.append(self.names.setdefault(action, len(self.names)))
-        self.successor.extend(successors)
-        self.size.append(len(successors))
-
-    def structure(
-        self,
-        states: int,
+    @staticmethod
+    def of(
+        rows: Any,
+        width: int,
+        parameters: Parameters | None,
         initial: int,
-        labels: Mapping[str, Sequence[int]],
-        valuations: Mapping[str, Sequence[int | bool]],
-        state_names: NamedStates,
-    ) -> Structure:
-        if states <= 0:
+        states: int | None,
+        state_names: Sequence[Hashable] | None,
+        parts: Mapping[str, Any],
+    ) -> _Assembly:
+        """From rows of so many parts (`FORMS`), once everything that is given has the right type."""
+        listed = _checked_rows(rows, width, parameters, initial, states, state_names, parts)
+        timed = width == 2
+        met = [s for row in listed for s in (row[0], *(row[-1] if timed else ()))]
+        total = states if states is not None else 1 + max(met, default=-1)
+        if total <= 0:
             raise InputError("a model needs at least one state")
-        if self.choice_state and not 0 <= min(self.choice_state) <= max(self.choice_state) < states:
-            raise InputError(f"a row speaks of a state outside 0..{states - 1}")
-        members = {"init": [initial], "deadlock": [], **labels}
-        bitmaps = {}
-        for name, listed in members.items():
-            bitmap = np.zeros(states, dtype=np.bool_)
-            index = np.array(listed, dtype=np.int64)
-            if len(index) and not 0 <= index.min() <= index.max() < states:
-                raise InputError(f"label '{name}' names a state outside 0..{states - 1}")
-            bitmap[index] = True
-            bitmaps[name] = bitmap
-        count = np.bincount(np.array(self.choice_state, dtype=np.int64), minlength=states)
-        return Structure(
-            offsets(count),
-            offsets(self.size),
-            np.array(self.successor, dtype=np.int32),
+        if listed and not 0 <= min(row[0] for row in listed) <= max(row[0] for row in listed) < total:
+            raise InputError(f"a row speaks of a state outside 0..{total - 1}")
+        choices = [
+            (row[0], i, row[1:-1], {s: v for s, v in row[-1].items() if not is_zero(v)})
+            for i, row in enumerate(listed)
+        ]
+        labels = dict(parts["labels"] or {})
+        if timed:
+            choices = [choice for choice in choices if choice[-1]]
+            stuck = sorted(set(range(total)) - {choice[0] for choice in choices})
+            choices += [(state, -1, (), {state: 1}) for state in stuck]
+            labels = {"deadlock": stuck, **labels}
+        choices.sort(key=lambda choice: choice[0])
+        names: dict[str, int] = {}
+        action = [names.setdefault(name[0] if name else UNLABELLED, len(names)) for _, _, name, _ in choices]
+        structure = Structure(
+            offsets(np.bincount(np.array([choice[0] for choice in choices], np.int64), minlength=total)),
+            offsets([len(choice[-1]) for choice in choices]),
+            np.array([s for choice in choices for s in choice[-1]], dtype=np.int32),
             (initial,),
-            np.array(self.action, dtype=np.int32),
-            tuple(self.names) or ("",),
-            bitmaps,
+            np.array(action, dtype=np.int32),
+            tuple(names) or (UNLABELLED,),
+            label_bitmaps({"init": [initial], "deadlock": [], **labels}, total),
             {},
-            {name: np.asarray(column) for name, column in valuations.items()},
-            state_names,
+            {name: np.asarray(column) for name, column in (parts["valuations"] or {}).items()},
+            NamedStates(range(total) if state_names is None else state_names),
         )
+        values = [value for choice in choices for value in choice[-1].values()]
+        return _Assembly(structure, values, [choice[1] for choice in choices])
+
+    def in_order(self, rewards: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
+        """Rewards that are given by rows, by choices; nothing is earned in loops that no row has."""
+        return {
+            name: [values[i] if i >= 0 else {} for i in self.rows] for name, values in (rewards or {}).items()
+        }
+
+
+def label_bitmaps(labels: Mapping[str, Any], states: int) -> dict[str, BoolArray]:
+    """Labels by state, of lists of states or of masks."""
+    bitmaps = {}
+    for name, given in labels.items():
+        listed = np.asarray(given)
+        if listed.dtype == np.bool_:
+            if listed.shape != (states,):
+                raise InputError(
+                    f"label '{name}' has the shape {listed.shape}, but there are {states} states"
+                )
+            bitmaps[name] = listed
+            continue
+        if listed.size and (listed.dtype.kind not in "iu" or not 0 <= listed.min() <= listed.max() < states):
+            raise InputError(f"label '{name}' names a state outside 0..{states - 1}")
+        bitmaps[name] = np.zeros(states, np.bool_)
+        bitmaps[name][listed.astype(np.int64)] = True
+    return bitmaps
 
 
 def _interval_model(structure: Structure, probabilities: Sequence[Probability]) -> IntervalMDP:
@@ -699,36 +711,10 @@ def build_ctmc_from_rows(
     (0.8, 0.8)
     """
     state_names = own_states if state_names is None else state_names
-    named = {
-        "labels": labels,
-        "state_rewards": state_rewards,
-        "transition_rewards": transition_rewards,
-        "valuations": valuations,
-    }
-    listed: list[RateRow] = _checked_rows(rows, 2, parameters, initial, states, state_names, named)
-    if twice := [state for state, times in Counter(row[0] for row in listed).items() if times > 1]:
-        raise InputError(f"state {twice[0]} has two rows", hint="write all its rates in one row")
-    reached = [s for state, row in listed for s in (state, *row)]
-    total = states if states is not None else 1 + max(reached, default=-1)
-    of_state = {state: number for number, (state, _) in enumerate(listed)}
-    skeleton, rates, stuck = Skeleton(), list[Rate](), list[int]()
-    for state in range(total):
-        given = listed[of_state[state]][1] if state in of_state else {}
-        possible = {s: r for s, r in given.items() if not is_zero(r)}
-        stuck += [] if possible else [state]
-        skeleton.add(state, UNLABELLED, list(possible) or [state])
-        rates.extend(possible.values() or [1])
-    structure = skeleton.structure(
-        total,
-        initial,
-        {"deadlock": stuck, **(labels or {})},
-        valuations or {},
-        NamedStates(range(total) if state_names is None else state_names),
-    )
-    gained = {
-        name: [values[of_state[state]] if state in of_state else {} for state in range(total)]
-        for name, values in (transition_rewards or {}).items()
-    }
+    parts: dict[str, Any] = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
+    parts["transition_rewards"] = transition_rewards
+    made = _Assembly.of(rows, 2, parameters, initial, states, state_names, parts)
+    structure, rates, gained = made.structure, made.values, made.in_order(transition_rewards)
     held = {
         name: _amounts(structure, name, (state_rewards or {}).get(name))
         for name in {**(state_rewards or {}), **gained}

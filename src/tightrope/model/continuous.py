@@ -32,7 +32,7 @@ from tightrope.model.expressions import Expressions, Signatures
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number, double, doubles
 from tightrope.model.parameters import Parameters, Point
-from tightrope.model.ranges import prove_ranges, ranges_over_box
+from tightrope.model.ranges import NOT_NEGATIVE, prove_ranges, ranges_over_box
 from tightrope.model.structure import (
     Durations,
     ParametricReward,
@@ -84,17 +84,7 @@ class ParametricCTMC(Structured):
         self._check_signs()
 
     def _check_signs(self) -> None:
-        """f ≥ 0 iff f/M lies in [0, 1], for any M above the largest value."""
-        low, high = ranges_over_box(self.expressions, self.parameters.lower, self.parameters.upper)
-        if (low >= 0).all():
-            return
-        scale = Fraction(2) ** int(np.ceil(np.log2(max(1.0, float(high.max())))) + 1)
-        table = self.expressions
-        many = RationalArray.constant(1 / scale, len(table.coefficient))
-        shrunk = Expressions(
-            table.parameter_names, table.monomials, table.row_start, table.monomial, table.coefficient * many
-        )
-        proof = prove_ranges(shrunk, self.parameters)
+        proof = prove_ranges(self.expressions, self.parameters, wanted=NOT_NEGATIVE)
         if proof.witness is not None:
             wrong = proof.witness.expression
             where = f"at {self.parameters.name_point(proof.witness.point) or 'every point'}"

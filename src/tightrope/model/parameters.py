@@ -65,16 +65,8 @@ class LinearConstraint:
         return excess == 0 if self.is_equality else excess <= 0
 
     def text(self, names: Sequence[str]) -> str:
-        terms = [
-            (f"{names[i]}" if abs(a) == 1 else f"{abs(a)}*{names[i]}", a < 0)
-            for i, a in enumerate(self.coefficients)
-            if a != 0
-        ]
-        left = "".join(
-            (f"-{body}" if negative else body) if k == 0 else f" {'-' if negative else '+'} {body}"
-            for k, (body, negative) in enumerate(terms)
-        )
-        return f"{left or '0'} {'=' if self.is_equality else '<='} {self.bound}"
+        left = Polynomial({((i, 1),): a for i, a in enumerate(self.coefficients)}).text(names)
+        return f"{left} {'=' if self.is_equality else '<='} {self.bound}"
 
 
 @dataclass(frozen=True)

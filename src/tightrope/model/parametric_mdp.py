@@ -21,13 +21,14 @@ from tightrope.model.free import MOST_COORDINATES, free_choices, without_numbers
 from tightrope.model.mdp import MDP
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Point
-from tightrope.model.polynomial import Function, Polynomial, parts, quotient
+from tightrope.model.polynomial import Function, Polynomial, PolynomialArray, parts, quotient
 from tightrope.model.ranges import (
     denominators,
     narrow_to_probabilities,
     numerators,
     prove_ranges,
     prove_signs,
+    table_of,
 )
 from tightrope.model.structure import Structure, Structured, frozen_array, new_digest, release
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, ranges
@@ -127,25 +128,13 @@ class ParametricMDP(Structured):
         )
 
     def _check_sums(self) -> None:
-        signatures = self.signatures
-        table = self.expressions
-        # Terms of all expressions of all signatures, sorted by (signature, monomial).
-        owner, term = _terms_of(table, signatures.expression)
-        signature = signatures.of_member[owner]
-        key = signature * max(len(table.monomials), 1) + table.monomial[term]
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-        starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else np.zeros(0, np.int64)
-        sums = table.coefficient.take(term[order]).segment_sums(starts)
-        owner = signature[order][starts]
-        is_constant_monomial = table.monomial_degrees[table.monomial[term[order][starts]]] == 0
-        expected = RationalArray.from_integers(is_constant_monomial.astype(np.int64))
-        wrong = ~sums.equal(expected)
-        has_constant = np.zeros(len(signatures), dtype=np.bool_)
-        has_constant[owner[is_constant_monomial]] = True
-        bad = np.r_[owner[wrong], np.flatnonzero(~has_constant)]
+        signatures, table = self.signatures, self.expressions
+        one = table_of(table.parameter_names, PolynomialArray.constant(RationalArray.constant(1, 1)))
+        every = np.arange(len(signatures))
+        members = table, signatures.expression, signatures.of_member
+        bad = _differing(members, (one, np.zeros_like(every), every))
         if len(bad) and table.denominators:
-            bad = self._wrong_sums(np.unique(bad))
+            bad = self._wrong_sums(bad)
         if len(bad):
             choice = int(np.argmax(np.isin(signatures.of_choice, bad)))
             start, end = self.transition_start[choice], self.transition_start[choice + 1]
@@ -174,25 +163,9 @@ class ParametricMDP(Structured):
         below = table.denominator_of[signatures.expression]
         first = np.minimum.reduceat(below, signatures.start[:-1])
         plain = np.flatnonzero((first >= 0) & (first == np.maximum.reduceat(below, signatures.start[:-1])))
-        tops, bottoms = numerators(table), denominators(table)
-        listed = {m: j for j, m in enumerate(dict.fromkeys((*tops.monomials, *bottoms.monomials)))}
         members = np.flatnonzero(np.isin(signatures.of_member, plain))
-        sides = (
-            (tops, signatures.expression[members], signatures.of_member[members]),
-            (bottoms, first[plain], plain),
-        )
-        keys, terms = [], []
-        for side, rows, of_row in sides:
-            owner, term = _terms_of(side, rows)
-            monomial = np.array([listed[m] for m in side.monomials], dtype=np.int64)[side.monomial[term]]
-            keys.append(of_row[owner] * len(listed) + monomial)
-            terms.append(side.coefficient.take(term))
-        key = np.concatenate(keys)
-        order = np.argsort(key, kind="stable")
-        starts = np.flatnonzero(np.r_[True, np.diff(key[order]) != 0]) if len(key) else np.zeros(0, np.int64)
-        sums = RationalArray.concatenate([terms[0], -terms[1]]).take(order).segment_sums(starts)
-        left = key[order][starts][np.not_equal(sums.numerator, 0).astype(np.bool_)] // max(len(listed), 1)
-        return np.setdiff1d(plain, left)
+        tops = numerators(table), signatures.expression[members], signatures.of_member[members]
+        return np.setdiff1d(plain, _differing(tops, (denominators(table), first[plain], plain)))
 
     def _check_ranges(self, sign: tuple[int, ...]) -> None:
         proof = prove_ranges(self.expressions, self.parameters, sign)
@@ -296,10 +269,25 @@ class ParametricMDP(Structured):
         return digest.hexdigest()
 
 
-def _terms_of(table: Expressions, rows: IndexArray) -> tuple[OffsetArray, OffsetArray]:
-    """(position among the rows, number of the term) of all terms of these rows."""
-    term, owner = ranges(table.row_start, rows)
-    return owner, term
+_Summands = tuple[Expressions, IndexArray | OffsetArray, OffsetArray]
+"""Rows of a table, and which sum each belongs to."""
+
+
+def _differing(left: _Summands, right: _Summands) -> OffsetArray:
+    """The sums that are not the same polynomial on both sides."""
+    listed = {m: j for j, m in enumerate(dict.fromkeys((*left[0].monomials, *right[0].monomials)))}
+    keys, terms = [], []
+    for table, rows, of_row in (left, right):
+        term, owner = ranges(table.row_start, rows)
+        monomial = np.array([listed[m] for m in table.monomials], dtype=np.int64)[table.monomial[term]]
+        keys.append(of_row[owner] * len(listed) + monomial)
+        terms.append(table.coefficient.take(term))
+    key = np.concatenate(keys)
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    sums = RationalArray.concatenate([terms[0], -terms[1]]).take(order).segment_sums(starts)
+    wrong = np.not_equal(sums.numerator, 0).astype(np.bool_)
+    return np.unique(key[order][starts][wrong] // max(len(listed), 1))
 
 
 def _total(functions: list[Function]) -> Function:

@@ -280,7 +280,7 @@ class Between:
 
 
 _PROBABILITY = Between()
-_NOT_NEGATIVE = Between(high=math.inf)
+NOT_NEGATIVE = Between(high=math.inf)
 _POSITIVE = Between(high=math.inf, strict=True)
 
 
@@ -337,7 +337,7 @@ def _distance_from_zero(g: Polynomial, parameters: Parameters, most: Fraction) -
     part, local = domain.around(g)
     candidate = min((local.evaluate(point) for point in part.vertices or ()), default=most)
     for _ in range(_MOST_HALVINGS):
-        if _settle(g - candidate, domain, _NOT_NEGATIVE) is True:
+        if _settle(g - candidate, domain, NOT_NEGATIVE) is True:
             return candidate
         candidate /= 2
     raise InputError(
@@ -353,16 +353,19 @@ def _likely_signs(g: Polynomial, domain: _Domain) -> tuple[int, ...]:
     return (1,) if local.evaluate(part.vertices[0]) > 0 else (-1,)
 
 
-def prove_ranges(expressions: Expressions, parameters: Parameters, sign: Sequence[int] = ()) -> RangeProof:
-    """Decide 0 ≤ f ≤ 1 on the domain for every expression; `sign` is that of the denominators."""
+def prove_ranges(
+    expressions: Expressions, parameters: Parameters, sign: Sequence[int] = (), wanted: Between = _PROBABILITY
+) -> RangeProof:
+    """Decide for every expression that it is as wanted on the domain, 0 ≤ f ≤ 1 by default; `sign` is that of
+    the denominators, which go with the default."""
     low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
-    suspects = np.flatnonzero((low < 0) | (high > 1)).tolist()
+    suspects = np.flatnonzero((low < float(wanted.low)) | (high > float(wanted.high))).tolist()
     if not suspects:
         return RangeProof(None, ())
     domain = _Domain(parameters)
     unproved: list[int] = []
     for e in suspects:
-        outcome = _settle_function(expressions, e, domain, sign)
+        outcome = _settle_function(expressions, e, domain, sign, wanted)
         if outcome is False:
             unproved.append(e)
         elif outcome is not True:
@@ -407,14 +410,16 @@ def narrow_to_probabilities(expressions: Expressions, parameters: Parameters) ->
     return within
 
 
-def _settle_function(expressions: Expressions, e: int, domain: _Domain, sign: Sequence[int]) -> _Outcome:
+def _settle_function(
+    expressions: Expressions, e: int, domain: _Domain, sign: Sequence[int], wanted: Between
+) -> _Outcome:
     function = expressions.function(e)
     if isinstance(function, Polynomial):
-        return _settle(function, domain)
+        return _settle(function, domain, wanted)
     side = sign[expressions.denominator_of[e]]
     settled = True
     for difference in (function.numerator, function.denominator - function.numerator):
-        outcome = _settle(difference * side, domain, _NOT_NEGATIVE)
+        outcome = _settle(difference * side, domain, NOT_NEGATIVE)
         if not isinstance(outcome, bool):
             return outcome[0], function.evaluate(outcome[0])
         settled = settled and outcome

@@ -65,8 +65,8 @@ class LinearConstraint:
         return excess == 0 if self.is_equality else excess <= 0
 
     def text(self, names: Sequence[str]) -> str:
-        left = Polynomial({((i, 1),): a for i, a in enumerate(self.coefficients)}).text(names)
-        return f"{left} {'=' if self.is_equality else '<='} {self.bound}"
+        left = Polynomial((((i, 1),), a) for i, a in enumerate(self.coefficients))
+        return f"{left.text(names)} {'=' if self.is_equality else '<='} {self.bound}"
 
 
 @dataclass(frozen=True)

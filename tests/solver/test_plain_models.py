@@ -63,7 +63,7 @@ def test_a_plain_sweep_does_what_a_robust_one_does(agent: Direction) -> None:
                 if plain:
                     changes.append(sweep_plain(kernel.arrays, *arguments))
                 else:
-                    changes.append(sweep_groups(kernel.arrays, scratch, *arguments))
+                    changes.append(sweep_groups((kernel.arrays, scratch), None, *arguments))
             dense = np.zeros((len(block), model.states))
             for g in range(len(block)):
                 here = slice(rows.row_start[g], rows.row_end[g])

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ def with_earnings(
     for name, reward in rewards.items():
         held, left = (nothing if part is None else part for part in (reward.state, reward.choice))
         table = ExpressionTable(chain.parameters.names)
-        known: dict[tuple[Any, ...], int] = {}
+        known: dict[tuple[float, float, float, tuple[int, ...]], int] = {}
         numbers = []
         flow = (flows or {}).get(name, nothing)
         for state, (own, leaving, gained) in enumerate(

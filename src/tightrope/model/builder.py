@@ -28,6 +28,7 @@ from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.errors import InputError, check_type, describe
 from tightrope.model import numbers as door
@@ -68,6 +69,10 @@ Probability = Function | Number | tuple[Number, Number] | Free
 Value = TypeVar("Value", bound=Probability)
 Row = tuple[int, str, Mapping[int, Probability]]
 """(state, action, {successor: probability}); a state may have several rows with one action."""
+
+T = TypeVar("T")
+Parts = dict[str, Any]
+"""Labels, rewards and valuations by argument, as they were given."""
 
 
 def build_from_function(
@@ -200,7 +205,7 @@ def build_from_rows(
             valuations=start.valuations(valuations or {}),
             state_names=start.names(state_names),
         )
-    parts: dict[str, Any] = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
+    parts: Parts = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
     parts |= {"choice_rewards": choice_rewards, "transition_rewards": transition_rewards}
     made = _Assembly.of(rows, 3, parameters, initial, states, state_names, parts)
     structure, probabilities = made.structure, made.values
@@ -295,13 +300,13 @@ def check_parameters(parameters: object) -> None:
 
 
 def _checked_rows(
-    rows: Any,
+    rows: object,
     width: int,
     parameters: Parameters | None,
     initial: object,
     states: object,
     state_names: object,
-    named: Mapping[str, Any],
+    named: Parts,
 ) -> list[Any]:
     """The rows, once everything that is given has the right type, and there are as many rewards as rows."""
     check_parameters(parameters)
@@ -378,18 +383,18 @@ class _Assembly:
     loop of a state of continuous time in which nothing happens)."""
 
     structure: Structure
-    values: list[Any]
+    values: list[Probability]
     rows: list[int]
 
     @staticmethod
     def of(
-        rows: Any,
+        rows: object,
         width: int,
         parameters: Parameters | None,
         initial: int,
         states: int | None,
         state_names: Sequence[Hashable] | None,
-        parts: Mapping[str, Any],
+        parts: Parts,
     ) -> _Assembly:
         """From rows of so many parts (`FORMS`), once everything that is given has the right type."""
         listed = _checked_rows(rows, width, parameters, initial, states, state_names, parts)
@@ -428,14 +433,16 @@ class _Assembly:
         values = [value for choice in choices for value in choice[-1].values()]
         return _Assembly(structure, values, [choice[1] for choice in choices])
 
-    def in_order(self, rewards: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
+    def in_order(self, rewards: Mapping[str, Sequence[T]] | None) -> dict[str, list[T]]:
         """Rewards that are given by rows, by choices; nothing is earned in loops that no row has."""
+        nothing = cast(T, {})
         return {
-            name: [values[i] if i >= 0 else {} for i in self.rows] for name, values in (rewards or {}).items()
+            name: [values[i] if i >= 0 else nothing for i in self.rows]
+            for name, values in (rewards or {}).items()
         }
 
 
-def label_bitmaps(labels: Mapping[str, Any], states: int) -> dict[str, BoolArray]:
+def label_bitmaps(labels: Mapping[str, npt.ArrayLike], states: int) -> dict[str, BoolArray]:
     """Labels by state, of lists of states or of masks."""
     bitmaps = {}
     for name, given in labels.items():
@@ -711,7 +718,7 @@ def build_ctmc_from_rows(
     (0.8, 0.8)
     """
     state_names = own_states if state_names is None else state_names
-    parts: dict[str, Any] = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
+    parts: Parts = {"labels": labels, "state_rewards": state_rewards, "valuations": valuations}
     parts["transition_rewards"] = transition_rewards
     made = _Assembly.of(rows, 2, parameters, initial, states, state_names, parts)
     structure, rates, gained = made.structure, made.values, made.in_order(transition_rewards)
@@ -743,7 +750,7 @@ def build_ctmc_from_rows(
 
 def _interval_chain(
     structure: Structure,
-    rates: Sequence[Rate],
+    rates: Sequence[Probability],
     earned: Mapping[str, tuple[list[Polynomial], list[Polynomial]]],
 ) -> IntervalCTMC:
     """Bounds rounded outward; every transition has its own rate within its interval."""

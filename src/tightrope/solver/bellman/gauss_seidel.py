@@ -1,10 +1,10 @@
 """Gauss–Seidel sweeps with agent and nature free: in place, without error bounds. No proof uses them
 (verified backups: `tightrope.solver.bellman.backups`). They leave the choices taken as sparse rows.
 
-There is one sweep each for intervals (`sweep_groups`), ordinary models (`sweep_plain`) and regions
-(`sweep_regions`), for speed: `sweep_groups` takes 1.2 times as long on ordinary models, and a sweep that
-takes its inner problem as a numba function 1.5 times. Backups of groups and of choices are separate for the
-same reason.
+There is one sweep for intervals and regions (`sweep_groups`; the compiler drops the branches that a kind of
+sets does not take) and one for ordinary models (`sweep_plain`), for speed: `sweep_groups` takes 1.2 times as
+long on these, and a sweep that takes its inner problem as a numba function 1.5 times. Backups of groups and
+of choices are separate for the same reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import (
     FEW,
     ModelArrays,
-    Scratch,
     mean,
     o_maximize,
     o_maximize_again,
@@ -46,8 +45,8 @@ def still_best(
 
 @kernel
 def sweep_groups(
-    model: ModelArrays,
-    scratch: Scratch,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
     system: SystemArrays,
     block: BlockArrays,
     rows: Rows,
@@ -55,7 +54,9 @@ def sweep_groups(
     shift: FloatArray,
     unit: float,
 ) -> float:
-    """See `BellmanOperator.sweep`."""
+    """See `BellmanOperator.sweep`. Over a region a row is written whenever a choice is better than those
+    before it, else once the choice is known."""
+    model, scratch = arrays
     choice_start, transition_start, successor, lower, upper, plain = model
     reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
     group_start, member, visit, backwards = block
@@ -78,11 +79,14 @@ def sweep_groups(
                 if mode[c] == CLOSED:
                     continue
                 first, last = transition_start[c], transition_start[c + 1]
+                offset = -1
                 if mode[c] == EXIT:
                     offset = best_exit(first, last, model, values, nature_maximises, leader, home)
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
+                elif region is not None:
+                    x = inner(c, first, last, model, values, nature_maximises, region, scratch)
                 elif plain:
                     x = mean(first, last, successor, lower, values)
                 else:
@@ -97,6 +101,17 @@ def sweep_groups(
                     x += reward[c]
                 if chosen < 0 or (x > best if agent_maximises else x < best):
                     best, chosen = x, c
+                    if region is not None and offset < 0:
+                        share, end, inside = discount[c] if discounted else 1.0, row_start[g], 0.0
+                        for j in range(last - first):
+                            if scratch.mass[j] > 0.0:
+                                if leader[successor[first + j]] == home:
+                                    inside += scratch.mass[j]
+                                else:
+                                    column[end] = successor[first + j]
+                                    weight[end] = share * scratch.mass[j]
+                                    end += 1
+                        row_end[g], self_weight[g] = end, share * inside
         # the row of the choice taken
         first, last = transition_start[chosen], transition_start[chosen + 1]
         scale = discount[chosen] if discounted else 1.0
@@ -111,6 +126,8 @@ def sweep_groups(
             column[row_start[g]] = successor[first + offset]
             weight[row_start[g]] = scale
             row_end[g], row_pivot[g], self_weight[g] = row_start[g] + 1, -1, 0.0
+        elif region is not None:
+            pass
         elif len(row_low) > 0:
             end = np.uint64(row_start[g])
             for t in range(np.uint64(first), np.uint64(last)):
@@ -199,79 +216,6 @@ def sweep_plain(
             scale = max(abs(new), unit)
             if not abs(new - old) <= residual * scale:  # also where an infinity is involved
                 residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
-            for m in range(group_start[g], group_start[g + 1]):
-                values[member[m]] = new
-    return residual
-
-
-@kernel
-def sweep_regions(
-    arrays: LoopArrays,
-    region: RegionArrays | None,
-    system: SystemArrays,
-    block: BlockArrays,
-    rows: Rows,
-    values: FloatArray,
-    shift: FloatArray,
-    unit: float,
-) -> float:
-    """See `BellmanOperator.sweep`. A row is written whenever a choice is better than those before it."""
-    model, scratch = arrays
-    choice_start, transition_start, successor, _, _, _ = model
-    assert region is not None
-    mass = scratch.mass
-    reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
-    group_start, member, _, _ = block
-    row_start, row_end, column, weight, self_weight, row_reward, row_choice = rows[:7]
-    residual = 0.0
-    for g in range(len(group_start) - 1):
-        best = -np.inf if agent_maximises else np.inf
-        chosen = -1
-        home = leader[member[group_start[g]]]
-        for m in range(group_start[g], group_start[g + 1]):
-            s = member[m]
-            for c in range(choice_start[s], choice_start[s + 1]):
-                if mode[c] == CLOSED:
-                    continue
-                first, last = transition_start[c], transition_start[c + 1]
-                offset = -1
-                if mode[c] == EXIT:
-                    offset = best_exit(first, last, model, values, nature_maximises, leader, home)
-                    if offset < 0:
-                        continue
-                    x = values[successor[first + offset]]
-                else:
-                    x = inner(c, first, last, model, values, nature_maximises, region, scratch)
-                scale = discount[c] if len(discount) > 0 else 1.0
-                earned = reward[c] if len(reward) > 0 else 0.0
-                x = x * scale + earned
-                if chosen >= 0 and not (x > best if agent_maximises else x < best):
-                    continue
-                best, chosen = x, c
-                end = row_start[g]
-                inside = 0.0
-                if offset >= 0:
-                    column[end] = successor[first + offset]
-                    weight[end] = scale
-                    end += 1
-                else:
-                    for i in range(last - first):
-                        if mass[i] > 0.0:
-                            if leader[successor[first + i]] == home:
-                                inside += mass[i]
-                            else:
-                                column[end] = successor[first + i]
-                                weight[end] = scale * mass[i]
-                                end += 1
-                row_end[g] = end
-                self_weight[g] = scale * inside
-                row_reward[g] = earned
-        row_choice[g] = chosen
-        old = values[member[group_start[g]]]
-        new = min(max(best + shift[g], floor), ceiling)
-        if new != old:
-            change = abs(new - old) / max(abs(new), unit)
-            residual = max(residual, change) if change == change else np.inf
             for m in range(group_start[g], group_start[g + 1]):
                 values[member[m]] = new
     return residual

@@ -26,9 +26,8 @@ from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offset
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.rounding import SUM_UNIT
 from tightrope.solver.bellman import backups
-from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
 from tightrope.solver.bellman.operator import BackupWorkspace, BellmanOperator
-from tightrope.solver.equations.system import Block, Rows, System
+from tightrope.solver.equations.system import System
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,21 +78,6 @@ class IntervalOperator(BellmanOperator):
         order, key, mass = workspace.scratch
         scratch = Scratch(order, np.empty_like(key), np.empty_like(mass))
         return BackupWorkspace(scratch, care=workspace.care)
-
-    def sweep(
-        self,
-        system: System,
-        block: Block,
-        values: FloatArray,
-        shift: FloatArray,
-        unit: float,
-        rows: Rows,
-        workspace: BackupWorkspace,
-    ) -> float:
-        scratch = workspace.scratch
-        if self.is_plain and not system.has_exits:
-            return sweep_plain(self.arrays, system.arrays, block.arrays, rows, values, shift, unit)
-        return sweep_groups(self.arrays, scratch, system.arrays, block.arrays, rows, values, shift, unit)
 
     def optimal_transitions(
         self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None

@@ -23,6 +23,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.solver.bellman import backups
+from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
 from tightrope.solver.equations.system import Block, Rows, System
 
 
@@ -156,7 +157,6 @@ class BellmanOperator(Record):
     ) -> BoolArray:
         """Transitions that have positive probability in some optimal answer of nature to `values`."""
 
-    @abstractmethod
     def sweep(
         self,
         system: System,
@@ -172,6 +172,10 @@ class BellmanOperator(Record):
 
         Writes the choices it took, the agent's and nature's, into `rows`. Returns the largest change
         relative to max(|x|, unit)."""
+        about = system.arrays, block.arrays, rows, values, shift, unit
+        if self.is_plain and not system.has_exits:
+            return sweep_plain(self.arrays, *about)
+        return sweep_groups((self.arrays, workspace.scratch), workspace.region, *about)
 
     def backward(
         self,

@@ -32,10 +32,9 @@ from tightrope.ambiguity.region_shape import shape_of
 from tightrope.ambiguity.sets import Sets
 from tightrope.model.graph.components import strongly_connected_components
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.solver.bellman.gauss_seidel import sweep_regions
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BackupWorkspace, BellmanOperator
-from tightrope.solver.equations.system import Block, Rows, System
+from tightrope.solver.equations.system import System
 
 SMALLEST_SHIFT = 1e-13
 """What rounding adds to a backup is taken to be of this size, relatively."""
@@ -74,19 +73,6 @@ class RectangularOperator(BellmanOperator):
         scratch = Scratch(order, np.empty(width), np.empty(width))
         region = RegionArrays(self.shape, self.shape.open_pool(), np.empty(size), np.empty(size))
         return BackupWorkspace(scratch, region)
-
-    def sweep(
-        self,
-        system: System,
-        block: Block,
-        values: FloatArray,
-        shift: FloatArray,
-        unit: float,
-        rows: Rows,
-        workspace: BackupWorkspace,
-    ) -> float:
-        arrays, region = (self.arrays, workspace.scratch), workspace.region
-        return sweep_regions(arrays, region, system.arrays, block.arrays, rows, values, shift, unit)
 
     def optimal_transitions(
         self, values: FloatArray, maximise: bool, workspace: BackupWorkspace | None = None

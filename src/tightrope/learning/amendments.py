@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -148,26 +148,6 @@ class Diagnosed(Record):
 
     def _facts_(self) -> Facts:
         return [("evidence", power_text(self.finding.log_e_value)), ("effect", f"{self.effect}")]
-
-
-class Terms(NamedTuple):
-    """What `doctor` is asked: the question, where there is one, at which levels, with which options of
-    `learn`, and whom to tell what begins."""
-
-    question: Problem | None
-    delta: float
-    alpha: float
-    options: dict[str, Any]
-    tell: Callable[[str], None]
-
-
-class Division(NamedTuple):
-    """How the choice of an amendment is paid for, as `doctor` takes it."""
-
-    select_on: float | None
-    select_by: str | None
-    cluster: str | None
-    seed: int
 
 
 def rank(one: Diagnosed) -> tuple[bool, float, float]:

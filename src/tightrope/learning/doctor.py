@@ -41,8 +41,6 @@ from tightrope.learning.amendments import (
     Amended,
     Amendment,
     Diagnosed,
-    Division,
-    Terms,
     amend,
     divide,
     e_value_of,
@@ -58,7 +56,7 @@ from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
 from tightrope.learning.phases import PhasedRates
 from tightrope.learning.pipeline import Pipeline, Serves, Settled, counts_of
-from tightrope.learning.rate_doctor import RateAnswers, SplitRates
+from tightrope.learning.rate_doctor import Division, RateAnswers, SplitRates, Terms
 from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC

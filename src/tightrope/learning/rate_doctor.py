@@ -22,9 +22,10 @@ selection; otherwise a revised answer is nominal.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +36,6 @@ from tightrope.learning.amendments import (
     UNPAID,
     Amendment,
     Diagnosed,
-    Division,
-    Terms,
     divide,
     states_named,
 )
@@ -86,6 +85,26 @@ class SplitRates:
     value: OffsetArray
     is_apart: bool
     claims: str
+
+
+class Terms(NamedTuple):
+    """What `doctor` is asked: the question, where there is one, at which levels, with which options of
+    `learn`, and whom to tell what begins."""
+
+    question: Problem | None
+    delta: float
+    alpha: float
+    options: dict[str, Any]
+    tell: Callable[[str], None]
+
+
+class Division(NamedTuple):
+    """How the choice of an amendment is paid for, as `doctor` takes it."""
+
+    select_on: float | None
+    select_by: str | None
+    cluster: str | None
+    seed: int
 
 
 class RateAnswers:

@@ -182,6 +182,8 @@ class SamplingDesign:
         """Read what `to_json` wrote; anything else is an `InputError`."""
         try:
             known = {k: v for k, v in fields.items() if k != "chosen"}
+            if not {"steps", "repeats"} <= known.keys():
+                raise TypeError
             for name, unsaid in _UNSAID.items():
                 stated = fields.get(name)
                 known[name] = unsaid.to_json() if stated is None else {**stated, "name": unsaid.name}

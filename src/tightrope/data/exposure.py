@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf
@@ -34,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.data.columns import (
+    COST,
     COUNT,
     DONE,
     EPISODE,
@@ -49,6 +49,7 @@ from tightrope.data.columns import (
     parse_columns,
     plain_name,
 )
+from tightrope.data.costs import cost_values
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.engines import engine_at
 from tightrope.data.fold import Collector, Fold, fold_part
@@ -63,14 +64,17 @@ from tightrope.data.rows import (
     EventBatch,
     RowDecoder,
     TimeFormat,
+    TimeKind,
+    ValueMap,
     parse_maps,
     rising_integers,
     time_format_of,
 )
 from tightrope.data.survival import as_timed_tables, entries_of
+from tightrope.data.time_order import moment_of
 from tightrope.errors import InputError, Location, check_number, describe
 from tightrope.io.log_words import STEPS
-from tightrope.io.table.columns import ProblemCodes, RowProblem, describe_column, look, some_values, times_of
+from tightrope.io.table.columns import ProblemCodes, RowProblem, look, some_values
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.io.table.opening import open_tables
 from tightrope.model.continuous import CTMC
@@ -85,6 +89,9 @@ if TYPE_CHECKING:
 
 
 DURATION, UNTIL = "duration", "until"
+
+EXACT = Tick(1.0, is_float=True)
+"""Makes numbers of times that are kept as whole ones."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,32 +188,30 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     if entries:
         names = tuple(table.path for table in tables)
         tables, options = as_timed_tables(tables, entries, structure, options)
-    forms = [_form(table, structure, options) for table in tables]
-    if forms[0].kind == TIME and forms[0].time_format is None:
-        clocks = [(table, form.clock) for table, form in zip(tables, forms, strict=True)]
-        forms = [replace(form, time_format=time_format_of(clocks)) for form in forms]
-    if len(texts := {form.text for form in forms}) > 1:
+    columns = [_columns(table, structure, options) for table in tables]
+    if len(texts := {_read_as(own) for own in columns}) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
     unread = dict[str, None]()
-    for table, form in zip(tables, forms, strict=True):
-        unread |= dict.fromkeys(name for name in table.names if name not in form.names)
+    for table, own in zip(tables, columns, strict=True):
+        unread |= dict.fromkeys(name for name in table.names if name not in own.names)
     maps = parse_maps(options.maps, tuple(structure.valuations), (TIME, DURATION))
     plan = TimedPlan(
         structure,
         tuple(tables),
-        [form.all_columns for form in forms],
-        maps,
+        columns,
+        {role: value_map for role, value_map in maps.items() if role not in (TIME, DURATION)},
         drop_copies=options.drop_duplicates,
         known=options.names("known"),
         ignored=options.names("ignored"),
-        forms=tuple(forms),
+        factor=_factor(TIME if TIME in columns[0].roles else DURATION, maps),
     )
-    plan = replace(plan, origin=plan.first_moment())
+    if plan.has_times:
+        plan = _with_clock(plan, options, TIME in maps)
     plan.check_free_columns()
     with engine_at(options.place, tables) as engine:
         counter = _ExposureCounter(plan, options, _fold(plan, engine))
     ends = counter.finish()
-    text = forms[0].text + (f"; not read: {', '.join(unread)}" if unread else "")
+    text = _read_as(columns[0]) + (f"; not read: {', '.join(unread)}" if unread else "")
     for role, value_map in maps.items():
         text += f"; values mapped: {role}: {value_map.text}"
     files = names if entries else tuple(table.path for table in tables)
@@ -217,36 +222,46 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     return Exposure(*about, how, counter.pieces, counter.provenance())
 
 
-@dataclass(frozen=True)
-class _Form:
-    """What the columns of a table are: `kind` says whether `clock` holds times or durations."""
-
-    kind: str
-    clock: str
-    columns: RowColumns
-    time_format: str | None = None
-    until: str | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        until = [] if self.until is None else [self.until]
-        return tuple(dict.fromkeys((self.clock, *self.columns.names, *until)))
-
-    @property
-    def all_columns(self) -> RowColumns:
-        """Every column that has a role, the clock and the ends of watching among them."""
-        clocks = {self.kind: self.clock, **({} if self.until is None else {UNTIL: self.until})}
-        return replace(self.columns, roles={**self.columns.roles, **clocks})
-
-    @property
-    def text(self) -> str:
-        episode = self.columns.roles.get(EPISODE)
-        episodes = "one episode" if episode is None else f"episodes by '{episode}'"
-        meaning = "the moment a state is seen" if self.kind == TIME else "how long a state lasts"
-        return f"'{self.clock}' is {meaning}, states by {', '.join(self.columns.state)}, {episodes}"
+def _read_as(columns: RowColumns) -> str:
+    episode, clock = columns.roles.get(EPISODE), columns.roles.get(TIME)
+    episodes = "one episode" if episode is None else f"episodes by '{episode}'"
+    meaning = f"'{columns.roles.get(COST)}' is how long a state lasts"
+    if clock is not None:
+        meaning = f"'{clock}' is the moment a state is seen"
+    return f"{meaning}, states by {', '.join(columns.state)}, {episodes}"
 
 
-def _form(table: DataTable, structure: Structure, options: LogReadOptions) -> _Form:
+def _factor(role: str, maps: Mapping[str, ValueMap]) -> float:
+    """What one unit of the log's clock is in the model's unit of time."""
+    factor, value_map = Fraction(1), maps.get(role, ValueMap())
+    for sign, by in value_map.steps:
+        factor = factor * by if sign == "*" else factor / by if sign == "/" else Fraction(0)
+    if value_map.names is not None or not factor:
+        raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
+    return float(factor)
+
+
+def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> TimedPlan:
+    """With how the times of a log are written and what they are; dates count from the first on."""
+    clocks = [(table, own.roles[TIME]) for table, own in zip(plan.tables, plan.columns, strict=True)]
+    given = parse_columns(options.columns, tuple(plan.structure.valuations), (DURATION,))
+    if (written := given.time_format or time_format_of(clocks)) is not None:
+        plan = replace(plan, maps={**plan.maps, TIME: TimeFormat(format=written)})
+    decoder, (table, name) = RowDecoder(plan.columns[0], plan.maps, plan.index, ""), clocks[0]
+    chunk = next(table.chunks((name,)), None)
+    if chunk is None or decoder.time_kind_of(chunk) is not TimeKind.DATE:
+        return replace(plan, time_kind=TimeKind.FLOAT)
+    if not has_unit:
+        raise InputError(
+            f"column '{name}' holds dates, and nothing says in which unit of time the model's rates are",
+            Location(table.path),
+            "they count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps them",
+        )
+    first = decoder.times(chunk, np.zeros(chunk.rows, dtype=np.int8))[0]
+    return replace(plan, time_kind=TimeKind.DATE, origin=int(first))
+
+
+def _columns(table: DataTable, structure: Structure, options: LogReadOptions) -> RowColumns:
     where, variables = Location(table.path), tuple(structure.valuations)
     given = parse_columns(options.columns, variables, (DURATION,))
     clocks = {role: given.get(role, role) for role in (TIME, DURATION)}
@@ -277,8 +292,8 @@ def _form(table: DataTable, structure: Structure, options: LogReadOptions) -> _F
             f"`watched_until` names the column '{until}', which goes with a column 'time'", where
         )
     state_roles = dict(zip(variables if by is StateNames.VARIABLES else (STATE,), names, strict=True))
-    columns = RowColumns(by, state_roles, roles)
-    return _Form(kind, clock, columns, given.time_format, until)
+    clocks = {TIME if kind == TIME else COST: clock} | ({} if until is None else {UNTIL: until})
+    return RowColumns(by, state_roles, roles | clocks)
 
 
 def _state_columns(
@@ -345,11 +360,13 @@ def _refuse_transitions(
 
 @dataclass(frozen=True, eq=False)
 class TimedPlan(ReadPlan):
-    """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs; where
-    a row leads, the next one of its episode says. Dates count from `origin` on."""
+    """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs, in
+    the unit of the model's rates; where a row leads, the next one of its episode says. Dates count from
+    `origin` on, and a unit of the log's clock is `factor` units.
+    """
 
-    forms: tuple[_Form, ...] = ()
-    origin: int | None = None
+    factor: float = 1.0
+    origin: int = 0
 
     @property
     def is_timed(self) -> bool:
@@ -357,15 +374,13 @@ class TimedPlan(ReadPlan):
 
     @property
     def has_times(self) -> bool:
-        return self.forms[0].kind == TIME
+        return TIME in self.columns[0].roles
 
     def decoder(self, table: int) -> RowDecoder:
         return _TimedDecoder(self, table)
 
     def validation(self, table: int, skip: bool | None = None) -> RowValidation:
-        validation = _TimedValidation(self.tables[table], self.decoder(table), skip=False)
-        validation.columns = self.columns[table]
-        return validation
+        return _TimedValidation(self.tables[table], self.decoder(table), skip=False)
 
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
@@ -378,95 +393,42 @@ class TimedPlan(ReadPlan):
         problems[wrong] = flags[wrong]
         return np.where(moved & ~wrong, transition, UNKNOWN)
 
-    def first_moment(self) -> int | None:
-        """The first date of the log; None where it has numbers."""
-        form, table = self.forms[0], self.tables[0]
-        column = next((chunk.columns[form.clock] for chunk in table.chunks((form.clock,))), None)
-        if column is None:
-            return None
-        moments = self.in_nanoseconds(column, form.clock, 0)
-        return None if moments is None else int(moments.fill_null(0)[0].as_py())
-
-    def numbers(self, chunk: Chunk, number: int, name: str) -> FloatArray:
-        """Times or durations as numbers, in the unit of the model's rates."""
-        form, table = self.forms[number], self.tables[number]
-        values = self.in_seconds(chunk.columns[name], name, number)
-        if values is None:
-            values = _plain_numbers(chunk.columns[name], name, table)
-        factor = self.factor(form.kind)
-        if factor != 1:
-            values = values * factor
-        wrong = ~np.isfinite(values) | ((values < 0) if form.kind == DURATION else False)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            message = f"{name} is {values[row]}, not a number that a clock shows"
-            raise _wrong(table, chunk.first_row + row, message)
-        return values
-
-    def in_seconds(self, column: Any, name: str, table: int) -> FloatArray | None:
-        """Dates in seconds after the first one; None where the column holds numbers."""
-        moments = self.in_nanoseconds(column, name, table)
-        if moments is None:
-            return None
-        whole: OffsetArray = moments.fill_null(0).to_numpy(zero_copy_only=False)
-        seconds: FloatArray = ((whole - (self.origin or 0)) * 1e-9).astype(np.float64)
-        seconds[moments.is_null().to_numpy(zero_copy_only=False)] = np.nan
-        return seconds
-
-    def in_nanoseconds(self, column: Any, name: str, number: int) -> Any | None:
-        """Dates as whole numbers; None where the column holds none."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        form, table = self.forms[number], self.tables[number]
-        if form.kind == DURATION:
-            return None
-        flags: ProblemCodes = np.zeros(len(column), dtype=np.int8)
-        if form.time_format is not None:
-            column = TimeFormat(format=form.time_format).apply(column, flags)
-        elif pa.types.is_string(column.type) and look(some_values(column)) == "dates":
-            column = times_of(column, name, table.path)
-        if not pa.types.is_timestamp(column.type) and not pa.types.is_date(column.type):
-            return None
-        if TIME not in self.maps:
-            raise InputError(
-                f"column '{name}' holds dates, and nothing says in which unit of time the model's rates are",
-                Location(table.path),
-                "dates count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps "
-                "seconds",
-            )
-        return pc.cast(column, pa.timestamp("ns"), safe=False).cast(pa.int64())
-
-    def factor(self, role: str) -> float:
-        """What one unit of the log's clock is in the model's unit of time."""
-        if role not in self.maps:
-            return 1.0
-        factor = Fraction(1)
-        for sign, by in self.maps[role].steps:
-            if sign not in ("*", "/"):
-                raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
-            factor = factor * by if sign == "*" else factor / by
-        if self.maps[role].names is not None:
-            raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
-        return float(factor)
-
 
 class _TimedDecoder(RowDecoder):
     """Decodes rows with their times, or durations, as costs."""
 
     def __init__(self, plan: TimedPlan, table: int):
-        self.plan, self.table = plan, table
-        super().__init__(plan.forms[table].columns, plan.maps, plan.index, plan.tables[table].path)
+        self.plan, self.table = plan, plan.tables[table]
+        super().__init__(plan.columns[table], plan.maps, plan.index, self.table.path, plan.time_kind)
 
     def decode(self, chunk: Chunk) -> EventBatch:
-        clock = self.plan.numbers(chunk, self.table, self.plan.forms[self.table].clock)
         rows = super().decode(chunk)
-        rows.cost = clock
-        if self.plan.has_times:
-            rows.time = rising_integers(clock)
-        if (until := self.plan.forms[self.table].until) is not None:
-            rows.until = rising_integers(self.plan.numbers(chunk, self.table, until))
+        rows.cost = EXACT.clock(rows.time) if self.plan.has_times else self._numbers(chunk, COST)
+        if UNTIL in self.columns.roles:
+            rows.until = rising_integers(self._numbers(chunk, UNTIL))
         return rows
+
+    def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
+        return rising_integers(self._numbers(chunk, TIME))
+
+    def _numbers(self, chunk: Chunk, role: str) -> FloatArray:
+        """Times or durations in the unit of the model's rates."""
+        name, flags = self.columns.roles[role], np.zeros(chunk.rows, dtype=np.int8)
+        if role == COST:
+            values = cost_values(chunk.columns[name], name, self.file)
+        else:
+            moments = self._moments(chunk, role, flags)
+            is_date = self.time_kind is TimeKind.DATE
+            values = (
+                (moments - self.plan.origin).astype(np.float64) * 1e-9 if is_date else EXACT.clock(moments)
+            )
+        values = np.where(flags == RowProblem.NONE, values * self.plan.factor, np.nan)
+        wrong = ~np.isfinite(values) | ((values < 0) if role == COST else False)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            message = f"{name} is {values[row]}, not a number that a clock shows"
+            raise _wrong(self.table, chunk.first_row + row, message)
+        return values
 
 
 class _TimedValidation(RowValidation):
@@ -533,7 +495,7 @@ class _ExposureCounter:
         held = collection.finish()
         order = np.lexsort((held["place"], held["episode"]))
         self.held = {name: one[order] for name, one in held.items()}
-        held, self.form = self.held, plan.forms[0]
+        held = self.held
         self.state, self.transition, self.clock = held["state"], held["transition"], held["cost"]
         self.goes_on = held["next_state"] != UNKNOWN
         """Whether the next row is of the same episode."""
@@ -557,24 +519,6 @@ class _ExposureCounter:
             state = int(states[part[0]])
             self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
 
-    def _moment(self) -> float:
-        """The time that `watched_until` gives, as those of the log."""
-        import pyarrow as pa
-
-        value = self._options.watched_until
-        if self.plan.origin is None:
-            try:
-                return float(str(value)) * self.plan.factor(TIME)
-            except ValueError:
-                raise InputError(
-                    f"`watched_until` is {value!r}, which is neither a time nor a column of the log"
-                ) from None
-        with suppress(InputError):
-            seconds = self.plan.in_seconds(pa.array([str(value)]), self.form.clock, 0)
-            if seconds is not None and np.isfinite(seconds[0]):
-                return float(seconds[0]) * self.plan.factor(TIME)
-        raise InputError(f"`watched_until` is {value!r}, and the log's times are dates")
-
     def finish(self) -> Assumed:
         """Count all tables; how their episodes ended."""
         has_times, repeats = self.plan.has_times, self.held["since_entry"] > 0
@@ -595,19 +539,22 @@ class _ExposureCounter:
 
     def _end(self, open_: OffsetArray) -> Assumed:
         """Count the last sojourns of open episodes up to the ends that are stated."""
-        options, form, clock = self._options, self.form, self.clock
-        if form.until is not None or options.until_now or options.watched_until is not None:
-            if form.kind == DURATION:
+        options, clock = self._options, self.clock
+        until = self.plan.columns[0].roles.get(UNTIL)
+        if until is not None or options.until_now or options.watched_until is not None:
+            if not self.plan.has_times:
                 raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
-            if form.until is not None:
-                end = Tick(1.0, is_float=True).clock(self.held["until"][open_])
-                ends = Assumed.derived(ENDS, f"the column {form.until} says until when each was watched")
-            elif options.until_now:
+            if until is not None:
+                end = EXACT.clock(self.held["until"][open_])
+                ends = Assumed.derived(ENDS, f"the column {until} says until when each was watched")
+            elif options.watched_until is None:
                 end = np.full(len(open_), clock.max())
                 rule = "--until-now: episodes that are not over were watched until the log's last instant"
                 ends = Assumed.stated(ENDS, rule)
             else:
-                end = np.full(len(open_), self._moment())
+                end = np.full(
+                    len(open_), EXACT.clock(np.array([moment_of(options.watched_until, self.plan)]))
+                )
                 rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
                 ends = Assumed.stated(ENDS, rule)
             early = end < clock[open_]
@@ -659,26 +606,6 @@ class _ExposureCounter:
         since = (passed - passed[entry], passed - passed[start])
         clock = self.clock if self.plan.has_times else None
         return Pieces(state, lasted, self.transition, episode, *since, before, clock, columns)
-
-
-def _plain_numbers(column: Any, name: str, table: DataTable) -> FloatArray:
-    import pyarrow as pa
-
-    try:
-        values: FloatArray = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
-        raise InputError(
-            f"column '{name}' holds no numbers: {describe_column(column)}",
-            Location(table.path),
-            "write times as numbers, in the unit of the model's rates, or as dates",
-        ) from None
-    except pa.ArrowNotImplementedError:
-        raise InputError(
-            f"column '{name}' has the type {column.type}, and numbers are wanted",
-            Location(table.path),
-            "write times as numbers, in the unit of the model's rates",
-        ) from None
-    return np.array(values)
 
 
 def _wrong(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:

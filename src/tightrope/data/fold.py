@@ -622,6 +622,8 @@ class Fold:
         self.copies += later.copies
         self.lost += later.lost
         self.excluded += later.excluded
+        for name, codes in later.beside.items():
+            self.beside[name].labels |= codes.labels
         if self.watched is not None and later.watched is not None:
             self.watched.merge(later.watched)
         for piece in later.held:

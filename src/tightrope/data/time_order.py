@@ -93,16 +93,16 @@ def moment_of(value: str | float, plan: ReadPlan) -> int:
     decoder, name = plan.decoder(0), plan.columns[0].roles[TIME]
     kind = chunk.columns[name].type
     wanted = pa.array([value if isinstance(value, str) else repr(value)])
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)):
-        try:
-            wanted = wanted.cast(kind)
-        except pa.ArrowInvalid:
-            raise InputError(f"`watched_until` is {value!r}, and the log's times are {kind}") from None
     flags: ProblemCodes = np.zeros(1, dtype=np.int8)
-    moment = decoder.times(Chunk(1, 1, {name: wanted}), flags)
+    try:
+        if pa.types.is_temporal(kind):
+            wanted = wanted.cast(kind)
+        moment = int(decoder.times(Chunk(1, 1, {name: wanted}), flags)[0])
+    except (InputError, pa.ArrowInvalid):
+        flags[0] = RowProblem.NOT_A_NUMBER
     if flags[0]:
-        raise InputError(f"`watched_until` is {value!r}, which is no time")
-    return int(moment[0])
+        raise InputError(f"`watched_until` is {value!r}, which is neither a time of the log nor its column")
+    return moment
 
 
 class Clock(TypedDict):

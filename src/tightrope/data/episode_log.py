@@ -14,7 +14,7 @@ simulations the rows are at hand. Episodes are followed by their names whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -72,6 +72,12 @@ class EpisodeLog(Record):
             raise ValueError("a row continues one that comes before it")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         freeze_fields(self)
+
+    @staticmethod
+    def of_parts(parts: Sequence[OffsetArray], structure: Structure, model_hash: str) -> EpisodeLog:
+        """Whole episodes, by the transitions of each; some may be empty."""
+        episode = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return EpisodeLog.of_episodes(_flat(list(parts)), episode, len(parts), structure, model_hash)
 
     @staticmethod
     def of_episodes(
@@ -216,7 +222,7 @@ class EpisodeLog(Record):
         design = replace(design, episodes=self.episodes, steps=len(self), planned=planned)
         batches = counter.finish(len(batch_ends(self.episodes)) if design.by_episodes else 0)
         counts = Counts.from_batches(batches, structure.transition_start, design, self.model_hash)
-        return replace(counts, log=LazyLog(lambda: self, structure))
+        return replace(counts, log=LazyLog(lambda: self.first(MOST), structure))
 
     def _title_(self) -> str:
         return f"EpisodeLog: {len(self):,} rows of {self.episodes:,} episodes"
@@ -331,30 +337,3 @@ def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
     """Times as numbers: as they are, dates in seconds."""
     clock = Tick(1.0, kind is TimeKind.FLOAT).clock(time)
     return clock / 1e9 if kind is TimeKind.DATE else clock
-
-
-class HeldEpisodes:
-    """Keeps the transitions of whole episodes as they come, up to `MOST` steps: the log of their counts."""
-
-    def __init__(self) -> None:
-        self._parts: list[IndexArray] = []
-        self._held = self._left_out = 0
-
-    def add(self, transition: OffsetArray) -> None:
-        if self._left_out or self._held + len(transition) > MOST:
-            self._left_out += len(transition)
-            return
-        self._held += len(transition)
-        self._parts.append(transition.astype(np.int32))
-
-    def log(self, structure: Structure, model_hash: str) -> LazyLog:
-        """What was kept, as a log that is put together when it is asked for."""
-        parts, left_out = self._parts, self._left_out
-
-        def read() -> EpisodeLog:
-            transition = _flat([part.astype(np.int64) for part in parts])
-            episode = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-            log = EpisodeLog.of_episodes(transition, episode, len(parts), structure, model_hash)
-            return replace(log, rows_left_out=left_out)
-
-        return LazyLog(read, structure)

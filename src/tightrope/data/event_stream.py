@@ -19,11 +19,13 @@ event by event; batches start anew at the first event.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tightrope.data.columns import TIME
 from tightrope.data.counts import BatchCounter, Counts, LazyLog
@@ -35,7 +37,7 @@ from tightrope.data.row_sequence import HOLES, MISSING, OUT_OF_ORDER
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import RowProblem
-from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
 
 BLOCK = 1 << 18
@@ -210,66 +212,34 @@ class KeptEvents(Record):
         }
 
 
-class RecentEvents:
-    """Takes events in their order, and counts those that are to be kept."""
-
-    def __init__(self, recent: Recent, transitions: int):
-        self.recent = recent
-        self.events = 0
-        self._accumulator = BatchCounter()
-        self._counted = 0
-        self._last: deque[OffsetArray] = deque()
-        self._waiting = 0
-
-    def add(self, transition: OffsetArray) -> None:
-        before = self.events
-        self.events += len(transition)
-        if self.recent.since is not None:
-            self._count(transition[max(0, self.recent.since - 1 - before) :])
-            return
-        assert self.recent.window is not None
-        self._last.append(np.array(transition, dtype=np.int64))
-        self._waiting += len(transition)
-        while self._waiting - len(self._last[0]) >= self.recent.window:
-            self._waiting -= len(self._last.popleft())
-
-    def _count(self, transition: OffsetArray) -> None:
-        self._accumulator.add_at(
-            transition, np.arange(self._counted, self._counted + len(transition), dtype=np.int64)
+def recent_counts(transition: npt.NDArray[Any], recent: Recent, whole: Counts) -> tuple[Counts, KeptEvents]:
+    """The counts of those events of a log, in their order, that are kept; `whole` are the counts of all,
+    whose flaws they have, too."""
+    last, held = len(transition), whole.design
+    first = recent.since if recent.since is not None else max(1, last - (recent.window or 0) + 1)
+    if first > last:
+        raise InputError(
+            f"`since` is event {first:,}, but the data have {last:,} events",
+            hint="events are counted from 1 in the order of the log, as `watch` prints them",
         )
-        self._counted += len(transition)
-
-    def finish(self, whole: Counts) -> tuple[Counts, KeptEvents]:
-        """The counts of what is kept; `whole` are those of the whole log, whose flaws they have, too."""
-        recent, last = self.recent, self.events
-        first = recent.since if recent.since is not None else max(1, last - (recent.window or 0) + 1)
-        if first > last:
-            raise InputError(
-                f"`since` is event {first:,}, but the data have {last:,} events",
-                hint="events are counted from 1 in the order of the log, as `watch` prints them",
-            )
-        if recent.chosen_at is not None and recent.chosen_at > last:
-            raise InputError(f"`chosen_at` is event {recent.chosen_at:,}, but the data have {last:,} events")
-        if recent.window is not None:
-            self._count(np.concatenate(self._last)[-recent.window :])
-        events = KeptEvents(first, last, recent.chosen_at)
-        held = whole.design
-        design = SamplingDesign(
-            SamplingKind.ADAPTIVE,
-            steps=self._counted,
-            censored=held.censored if events.holds else (*held.censored, events.missing),
-            open_end=held.open_end,
-            by_episodes=False,
-            order=held.order,
-            ends=held.ends,
-        )
-        counts = Counts.from_batches(
-            self._accumulator.finish(), whole.transition_start, design, whole.model_hash
-        )
-        if (log := whole.log) is not None:
-            structure = log.structure if isinstance(log, LazyLog) else None
-            counts = replace(counts, log=LazyLog(lambda: log().since(first - 1), structure))
-        return counts, events
+    if recent.chosen_at is not None and recent.chosen_at > last:
+        raise InputError(f"`chosen_at` is event {recent.chosen_at:,}, but the data have {last:,} events")
+    events, counter, number = KeptEvents(first, last, recent.chosen_at), BatchCounter(), last - first + 1
+    counter.add_at(transition[first - 1 :].astype(np.int64), np.arange(number))
+    design = SamplingDesign(
+        SamplingKind.ADAPTIVE,
+        steps=number,
+        censored=held.censored if events.holds else (*held.censored, events.missing),
+        open_end=held.open_end,
+        by_episodes=False,
+        order=held.order,
+        ends=held.ends,
+    )
+    counts = Counts.from_batches(counter.finish(), whole.transition_start, design, whole.model_hash)
+    if (log := whole.log) is not None:
+        structure = log.structure if isinstance(log, LazyLog) else None
+        counts = replace(counts, log=LazyLog(lambda: log().since(first - 1), structure))
+    return counts, events
 
 
 def keep_recent(
@@ -298,10 +268,10 @@ def keep_recent(
             place,
             "sort them by time, or by episode and step",
         )
-    recent_events = RecentEvents(recent, plan.structure.transitions)
+    parts: list[IndexArray] = []
 
     def take(events: LogEvents) -> None:
-        recent_events.add(events.transition)
+        parts.append(events.transition.astype(np.int32))
 
     in_time = all(TIME in columns.roles for columns in plan.columns) and not are_in_time(plan)
     if in_time and whole.design.order.holds:
@@ -309,10 +279,11 @@ def keep_recent(
     else:
         for table in range(len(plan.tables)):
             follow_events(plan, table, take, strict=True)
-    if recent_events.events != whole.steps:
+    transition = np.concatenate(parts)
+    if len(transition) != whole.steps:
         raise InputError(
-            f"the log was read twice, with {whole.steps:,} and then with {recent_events.events:,} events",
+            f"the log was read twice, with {whole.steps:,} and then with {len(transition):,} events",
             place,
             "give files, or tables that can be read more than once, whose rows are in the order of time",
         )
-    return recent_events.finish(whole)
+    return recent_counts(transition, recent, whole)

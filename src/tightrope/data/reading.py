@@ -175,7 +175,7 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
                 "these are whole episodes",
                 hint="leave that out, or give the log as a table with times",
             )
-        counts, recent = count_episodes(data, model.structure, model.hash(), options)
+        counts, recent = count_episodes(data, model, options)
         counts = _with_design(counts, options)
         rows, notes = (counts.steps, ()) if recent is None else (recent.last, (recent.note,))
         read_as = ("episodes of steps (state, action, next state)",)

@@ -24,13 +24,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tightrope.data.columns import StateForm, StateNames, state_form
-from tightrope.data.counts import BatchCounter, Counts, batch_ends
+from tightrope.data.counts import Counts
 from tightrope.data.design import (
     ENDS,
     ORDER,
@@ -39,8 +38,8 @@ from tightrope.data.design import (
     absorbing_states,
     can_repeat_choice,
 )
-from tightrope.data.episode_log import HeldEpisodes
-from tightrope.data.event_stream import KeptEvents, RecentEvents
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.data.event_stream import KeptEvents, recent_counts
 from tightrope.data.model_index import AnyModel, ModelIndex
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.simulator import DEFAULT_CAP
@@ -124,27 +123,8 @@ class StepReader:
             )
 
 
-class _Episodes:
-    """Counts whole episodes as they come, in batches of steps or of episodes, and keeps them."""
-
-    def __init__(self, structure: Structure, by_episodes: bool = False):
-        self.structure, self.by_episodes, self.number, self.steps = structure, by_episodes, 0, 0
-        self._counter, self._held = BatchCounter(), HeldEpisodes()
-
-    def add(self, transition: OffsetArray) -> None:
-        place = np.arange(self.steps, self.steps + len(transition))
-        self._counter.add_at(transition, np.full_like(place, self.number) if self.by_episodes else place)
-        self._held.add(transition)
-        self.number, self.steps = self.number + 1, self.steps + len(transition)
-
-    def counts(self, design: SamplingDesign, model_hash: str) -> Counts:
-        batches = self._counter.finish(len(batch_ends(self.number)) if self.by_episodes else 0)
-        counts = Counts.from_batches(batches, self.structure.transition_start, design, model_hash)
-        return replace(counts, log=self._held.log(self.structure, model_hash))
-
-
 def count_episodes(
-    episodes: Any, structure: Structure, model_hash: str, options: LogReadOptions
+    episodes: Any, model: AnyModel, options: LogReadOptions
 ) -> tuple[Counts, KeptEvents | None]:
     """One batch position per step, in the order in which the episodes come; and what is kept of them."""
     if not isinstance(episodes, Iterable) or isinstance(episodes, str | bytes):
@@ -156,26 +136,19 @@ def count_episodes(
         raise InputError("columns, maps and skip_invalid go with files and tables, not with episodes")
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
     names = options.state_names
-    reader = StepReader(structure, None if names is None else form.get(names))
-    recent = None if options.recent is None else RecentEvents(options.recent, structure.transitions)
-    counted = _Episodes(structure, options.counts_episodes)
-    for number, episode in enumerate(episodes):
-        transition = reader.transitions(episode, f"episode {number}")
-        counted.add(transition)
-        if recent is not None:
-            recent.add(transition)
-    if counted.number == 0:
+    reader = StepReader(model.structure, None if names is None else form.get(names))
+    parts = [reader.transitions(episode, f"episode {number}") for number, episode in enumerate(episodes)]
+    if not parts:
         raise InputError("there are no episodes: the iterable is empty")
+    log = EpisodeLog.of_parts(parts, model.structure, model.hash())
     design = SamplingDesign(
         SamplingKind.ADAPTIVE,
-        counted.number,
-        counted.steps,
-        by_episodes=counted.by_episodes,
+        by_episodes=options.counts_episodes,
         order=Assumed.stated(ORDER, "episodes are given in the order in which they happened"),
         ends=Assumed.stated(ENDS, "episodes are given whole: no step is missing at their ends"),
     )
-    whole = counted.counts(design, model_hash)
-    return (whole, None) if recent is None else recent.finish(whole)
+    whole = log.counts(model, design)
+    return (whole, None) if options.recent is None else recent_counts(log.transition, options.recent, whole)
 
 
 ConvertObservation = Callable[[Any], Any]
@@ -421,12 +394,10 @@ def count_environment(
     def choose(state: int, step: int) -> int:
         return own_policy.draw(state, step, random)
 
-    counted = _Episodes(structure, by_episodes=True)
-    for episode in range(episodes):
-        counted.add(stepped.episode(episode, choose, seed if episode == 0 else None))
+    parts = [stepped.episode(number, choose, None if number else seed) for number in range(episodes)]
     repeats = can_repeat_choice(structure, stepped.stopping, cap)
-    design = SamplingDesign(SamplingKind.TRAJECTORIES, episodes, counted.steps, repeats, planned=episodes)
-    return counted.counts(design, model.hash())
+    design = SamplingDesign(SamplingKind.TRAJECTORIES, repeats=repeats, planned=episodes)
+    return EpisodeLog.of_parts(parts, structure, model.hash()).counts(model, design)
 
 
 def count_minari(
@@ -441,7 +412,7 @@ def count_minari(
     structure = model.structure
     shown = ObservationMap(structure, convert_obs, actions, states)
     shown.conversion = "convert_obs (count_minari in Python)"
-    counted = _Episodes(structure)
+    parts = []
     for episodes, record in enumerate(dataset.iterate_episodes()):
         visited = [
             shown.state(_entry(record.observations, i), f"episode {episodes}, observation {i}")
@@ -451,8 +422,9 @@ def count_minari(
         for i, action in enumerate(record.actions):
             where = f"episode {episodes}, step {i}"
             seen[i] = shown.transition(shown.choice(visited[i], action, where), visited[i + 1], where)
-        counted.add(seen)
-    return counted.counts(SamplingDesign(SamplingKind.ADAPTIVE, counted.number, counted.steps), model.hash())
+        parts.append(seen)
+    design = SamplingDesign(SamplingKind.ADAPTIVE, by_episodes=False)
+    return EpisodeLog.of_parts(parts, structure, model.hash()).counts(model, design)
 
 
 def _entry(observations: Any, i: int) -> Any:

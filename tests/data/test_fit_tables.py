@@ -279,3 +279,33 @@ def test_rows_are_tested_while_they_are_counted(
         fit = model_fit.weigh_fit(model, read(tmp_path / "log.parquet", model, threads).counts)
         assert fit.rows_tested == fit.events == 3_000
         assert fit.alarm == differs
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_columns_beside_are_tested_while_rows_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """The first coin of an episode is written beside its rows, and beside each row what came before it."""
+    model, path = coins_file(tmp_path, 1_500, linked=True)
+    table = pq.read_table(path)
+    after = np.asarray(table["next_s"])
+    hand = np.where(after[::3] == after[0], "left", "right").repeat(3)
+    table = table.append_column("hand", pa.array(hand)).append_column("late", pa.array(after - 0.5))
+    pq.write_table(table, path, row_group_size=512)
+    counts = read(path, model, threads).counts
+    (tables,), log = counts.observed, counts.log()
+    assert tables.changes == {"late"}
+    for name in ("hand", "late"):
+        held, rows = tables.table(f"column:{name}"), codes(f"column:{name}", model, log)
+        numbers = sorted(CountTable.of(rows, log.transition).number.tolist())
+        assert held is not None and sorted(held.number.tolist()) == numbers
+    counts = read(path, model, threads).counts
+
+    def refuse(self: LazyLog) -> None:
+        raise AssertionError("all rows are read again")
+
+    monkeypatch.setattr(LazyLog, "__call__", refuse)
+    fit = model_fit.weigh_fit(model, counts)
+    assert fit.alarm and fit.rows_tested == 4_500
+    assert any("hand" in one.text for one in fit.suspects)

@@ -23,6 +23,7 @@ from effort import repeats
 from tightrope.data.columns import TIME
 from tightrope.data.counts import batch_ends
 from tightrope.data.fit_tables import CountTable, FitTables
+from tightrope.data.free_columns import free_columns
 from tightrope.data.fold import Fold
 from tightrope.data.log_counts import CountTally, count_part, describe
 from tightrope.data.read_options import LogReadOptions
@@ -247,9 +248,9 @@ def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool, is_pl
     Where it is not `is_placed`, parts do not know how many rows stand before them."""
 
     def fold(first: int, is_first: bool) -> Fold:
-        result = Fold(
-            plan, by_name=by_name, first=first if is_placed or is_first else None, is_first=is_first
-        )
+        first_row = first if is_placed or is_first else None
+        beside = free_columns(plan.tables, plan.columns, (), (), for_tables=True)
+        result = Fold(plan, by_name=by_name, first=first_row, is_first=is_first, beside=beside)
         result.observers = (CountTally(plan, not result.waits_for_place), FitTables(plan.structure))
         return result
 
@@ -277,7 +278,7 @@ def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool, is_pl
         counted.censored,
         dict(counted.dropped),
         (counted.rows, counted.episodes, counted.open_end, counted.order, counted.ends),
-        whole.notes.tolist(),
+        (whole.notes.tolist(), whole.shows_one_clock, sorted(tables.changes)),
         counted.costs,
         [one.text() for one in counted.seen],
         [(name, *(column.tolist() for column in _columns(kept[name]))) for name in sorted(kept)],
@@ -315,15 +316,16 @@ def test_a_fold_does_not_depend_on_where_a_log_is_cut(
     columns["time"] = list(range(len(columns["state"])))
     columns = interleaved(columns, seed) if mixed else columns
     columns = spoiled(columns, seed, share)
-    table = pa.table({name: columns[name] for name in names})
+    columns["site"] = np.random.default_rng(seed).choice(["a", "b", "7", ""], len(columns["state"])).tolist()
+    table = pa.table({name: columns[name] for name in (*names, "site")})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tightrope.io.table.data_table.CHUNK_ROWS", 1)
         plan = plan_reading(open_tables(table), MODEL.structure, LogReadOptions(skip_invalid=True))
-        rows = list(plan.tables[0].chunks(plan.columns[0].names))
+        rows = list(plan.tables[0].chunks((*plan.columns[0].names, "site")))
     if TIME in names and mixed:
         times = np.array(columns["time"])
         plan = replace(plan, boundaries=np.sort(times)[batch_ends(len(times)) - 1][:-1])
-    (one,) = plan.tables[0].chunks(plan.columns[0].names)
+    (one,) = plan.tables[0].chunks((*plan.columns[0].names, "site"))
     cuts = data.draw(st.lists(st.integers(1, max(1, len(rows) - 1)), max_size=6, unique=True).map(sorted))
     parts = [rows[a:b] for a, b in pairwise([0, *cuts, len(rows)]) if b > a]
     groups = data.draw(st.integers(1, len(parts)))

@@ -379,8 +379,8 @@ class TimedPlan(ReadPlan):
     def decoder(self, table: int) -> RowDecoder:
         return _TimedDecoder(self, table)
 
-    def validation(self, table: int, skip: bool | None = None) -> RowValidation:
-        return _TimedValidation(self.tables[table], self.decoder(table), skip=False)
+    def validation(self, table: int) -> RowValidation:
+        return _TimedValidation(self.tables[table], self.decoder(table))
 
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes

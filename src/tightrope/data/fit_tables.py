@@ -364,6 +364,9 @@ def _visit(
     return len(outcome), filled, size
 
 
+LAGGED = "<"
+"""Before the name of a column: what the row says that is continued (−1: none)."""
+
 LARGEST = np.int64(np.iinfo(np.int64).max)
 
 
@@ -380,6 +383,8 @@ class FitTables:
     rows: int = 0
     counters: dict[str, TableCounter] = field(default_factory=dict)
     waiting: list[dict[str, OffsetArray]] = field(default_factory=list)
+    changes: set[str] = field(default_factory=set)
+    """Columns whose values change within episodes: rows have the value of the row before."""
 
     def update(self, events: CountedEvents) -> None:
         values = {
@@ -387,6 +392,10 @@ class FitTables:
         }
         values["steps"] = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
         values |= {f"column:{name}": _codes(code) for name, code in events.columns.items()}
+        for name, code in events.columns.items():
+            own = events.columns.get(name[1:]) if name.startswith(LAGGED) else None
+            if own is not None and np.any((code != own) & (events.before >= 0)):
+                self.changes.add(name[1:])
         known = events.transition >= 0
         if not known.all():
             values = {name: value[known] for name, value in values.items()}
@@ -423,6 +432,7 @@ class FitTables:
 
     def merge(self, later: FitTables) -> None:
         self.rows += later.rows
+        self.changes |= later.changes
         if not self.counters and not later.counters:
             self.waiting += later.waiting
             return
@@ -443,7 +453,9 @@ class FitTables:
     def table(self, feature: str) -> CountTable | None:
         """The table of a feature, None where none is kept."""
         source = {"prev": "before", "action": "before", "since-start": "steps", "since-entry": "steps"}
-        name = source.get(feature, feature)
+        name, (kind, _, column) = source.get(feature, feature), feature.partition(":")
+        if kind in ("unit", "column") and name != "unit:episode":
+            name = f"column:{LAGGED if column in self.changes else ''}{column}"
         if name not in self.counters:
             return None
         table, structure = self.counters[name].table(), self.structure
@@ -460,7 +472,7 @@ class FitTables:
 
 def _codes(code: npt.NDArray[Any]) -> OffsetArray:
     """Codes of values as numbers from 0 on, −1 where there is none."""
-    return np.where(code == -1, -1, code & LARGEST).astype(np.int64)
+    return np.where(code < -1, _hash(code), code).astype(np.int64)
 
 
 def dyadic(steps: npt.NDArray[Any]) -> OffsetArray:

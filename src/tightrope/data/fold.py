@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_of, batches_from
+from tightrope.data.fit_tables import LAGGED
 from tightrope.data.free_columns import ColumnCodes
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_plan import Part, ReadPlan
@@ -264,6 +265,8 @@ class Fold:
         if not self.from_next:
             events.transition = self.plan.transitions(events.state, events.taken, events.next_state, problems)
         events.sound, events.closed = problems == RowProblem.NONE, self.plan.leads_nowhere(events)
+        lagged = {LAGGED + name: events.before for name, one in self.beside.items() if one.is_lagged}
+        events.columns = {**events.columns, **lagged}
         after = np.full(len(events), FOLLOWS, dtype=np.int64)
         behind = False
         if not events.placed.all():
@@ -480,6 +483,14 @@ class Fold:
         if before is not None:
             fine = continues & (before.problems[of] == RowProblem.NONE)
             earlier[heads[fine]] = before.transition[of[fine]]
+        for name in events.columns:
+            if name.startswith(LAGGED):
+                code = events.columns[name[1:]]
+                lagged = np.r_[UNKNOWN, code[:-1]]
+                if before is not None:
+                    lagged[heads] = before.columns[name[1:]][of]
+                events.columns[name] = np.where(earlier != UNKNOWN, lagged, UNKNOWN)
+        if before is not None:
             for head in heads[~sound[heads]].tolist():
                 self._led[int(events.place[head])] = int(before.next_state[after[head]])
         if self.named and not self.has_steps and not self.by_name:
@@ -537,23 +548,28 @@ class Fold:
 
     # --- rows out --------------------------------------------------------------------------------
 
+    def admitted(self, events: EventBatch, chunk: Chunk | None = None) -> EventBatch:
+        """Rows that are what they say; others are dropped, or an error."""
+        problems = events.problems
+        if not problems.any():
+            return events
+        bad = self.faults(problems) != RowProblem.NONE
+        for row in np.flatnonzero((problems != RowProblem.NONE) & ~bad).tolist():
+            text = str(self._error(events, row, chunk)).split("\n")[0]
+            outcome = Excluded(int(events.number[row]), text, int(events.time[row]))
+            self.excluded.append((int(events.place[row]), outcome))
+        if bad.any() and not self.plan.skip:
+            wrong = np.flatnonzero(bad)
+            raise self._error(events, int(wrong[np.argmin(events.place[wrong])]), chunk)
+        self.dropped += count_problems(problems[bad])
+        return events[problems == RowProblem.NONE]
+
     def _settle(self, events: EventBatch, chunk: Chunk | None = None, is_last: bool = False) -> int:
-        """Hand rows to the observers that are what they say; others are dropped, or an error. How many
-        outcomes are lost: something was done, and more than one outcome was possible."""
+        """Hand rows to the observers. How many outcomes are lost: something was done, and more than one
+        outcome was possible."""
         if not len(events):
             return 0
-        problems, lost = events.problems, 0
-        if problems.any():
-            bad = self.faults(problems) != RowProblem.NONE
-            for row in np.flatnonzero((problems != RowProblem.NONE) & ~bad).tolist():
-                text = str(self._error(events, row, chunk)).split("\n")[0]
-                outcome = Excluded(int(events.number[row]), text, int(events.time[row]))
-                self.excluded.append((int(events.place[row]), outcome))
-            if bad.any() and not self.plan.skip:
-                wrong = np.flatnonzero(bad)
-                raise self._error(events, int(wrong[np.argmin(events.place[wrong])]), chunk)
-            self.dropped += count_problems(problems[bad])
-            events = events[problems == RowProblem.NONE]
+        events, lost = self.admitted(events, chunk), 0
         if self.from_next:
             lost = self._lost(events)
             self.lost += 0 if is_last else lost

@@ -85,8 +85,8 @@ def by_appearance(code: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IndexArray]
 class ColumnCodes:
     """Makes codes of the values of one column, as they come."""
 
-    def __init__(self, blank: frozenset[str] = BLANK, is_known: bool = True):
-        self.blank, self.is_known = blank, is_known
+    def __init__(self, blank: frozenset[str] = BLANK, is_known: bool = True, is_lagged: bool = False):
+        self.blank, self.is_known, self.is_lagged = blank, is_known, is_lagged
         self.labels: dict[int, str] = {}
 
     def codes(self, column: Any) -> OffsetArray:
@@ -157,9 +157,14 @@ def _number(text: str) -> float | None:
 
 
 def free_columns(
-    tables: Sequence[DataTable], columns: Sequence[RowColumns], known: Sequence[str], ignored: Sequence[str]
+    tables: Sequence[DataTable],
+    columns: Sequence[RowColumns],
+    known: Sequence[str],
+    ignored: Sequence[str],
+    for_tables: bool = False,
 ) -> dict[str, ColumnCodes]:
-    """What makes codes of the columns of tables that have no role, and of the names of episodes."""
+    """What makes codes of the columns of tables that have no role, and of the names of episodes; for tables
+    of counts without these, and with the value of the row before, where a value may be written late."""
     free = dict.fromkeys(
         name
         for table, own in zip(tables, columns, strict=True)
@@ -167,8 +172,11 @@ def free_columns(
     )
     names = {own.roles[EPISODE] for own in columns if EPISODE in own.roles}
     wanted = dict.fromkeys([name for name in free if name not in ignored][:MOST_COLUMNS], BLANK)
-    wanted |= {name: frozenset({""}) for name in sorted(names)}
-    return {name: ColumnCodes(blank, name in known) for name, blank in wanted.items()}
+    wanted |= {} if for_tables else {name: frozenset({""}) for name in sorted(names)}
+    return {
+        name: ColumnCodes(blank, name in known, for_tables and name not in known)
+        for name, blank in wanted.items()
+    }
 
 
 def columns_of(

@@ -44,7 +44,8 @@ from tightrope.data.design import (
     has_levels,
     worse,
 )
-from tightrope.data.fold import Fold, Observer, Watch, Watched, fold_part
+from tightrope.data.fold import Fold, Watch, Watched, fold_part
+from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE, LogReadOptions
 from tightrope.data.read_plan import Part, ReadPlan, in_threads
 from tightrope.data.reading_hints import likely_reading
@@ -140,19 +141,23 @@ def _short(numbers: OffsetArray) -> npt.NDArray[Any]:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def observers_of(
-    plan: ReadPlan, is_later: bool, by_name: bool, is_placed: bool = True
-) -> tuple[Observer, ...]:
-    """What takes the events of a log, or of a part with rows before it: counts first."""
+def count_fold(
+    plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_first: bool = True
+) -> Fold:
+    """A fold that counts a log, or a part of it with rows before."""
+    beside = {}
+    if plan.observers:
+        beside = free_columns(plan.tables, plan.columns, plan.known, plan.ignored, for_tables=True)
+    fold = Fold(plan, by_name=by_name, first=first, is_first=is_first, beside=beside)
     is_ordered = plan.boundaries is None and not by_name
-    return CountTally(plan, is_placed), *(make(is_later, is_ordered) for make in plan.observers)
+    others = (make(not is_first, is_ordered) for make in plan.observers)
+    fold.observers = (CountTally(plan, not fold.waits_for_place), *others)
+    return fold
 
 
 def count_part(plan: ReadPlan, part: Part, watch: Watch | None = None, by_name: bool = False) -> Fold:
     """Count one part."""
-    fold = Fold(plan, by_name=by_name, first=part.first, is_first=False)
-    fold.observers = observers_of(plan, True, by_name, not fold.waits_for_place)
-    return fold_part(fold, part, watch)
+    return fold_part(count_fold(plan, by_name, part.first, is_first=False), part, watch)
 
 
 def describe_missing(
@@ -276,7 +281,7 @@ def count_log(
 
 def fold_log(plan: ReadPlan, options: LogReadOptions, watch: ReadProgress, by_name: bool = False) -> Fold:
     """All rows of a log, counted; parts at the same time, where their places are known beforehand."""
-    parts, whole = plan.parts(), Fold(plan, observers_of(plan, False, by_name), by_name=by_name)
+    parts, whole = plan.parts(), count_fold(plan, by_name)
     in_time = TIME in plan.columns[0].roles and options.order != AS_READ and plan.boundaries is None
 
     def is_in_time() -> None:
@@ -344,7 +349,8 @@ def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
             Location(plan.tables[0].path),
             "sort the log by time",
         )
-    fold, how = fold_sorted(plan, observers_of(plan, False, by_name=True))
+    counting = count_fold(plan, by_name=True)
+    fold, how = fold_sorted(plan, counting.observers, beside=counting.beside)
     return describe(plan, fold, options, remarks=(f"{OUT_OF_ORDER}: {how}",))
 
 
@@ -572,14 +578,14 @@ def count_table(
 
 
 def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
-    table, columns, decoder = plan.tables[0], plan.columns[0], plan.decoder(0)
-    validation = plan.validation(0)
+    table, columns, fold = plan.tables[0], plan.columns[0], Fold(plan)
+    decoder = fold.validation(0).decoder
     parts: list[tuple[OffsetArray, OffsetArray, OffsetArray]] = []
     total = 0.0
     read = 0
-    for chunk in table.chunks(columns.names, validation.ragged if plan.skip else None):
+    for chunk in fold.chunks(0):
         rows = decoder.decode(chunk)
-        validation.rows += chunk.rows
+        fold.rows += chunk.rows
         count = whole_numbers(
             chunk.columns[columns.roles[COUNT]], columns.roles[COUNT], table.path, rows.problems
         )
@@ -589,9 +595,10 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
             name = columns.roles[BATCH]
             batch = whole_numbers(chunk.columns[name], name, table.path, rows.problems)
             mark(rows.problems, batch < 0, RowProblem.NEGATIVE_BATCH)
-        transition = plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
-        valid = validation.admit(rows, chunk)
-        parts.append((transition[valid], count[valid], batch[valid]))
+        rows.transition = plan.index.transitions(rows.state, rows.taken, rows.next_state, rows.problems)
+        rows.columns, rows.batch = {COUNT: count}, batch
+        rows = fold.admitted(rows, chunk)
+        parts.append((rows.transition, rows.columns[COUNT], rows.batch))
         total += float(parts[-1][1].astype(np.float64).sum())
         watch.add(chunk.rows, max(0, chunk.bytes_read - read))
         read = chunk.bytes_read
@@ -608,8 +615,8 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         batch if batched else None,
         batches=_read_stated_batches(table, batch) if batched else None,
     )
-    missing = describe_missing(validation.dropped, no_notes(), 0)
-    about = (counts.transition, counts.batches, validation.rows, validation.dropped, None, missing)
+    missing = describe_missing(fold.dropped, no_notes(), 0)
+    about = (counts.transition, counts.batches, fold.rows, fold.dropped, None, missing)
     return LogCounts(*about, seen=[of_counts(plan.structure, counts.transition)])
 
 

@@ -168,9 +168,9 @@ class ReadPlan:
         path = self.tables[table].path
         return RowDecoder(self.columns[table], self.maps, self.index, path, self.time_kind)
 
-    def validation(self, table: int, skip: bool | None = None) -> RowValidation:
-        """What lets the rows of a table pass; bad ones are skipped as the plan says, or as `skip` does."""
-        return RowValidation(self.tables[table], self.decoder(table), self.skip if skip is None else skip)
+    def validation(self, table: int) -> RowValidation:
+        """What says what is wrong with the rows of a table."""
+        return RowValidation(self.tables[table], self.decoder(table))
 
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes

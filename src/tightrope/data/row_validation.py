@@ -25,7 +25,7 @@ from tightrope.data.columns import (
     show_value,
     unused_columns,
 )
-from tightrope.data.rows import EventBatch, RowDecoder
+from tightrope.data.rows import RowDecoder
 from tightrope.errors import InputError
 from tightrope.io.table.columns import (
     ProblemCodes,
@@ -37,48 +37,19 @@ from tightrope.io.table.columns import (
 )
 from tightrope.io.table.data_table import Chunk, DataTable
 from tightrope.model.structure import UNLABELLED
-from tightrope.numerics.arrays import BoolArray
 
 SHOWN_SUCCESSORS = 6
 SKIP_HINT = "`skip_invalid=True` drops such rows; the confidence is then nominal"
 
 
 class RowValidation:
-    """Lets rows of one table pass, counts the dropped ones, or raises the error of the first bad row."""
+    """Says what is wrong with a row of one table."""
 
-    def __init__(self, table: DataTable, decoder: RowDecoder, skip: bool):
+    def __init__(self, table: DataTable, decoder: RowDecoder):
         self.table = table
         self.decoder = decoder
         self.columns = decoder.columns
         self.structure = decoder.index.structure
-        self.skip = skip
-        self.rows = 0
-        self.dropped: Counter[str] = Counter()
-
-    def ragged(self) -> None:
-        """A row that has too few or too many fields was dropped."""
-        self.rows += 1
-        self.dropped[RowProblem.RAGGED_ROW.words] += 1
-
-    def admit(self, rows: EventBatch, chunk: Chunk | None = None, before: int = 0) -> BoolArray:
-        """Which rows may be counted; the first bad one is an error unless such are skipped.
-
-        `chunk` is where (most of) the rows come from, `before` where the row before the first led.
-        """
-        valid: BoolArray = rows.problems == RowProblem.NONE
-        if not valid.all():
-            if not self.skip:
-                raise self.error_at(rows, int(np.argmin(valid)), chunk, before)
-            self.dropped += count_problems(rows.problems)
-        return valid
-
-    def error_at(self, rows: EventBatch, row: int, chunk: Chunk | None = None, before: int = 0) -> InputError:
-        """The error about one of these rows; `before` is where the row before the first led."""
-        led = int(rows.next_state[row - 1]) if row else before
-        state, next_state = int(rows.state[row]), int(rows.next_state[row])
-        return self.error_of(
-            int(rows.number[row]), RowProblem(rows.problems[row]), state, next_state, led, chunk
-        )
 
     def error_of(
         self,

@@ -106,7 +106,7 @@ class EventBatch:
     truncated: BoolArray
     problems: ProblemCodes
     cost: FloatArray
-    columns: Mapping[str, OffsetArray]
+    columns: dict[str, OffsetArray]
     sound: BoolArray
     closed: BoolArray
     transition: OffsetArray

@@ -354,7 +354,7 @@ def _all_rows(plan: ReadPlan, fold: Fold) -> EventBatch:
         for chunk in fold.chunks(number):
             rows = validation.decoder.decode(chunk)
             if not plan.skip:
-                validation.admit(replace(rows, problems=fold.faults(rows.problems)), chunk)
+                fold.admitted(replace(rows, problems=fold.faults(rows.problems)), chunk)
             fold.rows += chunk.rows
             rows.table = np.full(len(rows), number, dtype=np.int64)
             parts.append(rows)

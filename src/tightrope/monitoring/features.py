@@ -92,7 +92,7 @@ def _is_words(log: EpisodeLog, column: str) -> bool:
     return log.columns[column].values is None and len(log.columns[column].labels) > FEW
 
 
-def _has_bins(column: LogColumn) -> bool:
+def has_bins(column: LogColumn) -> bool:
     """Whether a column of numbers has many of them, as far as its beginning says."""
     return column.values is not None and len(np.unique(column.code[:PREFIX])) > FEW
 
@@ -110,7 +110,7 @@ def part_of(feature: str, log: EpisodeLog) -> float:
     if rest not in log.columns:
         return 1.0
     column = log.columns[rest]
-    part = 1.0 if name == "unit" else 1.0 - AS_LABELS if _has_bins(column) else AS_LABELS
+    part = 1.0 if name == "unit" else 1.0 - AS_LABELS if has_bins(column) else AS_LABELS
     return part if column.is_known else 0.5 * part
 
 
@@ -119,7 +119,7 @@ def codes(feature: str, model: ParametricMDP, log: EpisodeLog) -> IndexArray:
     name, _, rest = feature.partition(":")
     if name in ("column", "unit") and rest in log.columns:
         column = log.columns[rest]
-        code = _binned(column) if name == "column" and _has_bins(column) else column.code
+        code = _binned(column) if name == "column" and has_bins(column) else column.code
         before: IndexArray = np.where(log.previous >= 0, column.code[log.previous], column.code)
         if column.is_known or np.array_equal(before, column.code):
             return code
@@ -192,7 +192,7 @@ def value_name(
         return f"at one {rest}"
     if rest in log.columns:
         column = log.columns[rest]
-        if column.values is not None and name == "column" and _has_bins(column):
+        if column.values is not None and name == "column" and has_bins(column):
             inside = column.values[code == value]
             return f"{rest} from {inside.min():g} to {inside.max():g}"
         return f"{rest} = {column.labels[value]}"

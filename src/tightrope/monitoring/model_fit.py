@@ -42,6 +42,7 @@ from tightrope.monitoring.examination import (
     is_planned,
     replay,
 )
+from tightrope.monitoring.features import has_bins
 from tightrope.monitoring.monitor import Monitor
 from tightrope.problem import Problem
 from tightrope.statistics.costs import mean_evidence
@@ -67,7 +68,9 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
     if tables is not None and (counts.steps <= READ_AGAIN or tables.rows != counts.steps):
         tables = None
     log = None if tables is None else first_rows(counts.log, tables)
-    if tables is None or (log is not None and log.columns and counts.steps <= MOST_READ):
+    if tables is None or (
+        log is not None and counts.steps <= MOST_READ and any(map(has_bins, log.columns.values()))
+    ):
         tables, log = None, counts.log() if counts.steps <= MOST_READ else None
     if log is None or log.model_hash != model.hash() or (tables is None and not len(log)):
         return None

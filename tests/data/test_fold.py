@@ -23,8 +23,8 @@ from effort import repeats
 from tightrope.data.columns import TIME
 from tightrope.data.counts import batch_ends
 from tightrope.data.fit_tables import CountTable, FitTables
-from tightrope.data.free_columns import free_columns
 from tightrope.data.fold import Fold
+from tightrope.data.free_columns import free_columns
 from tightrope.data.log_counts import CountTally, count_part, describe
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.read_plan import Part, ReadPlan

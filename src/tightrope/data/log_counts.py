@@ -141,9 +141,7 @@ def _short(numbers: OffsetArray) -> npt.NDArray[Any]:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def count_fold(
-    plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_first: bool = True
-) -> Fold:
+def count_fold(plan: ReadPlan, by_name: bool = False, first: int | None = 0, is_first: bool = True) -> Fold:
     """A fold that counts a log, or a part of it with rows before."""
     beside = {}
     if plan.observers:

@@ -178,6 +178,14 @@ class SavedResult(Result):
     def _maximises(self) -> bool:
         return self.document.maximises
 
+    @property
+    def _question(self) -> str:
+        return self.document.question
+
+    @property
+    def _has_choices(self) -> bool:
+        return self.document.model.choices > self.document.model.states
+
     def _document(self, shapes: bool = False) -> results.ResultDocument:
         is_last = self.which in (-1, len(self.document.results) - 1)
         return self.document if is_last else self.document.having(results=[self.outcome])

@@ -73,7 +73,7 @@ class Word(StrEnum):
 
 
 _BADNESS = {Word.PROVED: 0, Word.NOMINAL: 1, Word.LIMIT: 2, Word.CONTRADICTED: 3}
-_DOUBTS = {AssumptionStatus.NO: "not kept", AssumptionStatus.UNKNOWN: "not known"}
+_DOUBTS = {AssumptionStatus.NO: "violated", AssumptionStatus.UNKNOWN: "unverified"}
 
 
 @dataclass(frozen=True)
@@ -121,20 +121,19 @@ class Assessment:
         return Assessment(self.word, known, self.why) if is_settled else Assessment.of(known)
 
     def headline(self, claim: str, sure: str = "") -> str:
-        """The word, and the claim as far as it may be made: how `sure` it is only where all is kept.
+        """The word, and the claim as far as it may be made: how `sure` it is only where all holds.
 
-        >>> Assessment.of([]).headline("at least 0.7", "with confidence 0.99")
-        'PROVED: at least 0.7 with confidence 0.99'
-        >>> ends = Assumed.unverified("ends", "no column")
-        >>> Assessment.of([ends]).headline("at least 0.7", "surely")
-        'NOMINAL: at least 0.7, which is not guaranteed'
+        >>> Assessment.of([]).headline("probability >= 0.7", "confidence 0.99")
+        'PROVED: probability >= 0.7, confidence 0.99'
+        >>> Assessment.of([Assumed.unverified("ends", "no column")]).headline("probability >= 0.7", "surely")
+        'NOMINAL: probability >= 0.7, not guaranteed'
         """
-        word = self.word.name
         if self.word is Word.CONTRADICTED:
-            return f"{word}: the data refute the model"
+            return f"{self.word.name}: the data do not fit the model"
         all_hold = all(one.holds for one in self.assumptions)
-        text = f"{claim} {sure}".strip() if all_hold else f"{claim}, which is not guaranteed"
-        return f"{word}: {text}{', not as close as was asked' if self.word is Word.LIMIT else ''}"
+        limit = "less precise than requested" if self.word is Word.LIMIT else ""
+        parts = [claim, sure if all_hold else "not guaranteed", limit]
+        return f"{self.word.name}: {', '.join(part for part in parts if part)}"
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -145,7 +144,7 @@ class Assessment:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The assumptions that are not kept, a line each."""
+        """The assumptions that do not hold or are not known to, a line each."""
         return tuple(
             f"{one.name} {_DOUBTS[one.kept]}: {one.why}" for one in self.assumptions if not one.holds
         )

@@ -17,7 +17,7 @@ from tightrope_check.budget import WorkBudget
 from tightrope_check.checker import check
 from tightrope_check.errors import TightropeError
 from tightrope_check.numbers import FLOAT64, RATIONAL
-from tightrope_check.report import headline, not_tied, rows, title
+from tightrope_check.report import facts, headline, rows
 from tightrope_check.verdict import Verdict
 
 INTERNAL_ERROR, INTERRUPTED, READER_GONE = 70, 130, 141
@@ -61,10 +61,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     certificate = load(given.certificate, budget).certificate
     with budget.on_the_clock():
         verdict = check(certificate, RATIONAL if given.exact else FLOAT64, budget)
-    lines = [headline(verdict, certificate), not_tied(verdict, certificate), title(verdict, certificate)]
+    lines = [headline(verdict, certificate)]
+    lines += [f"  {label:<10} {text}" for label, text in facts(verdict, certificate)]
     for name, state, words in rows(verdict, certificate):
         lines.append("  ".join(word for word in (f"  {name}", state, words) if word))
-    sys.stdout.write("\n".join(line for line in lines if line) + "\n")
+    sys.stdout.write("\n".join(lines) + "\n")
     return exit_code(verdict, given.accept_nominal)
 
 

@@ -242,5 +242,5 @@ def test_the_guarantee_of_the_chosen_controller_is_certified(tmp_path, capsys, t
     tie = ["verify", str(proof), "--model", str(path), *ask, *where[:2]]
     capsys.readouterr()
     assert run([*tie, "--policy", str(out)]) == 0
-    assert capsys.readouterr().out.startswith("VALID: at least 0.79")
+    assert capsys.readouterr().out.startswith("VALID: probability >= 0.79")
     assert run([*tie, "--policy", str(stubborn)]) == 1

@@ -254,22 +254,26 @@ def test_an_option_given_twice_is_refused(
 
 
 @pytest.mark.parametrize("numeric", [False, True])
-def test_tables_in_pipes_are_those_of_rich(
-    numeric: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    draw, plain = random.Random(4), 0
-    for number in range(60):
-        words = ["", "θ ≤ 1", "[0, 1]", "a\nb", "日本", "e\u0301", "x" * 25, "one two three", "−∞"]
-        columns = ["name", "value", "n"][: draw.randint(1, 3)] if numeric else ["", ""]
+def test_tables_keep_within_80_columns_and_show_every_cell(numeric: bool) -> None:
+    draw = random.Random(4)
+    words = ["", "θ ≤ 1", "[0, 1]", "日本", "e\u0301", "x" * 25, "one two three " * 6, "−∞"]
+    for _ in range(60):
+        columns = ["name", "value", "n"][: draw.randint(1, 3)]
         rows = [[draw.choice(words) for _ in columns] for _ in range(draw.randint(0, 4))]
-        title = draw.choice(["", "T", "a title of some more words than fit"])
-        texts = []
-        for imitated in (output.plain_table, lambda *given, **named: None):
-            with monkeypatch.context() as patch:
-                patch.setattr(output, "plain_table", imitated)
-                output.print_table(title, columns, rows, numeric=numeric)
-            texts.append(capsys.readouterr().out)
-        assert texts[0] == texts[1], (number, title, columns, rows)
-        plain += output.plain_table(title, columns, rows, numeric=numeric) is not None
-    assert plain > 3
+        lines = output.table_lines(output.Table(columns, rows, "T", numeric), verbose=True)
+        assert lines[0] == "T" and max(map(len, lines)) <= 82
+        text = "".join("".join(lines).split())
+        assert all(text.count(word) for row in rows for cell in row for word in cell.split())
+    table = output.Table(("n",), [(str(n),) for n in range(78)])
+    assert output.table_lines(table, verbose=False)[-1] == "  66 more (--verbose)"
+
+
+def test_an_answer_has_ten_lines_and_is_whole_with_verbose() -> None:
+    rows = [("row", f"{n}: " + "word " * 40) for n in range(9)]
+    brief = output.render("FIRST", output.Shown(rows), verbose=False).splitlines()
+    assert len(brief) <= 10 and max(map(len, brief)) <= 80
+    assert brief[-1].strip() == "5 more (--verbose)" and brief[2].endswith(" …")
+    whole = output.render("FIRST", output.Shown(rows), verbose=True)
+    assert whole.count("word") == 360
+    command = ("next", "tightrope learn " + "x" * 90)
+    assert output.render("F", output.Shown([command]), verbose=False).endswith("x" * 90)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.output import be_verbose, print_table, shown_notes
+from tightrope.cli.output import Shown, be_verbose, render, show, shown_notes
 from tightrope.numerics.machine import cores, lock
 
 COIN = """mdp
@@ -96,14 +96,17 @@ def test_technical_notes_are_for_those_who_ask() -> None:
     be_verbose(False)
 
 
-def test_no_color_means_no_bold_type(
+def test_no_color_means_no_colour_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, expected in (("FORCE_COLOR", True), ("NO_COLOR", False)):
-        monkeypatch.setenv(name, "1")
-        monkeypatch.setenv("TERM", "xterm")
-        print_table("title", ("a", "b"), [("x", "1")])
-        assert ("\x1b[1m" in capsys.readouterr().out) is expected
+    shown = Shown([("value", "1"), ("note", "\x1b[31mred")])
+    assert "\x1b[36m" in render("title", shown, verbose=False, colour=True)
+    assert "\x1b" not in render("title", shown, verbose=False)
+    assert "\x1b[31m" not in render("title", shown, verbose=False, colour=True), "what a file says is escaped"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    show("title", shown)
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_a_shell_sees_what_may_follow(

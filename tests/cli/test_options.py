@@ -89,7 +89,7 @@ def test_tables_keep_within_the_terminal_and_print_brackets_as_they_are(
     assert max(map(len, lines)) <= 80
     assert lines[0].strip() == "bench:rover(10,10)"
     assert "p in [bold]" in out
-    assert [line.split() for line in lines[-3:-1]] == [["a", "0.5"], ["b", "10.25"]]
+    assert [line.split() for line in lines[-2:]] == [["a", "0.5"], ["b", "10.25"]]
 
 
 def test_messages_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -549,4 +549,4 @@ def test_a_refuted_model_is_not_planned_for() -> None:
     assert "tightrope doctor" in str(caught.value)
     outcome = tr.plan(problem, episodes, gap=0.01, refuted=True, **OPTIONS)
     assert outcome.verdict.word.value == "contradicted"
-    assert outcome.headline() == "CONTRADICTED: the data refute the model"
+    assert outcome.headline() == "CONTRADICTED: the data do not fit the model"

@@ -49,7 +49,7 @@ def test_whether_it_has_edited_before_comes_first() -> None:
     data = tr.read_data(simulate(by_seen, 250), agent())
     found = tr.doctor(question(), data, **OPTIONS)
     assert found.verdict.word.value == "contradicted"
-    assert found.headline() == "CONTRADICTED: the data refute the model"
+    assert found.headline() == "CONTRADICTED: the data do not fit the model"
     first = found.findings[0]
     assert first.finding.feature == "seen:1"
     assert first.amendment is not None and 0 in (first.amendment.choices or ())
@@ -232,8 +232,8 @@ def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     model, log = write_runs(tmp_path, 100)
     assert run(["doctor", model, "--data", log, "--time-limit", "900"]) == 1
     text = capsys.readouterr().out
-    assert text.startswith("CONTRADICTED: the data refute the model\n")
-    assert "amend: memory=seen:(s=1)" in " ".join(text.split())
+    assert text.startswith("CONTRADICTED: the data do not fit the model\n")
+    assert "fix memory=seen:(s=1)" in " ".join(text.split())
     assert run(["doctor", model, "--data", log, "-o", str(tmp_path / "x.prism")]) == 2
     assert "--amend" in capsys.readouterr().err
 

@@ -59,7 +59,7 @@ def test_a_result_read_back_says_the_same(learned: tr.LearningResult, saved: Pat
     assert list(back.ledger.lines) == list(learned.ledger.lines)
     assert back.policy.digest == learned.policy.digest
     assert back.to_json() == json.loads(to_text(learned.to_json()))
-    assert len(repr(back).splitlines()) <= 10 and "with confidence 0.999" in repr(back)
+    assert len(repr(back).splitlines()) <= 10 and "confidence 0.999" in repr(back)
     other = tr.learn(learned.problem, learned.counts, delta=0.01, sets="expression", region="polytope")
     assert back != other and back != 7
 
@@ -111,7 +111,7 @@ def test_files_of_this_version_load_and_others_are_refused(tmp_path: Path) -> No
 
 def test_pictures_are_axes_that_can_be_changed(learned: tr.LearningResult) -> None:
     axes = learned.plot(reference=0.5)
-    assert axes.get_title(loc="left").startswith("PROVED: at least 0.") and axes.get_xlim()[0] < 0.5
+    assert axes.get_title(loc="left").startswith("PROVED: probability >= 0.") and axes.get_xlim()[0] < 0.5
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()][-1] == "reference 0.5"
@@ -162,7 +162,7 @@ def test_regions_are_drawn_pair_by_pair_or_as_boxes(learned: tr.LearningResult) 
 def test_the_report_of_a_result_in_memory(learned: tr.LearningResult, saved: Path, tmp_path: Path) -> None:
     page = learned.report(tmp_path / "report.html").read_text()
     again = tr.load_result(saved).report(tmp_path / "again.html").read_text()
-    for words in ("PROVED: at least", 'id="policy-map"', 'id="parameters"', "with confidence 0.999"):
+    for words in ("PROVED: probability", 'id="policy-map"', 'id="parameters"', "confidence 0.999"):
         assert words in page and words in again
     (tmp_path / "mine.html").write_text("mine")
     with pytest.raises(tr.InputError, match=r"mine\.html"):

@@ -239,8 +239,8 @@ def test_a_result_is_held_against_a_log(
     ]
     assert run([*words, "--data", "good.csv"]) == 0
     shown = capsys.readouterr().out
-    assert 'promised: Pmax=? [ F "goal" ] of the robust policy is at least 0.' in shown
-    assert "returns agree with the promise (120 episodes returned 0.8 on average" in shown
+    assert "returns    agree with the guaranteed bound (e-value " in shown
+    assert "0.8 on average in 120 episodes, guaranteed >= 0." in shown
     assert run([*words, "--data", "bad.csv", "--json"]) == 1
     record = from_text(capsys.readouterr().out.splitlines()[-1], WatchRecord)
     assert record.returns is not None and record.returns.alarm and record.alarm and record.final

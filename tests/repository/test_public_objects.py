@@ -321,7 +321,7 @@ def test_a_result_prints_what_counts() -> None:
     shown = repr(one).splitlines()
     assert shown[0].startswith(f"LearningResult: {text} ≥ 0.")
     assert [line.split()[0] for line in shown[1:]] == ["verdict", "interval", "assumes", "sets"]
-    assert "with confidence 0.9" in shown[1]
+    assert "confidence 0.9" in shown[1]
     written = float(shown[0].split()[-1])
     assert 0 < written <= one.guarantee, "rounded to the safe side"
 

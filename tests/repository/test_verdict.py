@@ -273,7 +273,7 @@ def test_every_surface_says_the_same(name: str, capsys: pytest.CaptureFixture[st
     assert tuple(name for name, how in kept.items() if how in ("no", "unknown")) == case.doubted
     assert all(set(one) == {"name", "kept", "why"} and one["why"] for one in found["assumptions"])
     if case.doubted or case.word is Word.CONTRADICTED:
-        assert "with confidence" not in said.out.splitlines()[0]
+        assert "confidence" not in said.out.splitlines()[0]
     if case.python is not None:
         verdict = case.python()
         assert verdict.word is case.word and verdict.exit_code == code
@@ -304,7 +304,9 @@ def test_rates_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     model = tr.load("rates.prism", params={"lam": (0.1, 9)})
     log = tr.simulate_times(model.instantiate(lam=2), 40, seed=1, time=50)
     result = tr.learn(tr.Problem(model, 'S=? [ "down" ]'), log, delta=0.05)
-    assert result.verdict.word is Word.PROVED and result.headline().startswith("PROVED: value in [")
+    assert result.verdict.word is Word.PROVED and result.headline().startswith(
+        "PROVED: long-run probability in ["
+    )
     (right,) = (one for one in result.verdict.assumptions if one.name == "model")
     assert right.kept is AssumptionStatus.STATED and right.why.endswith(
         "this was not tested against the data"
@@ -333,12 +335,10 @@ def test_the_worst_of_several_counts() -> None:
     assert Assessment.worst([Assessment.of(), nominal]) == nominal
     assert Assessment.worst([nominal, limit]) == Assessment(Word.LIMIT, (ends,), "time is up")
     assert Assessment.worst([limit, refuted, nominal]).word is Word.CONTRADICTED
-    assert limit.headline("at least 1", "with confidence 0.9").startswith(
-        "LIMIT: at least 1 with confidence 0.9"
-    )
+    assert limit.headline("at least 1", "confidence 0.9").startswith("LIMIT: at least 1, confidence 0.9")
     both = Assessment.of([ends], limit="time is up")
-    assert "confidence" not in both.headline("at least 1", "with confidence 0.9")
-    assert both.reasons == ("time is up", "ends not known: nobody says")
+    assert "confidence" not in both.headline("at least 1", "confidence 0.9")
+    assert both.reasons == ("time is up", "ends unverified: nobody says")
 
 
 def test_a_file_is_not_trusted_further_than_its_assumptions(tmp_path: Path) -> None:

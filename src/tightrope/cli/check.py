@@ -189,7 +189,7 @@ def check(request: CheckRequest) -> None:
     if request.figure is not None and not partial:
         _require_curve(queries)
     for query in queries:
-        if query.is_plain and query.reading is not None:
+        if query.is_plain and query.reading is not None and request.json:
             warn(query.reading.warning)
     if len(queries) > 1 and (request.certificate or request.policy_out):
         raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
@@ -217,9 +217,6 @@ def check(request: CheckRequest) -> None:
         with phase_progress() as progress:
             progress("solve")
             answers.append(_answer(request, subject, query, policy, how, workspace, part))
-    for answer in answers:
-        for note in answer.record.notes or ():
-            warn(note)
     verdict = Assessment.worst([answer.verdict for answer in answers])
     check_answers.report_answers(loaded, answers, verdict, request.json, part is not None)
     sys.stdout.flush()  # the answer comes before files, which may fail
@@ -380,10 +377,12 @@ def _answer(
     """Solve, and say what came out; `part` was found while the model was built."""
     begin = time.perf_counter()
     assumed = check_answers.support_assumed(request.assume_support)
+    whose = "the robust policy" if isinstance(subject, IntervalMDP) else "the optimal policy"
+    whose = "the given policy" if policy is not None else whose
+    whose = whose if subject.structure.has_choices else ""
     if part is not None:
-        return Answered(
-            query, part, part.seconds, check_answers.describe_solution(query, part, False, False, assumed)
-        )
+        record = check_answers.describe_solution(query, part, False, False, assumed)
+        return Answered(query, part, part.seconds, record, whose)
     if query.is_plain and isinstance(subject, MDP | IntervalMDP):
         model: MDP | IntervalMDP = subject
         if request.certificate is not None and isinstance(subject, IntervalMDP):
@@ -401,15 +400,14 @@ def _answer(
         )
         factors = isinstance(subject, IntervalMDP) and subject.factored is not None
         record = check_answers.describe_solution(query, solution, request.all_states, factors, assumed)
-        return Answered(query, solution, time.perf_counter() - begin, record)
+        return Answered(query, solution, time.perf_counter() - begin, record, whose)
     from tightrope.logic.model_checking import check_query
 
     how = replace(how, controller=request.policy_out is not None)
     answer = check_query(query, subject, how, how.assume_support, request.all_states, policy=policy)
     shown = np.ones(subject.states, np.bool_) if request.all_states else answer.listed
-    return Answered(
-        query, answer, answer.seconds, check_answers.describe_answer(query, answer, shown, assumed)
-    )
+    record = check_answers.describe_answer(query, answer, shown, assumed)
+    return Answered(query, answer, answer.seconds, record, whose if query.kind is QueryKind.LTL else "")
 
 
 def _part_solver(
@@ -529,7 +527,7 @@ def check_domain(
     if files.policy is not None and result.controller is not None:
         policy, certified = result.controller()
         policy.save(files.policy.checked(), loaded.model.hash(), to_plain(certified))
-    leave(result.verdict, about=result.about)
+    leave(result.verdict)
 
 
 def _over_parameters(

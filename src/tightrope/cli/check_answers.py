@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
-from tightrope.cli.output import memory_text, print_facts, print_json, print_table, print_verdict
+from tightrope.cli.output import (
+    Shown,
+    Table,
+    assumed_facts,
+    count,
+    doubts_of,
+    memory_text,
+    print_json,
+    seconds_text,
+    show,
+)
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFacts
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import guarantee_text, interval_text, text_above, text_below
-from tightrope.prism.parse.property_syntax import ValueOperator
+from tightrope.numerics.text import (
+    claim_text,
+    interval_text,
+    number_text,
+    text_above,
+    text_below,
+    value_text,
+)
 from tightrope.prism.properties.query import Query
 from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
 from tightrope.verdict import Assessment, Assumed
@@ -26,9 +41,6 @@ if TYPE_CHECKING:
     from tightrope.cli.sources import LoadedModel, TimedModel
     from tightrope.logic.model_checking import Answer
     from tightrope.numerics.arrays import BoolArray
-
-MOST_POINTS = 20
-"""Of a trade-off, that are printed."""
 
 
 class StateValue(msgspec.Struct, frozen=True):
@@ -120,6 +132,7 @@ class Answered:
     result: Solution | Answer
     seconds: float
     record: PropertyAnswer
+    whose: str = ""
 
     @property
     def verdict(self) -> Assessment:
@@ -129,11 +142,13 @@ class Answered:
     @property
     def headline(self) -> str:
         """The verdict in a line."""
-        record = self.record
-        claim = record.answer or _span(record) or ("a curve" if record.points else "")
-        formula = self.query.formula
-        if record.lower == math.inf and isinstance(formula, ValueOperator) and formula.is_reward:
-            claim = record.answer or guarantee_text(math.inf, is_lower=True)
+        record, text = self.record, self.query.text
+        if record.answer:
+            claim = f"{text} is {record.answer}"
+        elif relation := _relation(record):
+            claim = claim_text(text, relation, self.whose)
+        else:
+            claim = f"{len(record.points or ())} points of the trade-off of {text}"
         return self.verdict.headline(claim)
 
 
@@ -262,19 +277,31 @@ def report_answers(
             )
         )
         return
-    proved = sum(answer.verdict.is_proved for answer in answers)
-    together = f"{proved} of {len(answers)} properties answered"
-    print_verdict(verdict, answers[0].headline if len(answers) == 1 else verdict.headline(together))
     for answer in answers:
-        facts = [("verdict", answer.verdict.word.value)] if len(answers) > 1 else []
-        facts += _facts(answer.record)
-        if loaded.is_partial:
-            part = "enough for this question" if is_part else "none behind targets or forbidden ones"
-            facts.append(("built", f"{loaded.model.states:,} states, {part} (--build-all)"))
-        facts.append(("seconds", f"{loaded.seconds:.3g} to build, {answer.seconds:.3g} to solve"))
-        facts.append(("memory", memory_text()))
-        print_facts(answer.query.text, facts)
-        _print_states(answer.record)
+        rest = _shown(loaded, answer, is_part)
+        show(answer.headline, replace(rest, rows=[*doubts_of(answer.verdict), *rest.rows]))
+
+
+def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) -> Shown:
+    record = answer.record
+    rows = [] if record.answer else [("property", answer.query.text)]
+    if record.answer and (relation := _relation(record)):
+        rows.append(("value", claim_text(answer.query.text, relation)))
+    if record.read_as:
+        rows.append(("read as", f"{record.read_as}: nature for the agent; robust: {record.robust_form}"))
+    rows += assumed_facts(answer.verdict)
+    rows += [("note", note) for note in record.notes or ()]
+    rows += [("attained", ", ".join(map(number_text, row))) for row in record.points or ()]
+    if isinstance(record.initial, InitialFacts):
+        rows.append(("initial", f"{record.initial.states:,} initial states"))
+        rows += [("least", str(record.initial.least)), ("greatest", str(record.initial.greatest))]
+    more = [("bounds", span)] if (span := _span(record)) else []
+    if loaded.is_partial:
+        part = "enough for this question" if is_part else "none behind targets or forbidden ones"
+        more.append(("built", f"{count(loaded.model.states, 'state')}, {part} (--build-all)"))
+    more.append(("time", seconds_text({"build": loaded.seconds, "solve": answer.seconds})))
+    more.append(("memory", memory_text()))
+    return Shown(rows, more, _states(record))
 
 
 def round_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -282,33 +309,25 @@ def round_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
     return {phase: round(spent, 6) for phase, spent in seconds.items()}
 
 
-def _facts(record: PropertyAnswer) -> list[tuple[str, str]]:
-    """What is printed of the initial states."""
-    facts = [("answer", record.answer)] if record.answer else []
-    if record.read_as:
-        facts.append(("read as", f"{record.read_as}: nature for the agent; robust: {record.robust_form}"))
-    facts += [("note", note) for note in record.notes or ()]
-    points = [", ".join(f"{value:.6g}" for value in row) for row in record.points or ()]
-    facts += [("a policy attains", point) for point in points[:MOST_POINTS]]
-    if isinstance(record.initial, InitialFacts):
-        facts.append(("value", f"{_span(record)} over {record.initial.states:,} initial states"))
-        facts += [("least", str(record.initial.least)), ("greatest", str(record.initial.greatest))]
-    elif span := _span(record):
-        facts.append(("value", span))
-    return facts
-
-
-def _print_states(record: PropertyAnswer) -> None:
+def _states(record: PropertyAnswer) -> Table | None:
     """The states that are listed, where there are some."""
     if isinstance(record.verdicts, dict):
-        print_table("", ("state", "answer"), list(record.verdicts.items()))
-    if isinstance(record.states, list):
-        acts = any(row.action for row in record.states)
-        rows = [
-            (row.state, text_below(row.lower), text_above(row.upper), *([row.action] if acts else []))
-            for row in record.states
-        ]
-        print_table("", ("state", "lower", "upper", *(["action"] if acts else [])), rows)
+        return Table(("state", "answer"), list(record.verdicts.items()))
+    if not isinstance(record.states, list):
+        return None
+    acts = any(row.action for row in record.states)
+    rows = [
+        (row.state, text_below(row.lower), text_above(row.upper), *([row.action] if acts else []))
+        for row in record.states
+    ]
+    return Table(("state", "lower", "upper", *(["action"] if acts else [])), rows)
+
+
+def _relation(record: PropertyAnswer) -> str:
+    """The relation of the value to numbers; empty where there is no value."""
+    if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
+        return ""
+    return value_text(record.lower, record.upper)
 
 
 def _span(record: PropertyAnswer) -> str:
@@ -323,15 +342,12 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_j
     if as_json:
         print_json(answer)
         return
-    verdict = answer.judged
-    span = answer.truth or ""
+    verdict, claim = answer.judged, f"{answer.question} is {answer.truth}"
     if answer.lower is not None and answer.upper is not None:
-        span = interval_text(answer.lower, answer.upper)
-    print_verdict(verdict, verdict.headline(span, "over the domain"))
-    facts = [("policy", answer.policy), ("value", f"{span} over the domain ({answer.sets} sets)"), *details]
+        whose = "" if answer.policy.startswith("none") else answer.policy
+        claim = claim_text(answer.question, value_text(answer.lower, answer.upper), whose)
+    rows = [*doubts_of(verdict), ("property", answer.question), ("sets", answer.sets)]
     if answer.certificate is not None:
-        facts.append(("certificate", f"proves {answer.certificate}"))
-    facts += [("note", note) for note in answer.notes]
-    build, solve = answer.seconds["build"], sum(answer.seconds.values()) - answer.seconds["build"]
-    spent = f"{build:.3g} to build, {solve:.3g} to solve"
-    print_facts(answer.question, [*facts, ("seconds", spent), ("memory", memory_text())])
+        rows.append(("certificate", f"proves {answer.certificate}"))
+    more = [*details, *(("note", note) for note in answer.notes), ("time", seconds_text(answer.seconds))]
+    show(verdict.headline(claim, "over the domain"), Shown(rows, [*more, ("memory", memory_text())]))

@@ -14,7 +14,7 @@ from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
 from tightrope.io.results import ReadingFacts
-from tightrope.numerics.text import bound_text, interval_text
+from tightrope.numerics.text import bound_text, bounded, interval_text
 
 if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tightrope.model.policy import Policy
 
 
-MOST_CHANGES = 6
+MOST_CHANGES = 3
 """States that are printed where policies differ; all of them are in the JSON and on the page."""
 
 
@@ -112,7 +112,7 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
 
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
-    from tightrope.cli.sources import LogRequest, load_subject, print_reading, read_facts
+    from tightrope.cli.sources import LogRequest, load_subject, read_facts, reading_facts
     from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
     from tightrope.loading import is_continuous
@@ -141,9 +141,8 @@ def answer(request: ComparedOptions, run: Any) -> None:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)
 
-    def show() -> None:
-        print_reading(reading)
-        _print(request, result)
+    def show() -> screen.Shown:
+        return _shown(request, result, *reading_facts(reading))
 
     screen.answer(result.verdict, result.headline(), facts, request.json, show)
     about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
@@ -184,7 +183,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
         )
         if result.baseline is None:
             screen.say(f"it may prove less than is shown above: {APART}")
-    screen.leave(result.verdict, request.accept_nominal, "the difference")
+    screen.leave(result.verdict, request.accept_nominal)
 
 
 def wall(result: Comparison, unit: str) -> str:
@@ -232,38 +231,36 @@ def _share(share: float | None) -> str:
     return "" if share is None else f", about {share:.0%} of what is gained"
 
 
-def _print(request: ComparedOptions, result: Comparison) -> None:
-    """For people."""
+def _shown(
+    request: ComparedOptions, result: Comparison, data: screen.Rows, settings: screen.Rows
+) -> screen.Shown:
+    """What is printed: the differences, what else is bounded, and where the policies differ."""
     rows = [
-        (
-            one.name,
-            interval_text(one.interval.lower, one.interval.upper, 5),
-            interval_text(one.separate.lower, one.separate.upper, 5),
-        )
-        for one in result.differences
+        ("property", result.problem.text),
+        ("difference", f"{result.interval} for {result.best.name} against {result.baseline_name}"),
+        *(("better", f"{better} than {worse}") for better, worse in result.order),
+        *(("satisfied" if one.holds else "violated", f"{one.text}: {one.interval}") for one in result.kept),
     ]
-    screen.print_table("", ("policy", f"less {result.baseline_name}", "apart"), rows)
-    facts = [("proved", f"{better} is better than {worse}") for better, worse in result.order]
     if result.limit is not None:
-        facts.append(
-            ("at most", f"no policy is certified to gain more than {bound_text(result.limit, False, 5)}")
-        )
-    facts += [
-        (
-            "kept" if one.holds else "NOT kept",
-            f"{one.text}: {interval_text(one.interval.lower, one.interval.upper, 5)}",
-        )
-        for one in result.kept
-    ]
-    facts += [
-        ("change", f"{one.state}: {one.new} instead of {one.today}" + _share(one.share))
+        rows.append(("limit", f"improvement of any policy {bounded(result.limit, is_lower=False)}"))
+    rows += [
+        ("change", f"{one.state}: {one.new} instead of {one.today}{_share(one.share)}")
         for one in result.changes[:MOST_CHANGES]
     ]
     if len(result.changes) > MOST_CHANGES:
-        facts.append(("and", f"{len(result.changes) - MOST_CHANGES:,} more states"))
-    facts.append(("in short", wall(result, request.unit)))
+        rows.append(("change", f"{len(result.changes) - MOST_CHANGES:,} more states (--json lists them)"))
     if request.output is not None and result.controller is not None:
-        facts.append(("written", str(request.output)))
-    facts += screen.shown_notes(result.notes)
-    facts.append(("seconds", f"{result.seconds:.3g}"))
-    screen.print_facts("", facts)
+        rows.append(("written", str(request.output)))
+    table = screen.Table(
+        ("policy", f"less {result.baseline_name}", "values subtracted"),
+        [(one.name, str(one.interval), str(one.separate)) for one in result.differences],
+    )
+    more = [*settings, ("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
+    more.append(("time", f"{result.seconds:.2g} s"))
+    several = len(result.differences) > 1
+    return screen.Shown(
+        [*rows, *screen.assumed_facts(result.verdict), *data],
+        more,
+        table if several else None,
+        [] if several else [table],
+    )

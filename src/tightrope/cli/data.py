@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -17,16 +16,17 @@ from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import group, print_facts, print_json, print_table, reading_progress, warn
-from tightrope.cli.sources import LogRequest, load_model, read_facts
-from tightrope.data.counts import Coverage
+from tightrope.cli.output import Shown, Table, answer, command, count, group, reading_progress
+from tightrope.cli.sources import LogRequest, example_property, load_model, log_options, read_facts
+from tightrope.data.counts import Counts, Coverage
 from tightrope.data.reading_hints import UnknownValue
 from tightrope.io.coding import from_plain
 from tightrope.io.log_words import LogWords, reading_text
 from tightrope.io.output import FIGURE, READING, claim_file
 from tightrope.io.results import DesignFacts, ReadingFacts
 from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log
-from tightrope.numerics.text import interval_text
+from tightrope.numerics.text import interval_text, number_text
+from tightrope.problem import Model
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Assumed
 
@@ -105,17 +105,17 @@ def data(request: DataRequest) -> None:
         watched = replace(log.options, progress=progress)
         description = describe_log(tables, model, watched, request.delta)
     seconds = time.perf_counter() - begin
-    _warn_about(description)
-    if request.json:
-        print_json(_answer(description, request.plot, seconds))
-    else:
-        print_description(_title(request), description)
+    verdict, read = description.verdict, description.reading
+    counted = f"{read.rows - sum(read.dropped.values()):,} of {count(read.rows, 'row')}"
+    claim = f"{counted} of {', '.join(request.logs)} can be used with {request.model}"
+    record = _answer(description, request.plot, seconds)
+    answer(
+        verdict, verdict.headline(claim), record, request.json, lambda: _shown(request, description, model)
+    )
     if saved is not None:
         saved.check()
         with atomic_write(saved.path) as file:
             file.write(reading_text(log.options.saved(description.columns, description.states)))
-        if not request.json:
-            _say_next(request)
     if figure is not None:
         from tightrope.report.log_figure import write_log_figure
 
@@ -145,28 +145,20 @@ def _answer(description: LogDescription, plot: Path | None, seconds: float) -> D
     )
 
 
-def _say_next(request: DataRequest) -> None:
+def _next(request: DataRequest, model: Model) -> str:
     """The command that comes next."""
-    data = " ".join(f"--data {shlex.quote(log)}" for log in request.logs)
-    reading = shlex.quote(str(request.output))
-    typer.echo(f"next: tightrope learn {shlex.quote(request.model)} --prop P {data} --reading {reading}")
+    words = ["learn", request.model, "--prop", example_property(model)]
+    for flag, value in (("--param", request.param), ("--domain", request.domain)):
+        words += [] if value is None else [flag, value]
+    words += [word for given in request.const or () for word in ("--const", given)]
+    words += [word for log in request.logs for word in ("--data", log)]
+    if request.output is not None:
+        return command(*words, "--reading", str(request.output))
+    return command(*words, *log_options(request.reading))
 
 
 def _title(request: DataRequest) -> str:
     return f"{', '.join(request.logs)} for {request.model}"
-
-
-def _warn_about(description: LogDescription) -> None:
-    left_out = sum(description.reading.dropped.values())
-    if description.refused is not None:
-        warn(
-            f"{left_out:,} of {description.reading.rows:,} rows cannot be counted, and 'tightrope learn' "
-            "refuses the log\nhint: mend the log or its reading (--columns, --map, --states); "
-            "--skip-invalid leaves such rows out, and the confidence is then nominal"
-        )
-    estimates = description.estimates
-    if estimates is not None and estimates.conflict:
-        warn("no parameter of the domain fits the data: the model or the reading of the log is wrong")
 
 
 SCALE = 16
@@ -178,108 +170,104 @@ LONGEST = 17
 NAMED = 3
 """Choices of each kind that are named."""
 
-MOST_ROWS = 12
-"""Rows of a table; the rest is counted."""
-
 FINE, PLAIN = ("█", "━", "●", "·"), ("#", "=", "o", ".")
 
 
-def print_description(title: str, description: LogDescription) -> None:
-    """Everything, the way a log is read first."""
-    print_facts(title, _facts(description))
-    _print_unknown(description)
-    _print_coverage(description.coverage)
-    if description.estimates is not None:
-        _print_estimates(description.estimates)
-
-
-def _facts(description: LogDescription) -> Iterator[tuple[str, str]]:
-    reading = description.reading
+def _shown(request: DataRequest, description: LogDescription, model: Model) -> Shown:
+    """What is printed: what cannot be counted first, then how much there is, then the import settings."""
+    reading, coverage = description.reading, description.coverage
     counts, design = reading.counts, reading.counts.design
+    rows = []
+    if description.refused is not None:
+        rows.append(("refused", f"'tightrope learn' refuses the log: {as_flags(description.refused)}"))
+        rows.append(("hint", "fix the log or its import settings (--columns, --map), or add --skip-invalid"))
+    rows += [("excluded", f"{count(rows, 'row')}: {reason}") for reason, rows in reading.dropped.items()]
+    rows += [
+        (f"unknown {kind}", f"{entry.value} in {count(entry.rows, 'row')}")
+        for kind, entries in description.unknown.items()
+        for entry in entries[:NAMED]
+    ]
+    size = f"{count(counts.steps, 'transition')} counted"
+    size += "" if design.episodes is None else f" in {count(design.episodes, 'episode')}"
+    rows.append(("data", f"{size}{_costs(counts)}"))
+    rows += [("parameters", _intervals(description.estimates))] if description.estimates else []
+    visited = f"{group(coverage.visited)} of {group(coverage.choices)} choices visited"
+    several = f"{group(coverage.open_visited)} of the {group(coverage.open_choices)} with several outcomes"
+    rows.append(("coverage", f"{visited}, {several}"))
+    if coverage.never_visited:
+        more = coverage.open_choices - coverage.open_visited - NAMED
+        named = "; ".join(coverage.never_visited[:NAMED])
+        rows.append(("unvisited", named + (f"; {group(more)} more" if more > 0 else "")))
+    rows += [("note", as_flags(line)) for line in reading.notes]
+    rows += [] if request.output is None else [("written", str(request.output))]
+    rows += [("next", _next(request, model))] if description.refused is None else []
+    tables = [_coverage(coverage)]
+    tables += [] if description.estimates is None else list(_estimates(description.estimates))
+    return Shown(rows, list(_settings(description)), tables=tables)
+
+
+def _costs(counts: Counts) -> str:
+    costs = counts.costs
+    if costs is None:
+        return ""
+    span = f"{number_text(costs.least)} to {number_text(costs.most)}"
+    return f", {count(costs.number, 'cost')} from {span}"
+
+
+def _intervals(estimates: PointEstimates) -> str:
+    shown = [f"{p.parameter} {interval_text(p.lower, p.upper)}" for p in estimates.parameters[:NAMED]]
+    more = len(estimates.parameters) - len(shown)
+    return ", ".join([*shown, *([f"{more} more (--verbose)"] if more else [])]) or "none"
+
+
+def _settings(description: LogDescription) -> Iterator[tuple[str, str]]:
+    """The import settings and the rest."""
+    reading, coverage = description.reading, description.coverage
+    design = reading.counts.design
     for line in reading.read_as:
-        yield "read as", line
+        yield "import", line
     if len(reading.files) > 1:
         yield "files", f"{len(reading.files)}, from {reading.files[0]} to {reading.files[-1]}"
-    yield "rows", group(reading.rows)
-    yield "episodes", "not told" if design.episodes is None else group(design.episodes)
-    yield "transitions", f"{group(counts.steps)} counted"
-    if counts.costs is not None:
-        costs = counts.costs
-        yield "costs", f"{group(costs.number)}, from {costs.least:g} to {costs.most:g}"
     if description.bytes is not None:
         yield "bytes", group(description.bytes)
     yield "design", design.kind.value
-    yield "verdict", description.verdict.word.value
     for assumed in (design.order, design.ends):
         yield assumed.name, f"{assumed.kept.value}: {assumed.why}"
-    for line in reading.notes:
-        yield "note", as_flags(line)
-    for reason, rows in reading.dropped.items():
-        yield "left out", f"{group(rows)} {'row' if rows == 1 else 'rows'}: {reason}"
-    if description.refused is not None:
-        yield "learn says", as_flags(description.refused)
-    for line in design.censored:
-        yield "missing", f"{line}: the confidence is nominal"
-    coverage = description.coverage
-    yield "states", f"in {group(coverage.states_visited)} of {group(coverage.states)} something was done"
-    several = (
-        f"{group(coverage.open_visited)} of the {group(coverage.open_choices)} with more than one outcome"
-    )
-    yield "choices", f"{group(coverage.visited)} of {group(coverage.choices)} visited, {several}"
+    yield "states", f"{group(coverage.states_visited)} of {group(coverage.states)} visited"
     for rare in coverage.fewest_visits[:NAMED]:
         yield "fewest visits", f"{group(rare.visits)}: {rare.choice}"
-    if coverage.never_visited:
-        shown = coverage.never_visited[:NAMED]
-        more = coverage.open_choices - coverage.open_visited - len(shown)
-        yield "never visited", "; ".join(shown) + (f"; {group(more)} more" if more > 0 else "")
+    if description.estimates is not None:
+        yield "intervals", description.estimates.label
 
 
-def _print_unknown(description: LogDescription) -> None:
-    rows = [
-        (kind, entry.value, group(entry.rows))
-        for kind, entries in description.unknown.items()
-        for entry in entries
-    ]
-    if rows:
-        print_table("unknown to the model, as it stands in the log", ("what", "value", "rows"), rows)
-
-
-def _print_coverage(coverage: Coverage) -> None:
+def _coverage(coverage: Coverage) -> Table:
     full, _, _, empty = _glyphs()
     most = max((action.visits for action in coverage.actions), default=0)
     rows: list[tuple[str, ...]] = []
-    for action in coverage.actions[:MOST_ROWS]:
+    for action in coverage.actions:
         size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
         shares = (f"{group(action.visited)} of {group(action.choices)}", group(action.visits))
         rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
-    _and_more(rows, len(coverage.actions), "more")
-    print_table("visits by action", ("action", "choices visited", "visits", ""), rows)
+    return Table(("action", "choices visited", "visits", ""), rows, "Visits by action")
 
 
-def _print_estimates(estimates: PointEstimates) -> None:
+def _estimates(estimates: PointEstimates) -> Iterator[Table]:
     rows: list[tuple[str, ...]] = []
     if estimates.parameters:
         ends = [end for p in estimates.parameters for end in (p.lower, p.upper)]
         low, high = min(0.0, *ends), max(1.0, *ends)
-        for p in estimates.parameters[:MOST_ROWS]:
+        for p in estimates.parameters:
             bar = _bar(p.estimate, (p.lower, p.upper), (low, high))
             rows.append((p.parameter, _estimate(p.estimate, p.lower, p.upper), bar))
-        _and_more(rows, len(estimates.parameters), "more")
-        print_table("parameters", ("", "estimate", f"{low:g} to {high:g}"), rows)
+        yield Table(("parameter", "estimate", f"{low:g} to {high:g}"), rows, "Parameters")
     rows = []
-    met = [e for e in estimates.expressions if e.visits]
-    for e in sorted(met, key=lambda e: e.visits)[:MOST_ROWS]:
+    for e in sorted((e for e in estimates.expressions if e.visits), key=lambda e: e.visits):
         seen = f"{group(e.seen)} of {group(e.visits)}"
         bar = _bar(e.estimate, (e.lower, e.upper), (0.0, 1.0))
         rows.append((_short(e.expression), seen, _estimate(e.estimate, e.lower, e.upper), bar))
-    _and_more(rows, len(met), "more")
-    _and_more(rows, len(rows) + len(estimates.expressions) - len(met), "never met")
     if rows:
-        columns = ("", "seen of visits", "estimate", "0 to 1")
-        print_table("expressions, the least visited first", columns, rows)
-    words = [("intervals", estimates.label)]
-    words += [("contradiction", text) for text in estimates.conflict]
-    print_facts("", words)
+        columns = ("expression", "seen of visits", "estimate", "0 to 1")
+        yield Table(columns, rows, "Expressions, the least visited first")
 
 
 def _bar(estimate: float | None, interval: tuple[float, float], scale: tuple[float, float]) -> str:
@@ -299,17 +287,12 @@ def _cell(value: float, scale: tuple[float, float]) -> int:
 
 
 def _estimate(estimate: float | None, lower: float, upper: float) -> str:
-    point = "" if estimate is None else f"{estimate:.3g} "
-    return f"{point}{interval_text(lower, upper, 3)}"
+    point = "" if estimate is None else f"{number_text(estimate)} "
+    return f"{point}{interval_text(lower, upper)}"
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _and_more(rows: list[tuple[str, ...]], total: int, what: str) -> None:
-    if total > len(rows):
-        rows.append((f"{group(total - len(rows))} {what}", "", "", "")[: len(rows[0]) if rows else 4])
 
 
 def _glyphs() -> Sequence[str]:

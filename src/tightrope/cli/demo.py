@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tightrope.cli import output as screen
 from tightrope.cli.options import Json, option
 from tightrope.cli.output import group, phase_progress, print_json
 
@@ -37,7 +38,7 @@ def demo(
     from tightrope.ambiguity.sets import SetsKind
     from tightrope.benchmarks.suite import load, parse_bench, question
     from tightrope.certify.certify import learned_file
-    from tightrope.cli.result_display import print_comparison
+    from tightrope.cli.result_display import show_comparison
     from tightrope.data.design import find_decided_states
     from tightrope.data.simulator import Simulator
     from tightrope.data.writing import write_counts
@@ -116,7 +117,8 @@ def demo(
             f"data       {group(episodes)} random drives, {group(counts.steps)} steps (seed {seed})\n"
             f"question   {request.text}\n"
         )
-        print_comparison("How safe is the robust policy?", ordered, optimum, str(results_at))
+        content_shown = show_comparison(request.text, ordered, optimum, str(results_at), [])
+        screen.show(tightest.headline(), content_shown)
         typer.echo(
             f"The {tightest.decisions.sets.value} sets guarantee {tightest.guarantee:.4f} with confidence "
             f"{1 - DELTA:g}. In the true world, which nobody\ntold the learner, that policy crosses with "

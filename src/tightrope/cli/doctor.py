@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import typer
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
+from tightrope.cli import output as screen
+from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, takes
-from tightrope.cli.output import leave, phase_progress, print_facts, print_json, print_verdict
-from tightrope.errors import InputError, shown
+from tightrope.cli.output import phase_progress
+from tightrope.errors import InputError
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, Judged, ObservedFacts, power_text
-from tightrope.numerics.text import interval_text
+from tightrope.numerics.text import number_text
 from tightrope.statistics.estimates import check_delta
 from tightrope.verdict import Word
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # late: `--help` needs nothing of it
 
 MOST_SHOWN = 20
 """Groups that are shown to people."""
+
+MOST_FINDINGS = 2
+"""Findings that are printed without --verbose."""
 
 
 class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +148,7 @@ def doctor(request: DoctorRequest) -> None:
     Example: tightrope doctor model.prism --prop 'P=? [ F "done" ]' --data runs.csv --amend auto \\
     --select-on 0.5 -o model2.prism --log-out runs2.csv
     """
-    from tightrope.cli.sources import LogRequest, print_reading
+    from tightrope.cli.sources import LogRequest
     from tightrope.data.exposure import exposure_of
     from tightrope.data.writing import write_log
     from tightrope.io.output import DATA, PRISM, claim_file
@@ -185,16 +188,9 @@ def doctor(request: DoctorRequest) -> None:
             **words,
         )
     answer = _answer(result, request, time.perf_counter() - begin)
-    if request.json:
-        print_json(answer)
-    else:
-        print_verdict(result.verdict, result.headline())
-        if timed:
-            typer.echo(f"read as: {shown(reading.read_as)}")
-        else:
-            print_reading(reading)
-        print_diagnosis(request, result, answer)
-    sys.stdout.flush()
+    screen.answer(
+        result.verdict, result.headline(), answer, request.json, lambda: _shown(result, answer, reading)
+    )
     if result.amended is not None and result.amended.counts is not None:
         made: Any = result.amended.amended
         if model_file is not None:
@@ -203,7 +199,7 @@ def doctor(request: DoctorRequest) -> None:
                 file.write(made.prism())
         if log_file is not None:
             write_log(log_file.checked(), made.log, made.model.structure, result.amended.counts.design)
-    leave(result.verdict, request.accept_nominal, "the model as it is")
+    screen.leave(result.verdict, request.accept_nominal)
 
 
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:
@@ -271,36 +267,45 @@ def _groups(answers: Groups) -> GroupsFacts:
     return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
-def print_diagnosis(request: DoctorRequest, result: Diagnosis, answer: DoctorAnswer) -> None:
-    """The findings for people, those that change the answer most first."""
-    value = [] if answer.value is None else [("as it is", _value(answer.value, answer.estimate))]
-    evidence = f"e-value {power_text(result.examination.log_e_value)} after {answer.rows:,} rows"
-    print_facts(request.model, [*value, ("evidence", evidence)])
-    rows = [(str(number), _told(result, one)) for number, one in enumerate(result.findings, start=1)]
-    print_facts(
-        "findings" if rows else "", rows or [("findings", "nothing in the log speaks against the model")]
-    )
-    facts = []
-    if answer.breakdown is not None:
-        facts.append(("breakdown", answer.breakdown.text))
-    if answer.outcomes is not None:
-        facts.append(("outcomes", answer.outcomes.text))
+def _shown(result: Diagnosis, answer: DoctorAnswer, reading: Any) -> screen.Shown:
+    """The findings, those that change the answer most first."""
+    from tightrope.cli.sources import reading_facts
+
+    timed = not hasattr(reading, "counts")
+    data, settings = ([], [("import", reading.read_as)]) if timed else reading_facts(reading)
+    rows = [] if screen.doubts_of(result.verdict) else [("evidence", _evidence(result, answer))]
+    if answer.value is not None:
+        rows.append(("value", _value(answer.value, answer.estimate)))
+    rows += [row for one in result.findings[:MOST_FINDINGS] for row in _told(result, one)]
+    rows += [] if result.findings else [("findings", "none")]
+    if len(result.findings) > MOST_FINDINGS:
+        rows.append(("finding", f"{len(result.findings) - MOST_FINDINGS} more (--verbose)"))
     if result.amended is not None:
-        amended = result.amended
-        facts.append(("amended", amended.amended.amendment.words(result.model)))
-        if amended.value is not None:
-            facts.append(("its answer", f"{amended.verdict.word.value}: {amended.value}"))
-        if amended.groups is not None:
-            facts += _group_facts(amended.groups)
-        facts.append(("evidence against it", power_text(amended.examination.log_e_value)))
-        facts.append(("selection", amended.selection.why))
+        rows += _amended_rows(result, result.amended)
     elif any(one.amendment is not None for one in result.findings):
-        written = (
-            "" if result.examination.findings[0].kind == "rate" else " -o amended.prism --log-out amended.csv"
-        )
-        facts.append(("next", f"--amend auto --select-on 0.5{written}"))
-    if facts:
-        print_facts("", facts)
+        files = () if timed else ("-o", "revised.prism", "--log-out", "revised.csv")
+        rows.append(("next", screen.typed("--amend", "auto", "--select-on", "0.5", *files)))
+    more = [row for one in result.findings[MOST_FINDINGS:] for row in _told(result, one)]
+    if answer.breakdown is not None:
+        rows.append(("breakdown", answer.breakdown.text))
+    if answer.outcomes is not None:
+        more.append(("returns", answer.outcomes.text))
+    return screen.Shown([*rows, *data], [*more, *settings])
+
+
+def _evidence(result: Diagnosis, answer: DoctorAnswer) -> str:
+    power = power_text(result.examination.log_e_value)
+    return f"e-value {power} after {screen.count(answer.rows, 'row')} (alarm at {1 / answer.alpha:,.0f})"
+
+
+def _amended_rows(result: Diagnosis, amended: AmendedAnswer) -> list[Any]:
+    rows = [("revised", amended.amended.amendment.words(result.model))]
+    if amended.value is not None:
+        rows.append(("its value", f"{amended.verdict.word.value}: {amended.value}"))
+    if amended.groups is not None:
+        rows += _group_facts(amended.groups)
+    rows.append(("evidence against it", power_text(amended.examination.log_e_value)))
+    return [*rows, ("selection", amended.selection.why)]
 
 
 def _group_facts(groups: Groups) -> list[tuple[str, str]]:
@@ -316,20 +321,22 @@ def _group_facts(groups: Groups) -> list[tuple[str, str]]:
     return facts
 
 
-def _told(result: Diagnosis, one: Diagnosed) -> str:
-    """A finding in three lines: what, how strong and what it does, what mends it."""
+def _told(result: Diagnosis, one: Diagnosed) -> list[tuple[str, str]]:
+    """A finding in three rows: what, how strong and what it does, what fixes it."""
     strength = f"e-value {power_text(one.finding.log_e_value)}"
     if one.value is not None:
-        strength += f"; the answer without: {_value(one.value, one.estimate)}"
+        strength += f"; value without the assumption: {_value(one.value, one.estimate)}"
     if one.effect is not None:
         strength += f" ({one.effect:+.4g})"
     if one.amendment is None or one.log_e_after is None:
-        return f"{one.finding.text}\n{strength}\nno amendment: {one.why}"
-    left = "nothing is left" if one.mends else "something is left"
+        fix = f"none: {as_flags(one.why or '')}"
+        return [("finding", one.finding.text), ("effect", strength), ("fix", fix)]
+    left = "no evidence is left" if one.mends else "evidence is left"
     after = f"{left}, e-value {power_text(one.log_e_after)}"
-    return f"{one.finding.text}\n{strength}\namend: {one.amendment.words(result.model)}; then {after}"
+    fix = f"{one.amendment.words(result.model)}; then {after}"
+    return [("finding", one.finding.text), ("effect", strength), ("fix", fix)]
 
 
 def _value(value: Interval, estimate: float | None) -> str:
-    best = "" if estimate is None else f", best fit {estimate:.4g}"
-    return f"{interval_text(value.lower, value.upper, 4)}{best}"
+    best = "" if estimate is None else f", {number_text(estimate)} at the best fit"
+    return f"{value}{best}"

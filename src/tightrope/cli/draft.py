@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +12,10 @@ import typer
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import group, print_facts, print_json
-from tightrope.cli.sources import LogRequest
+from tightrope.cli.output import Shown, command, count, print_json, show
+from tightrope.cli.sources import LogRequest, log_options
 from tightrope.errors import InputError
-from tightrope.io.log_words import LOCAL, WORDS, LogWords
+from tightrope.io.log_words import LogWords
 from tightrope.io.output import DATA, PRISM, claim_file
 from tightrope.learning.draft import Tie
 
@@ -110,29 +109,18 @@ def draft(request: DraftRequest) -> None:
             )
         )
         return
-    facts = [
-        ("states", group(result.states)),
-        ("choices", group(result.choices)),
-        ("free rows", group(result.free)),
-    ]
-    facts += [("tie", f"{'; '.join(tie.rows)} ({tie.shape})") for tie in result.ties]
-    facts += [("assumed", line) for line in result.assumptions]
-    print_facts(f"{', '.join(request.logs)} as {request.output}", facts)
-    command = ["tightrope", "learn", str(request.output), "--prop", result.question]
+    rows, choices = count(result.reading.rows, "row"), count(result.choices, "choice")
+    next_words = ["learn", str(request.output), "--prop", result.question]
     for name in request.logs if request.rest is None else [str(request.rest)]:
-        command += ["--data", name]
-    command += _given(request.reading) if request.rest is None else []
-    typer.echo(f"next: {shlex.join(command)}")
-
-
-def _given(reading: LogWords) -> list[str]:
-    """The options by which a log was read, as they are typed."""
-    words: list[str] = []
-    for name, word in WORDS.items():
-        value = getattr(reading, name)
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if one is True:
-                words.append(word.flag)
-            elif one not in (None, False, LOCAL):
-                words += [word.flag, str(one)]
-    return words
+        next_words += ["--data", name]
+    next_words += log_options(request.reading) if request.rest is None else []
+    facts = [
+        ("model", str(request.output)),
+        *([("rest", str(request.rest))] if request.rest is not None else []),
+        ("unknown", f"{count(result.free, 'distribution')} with several outcomes"),
+        ("next", command(*next_words)),
+        *(("tie", f"{'; '.join(tie.rows)} ({tie.shape})") for tie in result.ties),
+        *(("assumes", line) for line in result.assumptions),
+    ]
+    first = f"DRAFTED: {count(result.states, 'state')} and {choices} from {rows} of {', '.join(request.logs)}"
+    show(first, Shown(facts))

@@ -50,6 +50,7 @@ def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
     rest: list[str] = []
     tokens = iter(arguments)
     file: Path | None = SETTINGS if SETTINGS.is_file() else None
+    output.remember(arguments)
     output.be_quiet(False)
     output.be_verbose(False)
     for token in tokens:

@@ -63,7 +63,7 @@ def info(
     if json:
         print_json(facts)
     else:
-        print_facts(model, _rows(facts))
+        print_facts(model, list(_rows(facts)))
 
 
 def describe(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.atomic import atomic_write
@@ -22,7 +23,7 @@ from tightrope.certify.region import refuse_uncertified
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
-from tightrope.cli.result_display import options_that_hold, print_comparison, print_result
+from tightrope.cli.result_display import show_comparison, show_result
 from tightrope.cli.sources import AnyLoaded, Subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
@@ -34,7 +35,6 @@ from tightrope.io.output import OutputDirectory, OutputFile
 from tightrope.io.results import Interval
 from tightrope.learning import result_files
 from tightrope.learning.answers import LearnedAnswer
-from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.learn import learn as learn_about
 from tightrope.learning.learn import learn_all
 from tightrope.learning.options import LearnOptions, decide
@@ -44,11 +44,10 @@ from tightrope.loading import is_continuous
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import interval_text, text_above, text_below
+from tightrope.numerics.text import interval_text, number_text, text_above, text_below
 from tightrope.prism.properties.capabilities import QueryKind, Task, require_task
 from tightrope.prism.properties.shape import kind_of
 from tightrope.problem import Problem
-from tightrope.statistics.confidence_budget import COMPLETE, SAMPLING, Assumption
 from tightrope.statistics.estimates import check_delta
 from tightrope.statistics.least_squares import EllipsoidVersion
 from tightrope.verdict import Word
@@ -98,6 +97,8 @@ NOT_OTHER = """
 """
 NO_ANSWER = "breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
+MOST_RATES = 4
+"""Rates that are printed; --verbose prints all in a table."""
 
 
 def run(request: LearnRequest) -> None:
@@ -116,8 +117,8 @@ def run(request: LearnRequest) -> None:
             f"the answers to {len(several)} properties are written into a directory", hint="name one: -o DIR"
         )
     share = f"{request.delta:g}/{len(several)}"
-    screen.warn(f"{len(several)} properties: all answers hold together, each at δ = {share}")
-    troubles: list[str] = []
+    screen.say(f"{len(several)} properties: all answers hold simultaneously, each at δ = {share}")
+    worst = 0
     with (
         io_output.appearing_together(request.output),
         screen.gathering_json() if request.json else nullcontext(),
@@ -136,9 +137,12 @@ def run(request: LearnRequest) -> None:
                     )
                 )
             except CannotCertify as error:
-                troubles.append(f"{each.text}: {error}")
-    if troubles:
-        raise CannotCertify("\n".join(troubles))
+                screen.say(f"error: {each.text}: {error}")
+                worst = error.exit_code
+            except typer.Exit as left:
+                worst = max(worst, left.exit_code)
+    if worst:
+        raise typer.Exit(worst)
 
 
 def run_one(request: LearnRequest) -> None:
@@ -250,28 +254,27 @@ def learn_policies(request: LearnRequest) -> None:
             )
         except EmptyRegion as error:
             empty = _empty(error, subject.loaded)
-            screen.answer(error.verdict, error.verdict.headline(""), empty, request.json)
-            raise
+            screen.answer_refuted(error, error.verdict, empty, request.json)
         results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
         if request.breakdown or request.breakdown_of is not None:
             progress("breakdown")
             breakdown = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
             results[-1] = replace(results[-1], breakdown=breakdown)
         proof = _proof(request, results[0], reading.counts, subject, progress)
-    _warn_about(results, reading)
     written = None if request.output is None else str(request.output)
     record = _answer(results, subject.loaded, request.compares, written, reading)
     record.true_value = true_value
     if proof is not None:
         record.certificate = _proved_facts(request, proof, not_covered)
 
-    def show() -> None:
-        sources.print_reading(reading)
+    def show() -> screen.Shown:
+        data, settings = sources.reading_facts(reading)
         if request.compares:
-            print_comparison(subject.query.text, results, true_value, written)
+            shown = show_comparison(subject.query.text, results, true_value, written, data)
         else:
             proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
-            print_result(subject.query.text, results[0], true_value, written, proved)
+            shown = show_result(results[0], true_value, written, proved, data)
+        return replace(shown, more=[*shown.more, *settings])
 
     screen.answer(results[-1].verdict, results[-1].headline(), record, request.json, show)
     content = None
@@ -302,7 +305,7 @@ def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
     for result in others:
         if result.verdict.word is Word.LIMIT:
             screen.warn(f"{result.kind.value} sets: {result.status}")
-    screen.leave(answer.verdict, accept_nominal, f"{answer.kind.value} sets")
+    screen.leave(answer.verdict, accept_nominal)
 
 
 def _read_given_policy(
@@ -385,49 +388,6 @@ def _proved_facts(request: LearnRequest, proof: CertificateFile, notes: Sequence
     return answers.ProvedFacts(
         proof.digest, str(request.certificate), policies, [*notes, *proof.notes] or UNSET
     )
-
-
-def _warn_about(results: list[LearningResult], reading: Reading) -> None:
-    for missing in reading.counts.design.censored:
-        screen.warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
-    for result in results:
-        if result.contradiction is not None:
-            broken = (
-                refuted_rungs(result.model, result.counts, None).get("tied")
-                if result.counts is not None
-                else None
-            )
-            hint = "" if broken is None else f"\nhint: --sets untied: a tie is broken as well, {broken}"
-            screen.warn(f"{result.contradiction} Tied sets were used instead.{hint}")
-            break
-    if (refuted := results[-1].refuted_costs) is not None:
-        hint = "state a wider range of costs (--cost-range), or a larger bound on their deviation (--cost-sd)"
-        screen.warn(f"{refuted}\nhint: {hint}")
-    seen = results[-1].seen
-    if seen is not None and seen.contradiction is not None:
-        screen.warn(
-            f"{seen.contradiction}\nhint: the outcomes are what holds; --sets untied needs less of the model"
-        )
-    if seen is not None and seen.tension is not None:
-        screen.warn(
-            f"{seen.tension}\nhint: 'tightrope doctor' tests the model; --outcomes only does without it"
-        )
-    fit = results[-1].fit
-    if fit is not None and fit.misfit is not None:
-        screen.warn(f"{fit.misfit}\nhint: {what_to_do(results[-1])}")
-    for ledger in dict.fromkeys(result.ledger for result in results):
-        if ledger.assumption is Assumption.NONE:
-            screen.warn(f"{ledger.method}: nothing is guaranteed, for comparison with published figures only")
-        for one in ledger.assumptions:
-            if one.holds or one.name == COMPLETE or ledger.assumption is Assumption.NONE:
-                continue
-            if one.name != SAMPLING:
-                screen.warn(f"{one.name}: {one.why}: the confidence is nominal")
-            elif not ledger.censored:
-                screen.warn(
-                    f"{ledger.method} assumes {ledger.assumption.value}, and the data were not collected in "
-                    f"this way: the confidence is nominal\nhint: {options_that_hold(ledger)} holds for them"
-                )
 
 
 def _answer(
@@ -558,12 +518,11 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     if proof is not None:
         record.certificate = _proved_facts(request, proof, ())
 
-    def show() -> None:
+    def show() -> screen.Shown:
         if isinstance(result, LearnedAnswer):
-            sources.print_reading(data)
-            _print_answer(result, record)
-        else:
-            _print_rates(record)
+            facts, settings = sources.reading_facts(data)
+            return _show_answer(result, record, facts, settings)
+        return _show_rates(record)
 
     screen.answer(result.verdict, result.headline(), record, request.json, show)
     if proof is not None and beside is not None:
@@ -579,7 +538,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
         from tightrope.io.drn.write import write_drn
 
         write_drn(result.chain, claimed.checked())
-    screen.leave(result.verdict, request.accept_nominal, problem.text)
+    screen.leave(result.verdict, request.accept_nominal)
 
 
 def _beside(wanted: Path | None, directory: OutputDirectory | None, overwrite: bool) -> OutputFile | None:
@@ -627,18 +586,26 @@ def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
     )
 
 
-def _print_answer(learned: LearnedAnswer, record: answers.AnswerDocument) -> None:
-    facts = [
+def _show_answer(
+    learned: LearnedAnswer, record: answers.AnswerDocument, data: screen.Rows, settings: screen.Rows
+) -> screen.Shown:
+    rows = [
+        ("property", learned.text),
         *learned.facts(),
         *_proved_lines(record.certificate),
+        *screen.assumed_facts(learned.verdict),
+        *data,
+    ]
+    more = [
         ("sets", f"the hull of {record.sets} sets"),
-        *(("why", reason) for reason in learned.decisions.reasons),
-        *(("ledger", line) for line in record.ledger.lines),
+        *(("default", reason) for reason in learned.decisions.reasons),
+        *(("budget", line) for line in record.ledger.lines),
         *(("note", note) for note in record.notes),
-        ("seconds", f"{learned.seconds:.3g}"),
+        *settings,
+        ("time", screen.seconds_text({"solve": learned.seconds})),
         ("memory", screen.memory_text()),
     ]
-    screen.print_facts(learned.text, facts)
+    return screen.Shown(rows, more)
 
 
 def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[str, str]]:
@@ -648,41 +615,38 @@ def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[st
     return [("certificate", f"{certificate.file} proves {proved}")]
 
 
-def _print_rates(answer: answers.RateAnswer) -> None:
+def _show_rates(answer: answers.RateAnswer) -> screen.Shown:
     log = answer.data
+    jumps, episodes = screen.count(log.jumps, "jump"), screen.count(log.episodes, "episode")
+    cut = screen.count(log.censored, "sojourn")
     facts = [
-        ("read as", "; ".join(log.read_as)),
-        (
-            "log",
-            f"{_count(log.jumps, 'jump')} in {_count(log.episodes, 'episode')}, time {log.time:.6g}, "
-            f"{_count(log.censored, 'sojourn')} cut off",
-        ),
+        ("property", answer.question),
+        *([("reason", answer.why)] if answer.value is None else []),
+        *_proved_lines(answer.certificate),
+        *(("rate", f"{one.rate} {interval_text(one.lower, one.upper)}") for one in answer.rates[:MOST_RATES]),
+        ("data", f"{jumps} in {episodes}, time {number_text(log.time)}, {cut} cut off"),
     ]
-    if answer.value is None:
-        facts.append(("value", answer.why))
-    else:
-        facts.append(("value", interval_text(answer.value.lower, answer.value.upper, 6)))
-    facts += _proved_lines(answer.certificate)
     if answer.outcomes is not None:
-        facts.append(("outcomes", answer.outcomes.text))
-        facts += [("warning", answer.outcomes.tension)] if isinstance(answer.outcomes.tension, str) else []
-    facts += [("ledger", line) for line in answer.ledger.lines]
-    facts += [("note", note) for note in answer.notes]
-    spent = ", ".join(f"{seconds:.3g} {phase}" for phase, seconds in answer.seconds.items())
-    screen.print_facts(answer.question, [*facts, ("seconds", spent), ("memory", screen.memory_text())])
+        tension = answer.outcomes.tension
+        facts += [("warning", tension)] if isinstance(tension, str) else []
+    more = [
+        *(("import", line) for line in log.read_as),
+        *([] if answer.outcomes is None else [("returns", answer.outcomes.text)]),
+        *(("budget", line) for line in answer.ledger.lines),
+        *(("note", note) for note in answer.notes),
+        ("time", screen.seconds_text(answer.seconds)),
+        ("memory", screen.memory_text()),
+    ]
+    columns = ("rate", "lower", "upper", "events", "exposure", "events/exposure")
     rows = [
         (
             one.rate,
-            text_below(one.lower, 6),
-            text_above(one.upper, 6),
+            text_below(one.lower),
+            text_above(one.upper),
             screen.group(one.events),
-            f"{one.exposure:.6g}",
-            "" if one.estimate is None else f"{one.estimate:.6g}",
+            number_text(one.exposure),
+            "" if one.estimate is None else number_text(one.estimate),
         )
         for one in answer.rates
     ]
-    screen.print_table("", ("rate", "lower", "upper", "events", "exposure", "events/exposure"), rows)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{screen.group(number)} {what}{'' if number == 1 else 's'}"
+    return screen.Shown(facts, more, tables=[screen.Table(columns, rows)])

@@ -22,7 +22,7 @@ from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.learn_run import write_answer
 from tightrope.cli.options import declare, switch, takes
-from tightrope.cli.result_display import fit_facts, options_that_hold
+from tightrope.cli.result_display import fit_facts, hints_of, parameter_facts, policy_facts, value_of
 from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
 from tightrope.data.design import deciding_steps, find_decided_states
@@ -47,7 +47,15 @@ from tightrope.learning.result import LearningResult
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.machine import peak_memory
-from tightrope.numerics.text import bound_text, interval_text, text_above
+from tightrope.numerics.text import (
+    bound_text,
+    bounded,
+    claim_text,
+    interval_text,
+    number_text,
+    sure_text,
+    text_above,
+)
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.verdict import Assessment, Word
 
@@ -223,13 +231,12 @@ def online(request: OnlineRequest) -> None:
                 if request.json:
                     screen.print_json({**record, "peak_memory": peak_memory()})
         result = learner.result() if request.output is not None or not request.json else None
-        _warn_about(learner)
         if result is not None and not request.json:
             retained = None if request.output is None else str(request.output)
-            verdict = _verdict(records, result)
-            screen.print_verdict(verdict, headline(verdict, records[-1], request.delta))
-            print_run(subject, records, result, _describe_exploration(request.exploration, learner), retained)
-            sys.stdout.flush()
+            verdict, explored = _verdict(records, result), _describe_exploration(request.exploration, learner)
+            first = headline(verdict, subject.query.text, records[-1], request.delta)
+            shown = show_run(subject, records, result, explored, retained)
+            screen.answer(verdict, first, {}, False, lambda: shown)
         if request.output is not None and result is not None:
             _write(request, subject, learner, result, records)
     if learner.target is not None and not records[-1]["reached"]:
@@ -239,7 +246,7 @@ def online(request: OnlineRequest) -> None:
             f"{last['episode']:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
-    screen.leave(_verdict(records, result), request.accept_nominal, "the last update")
+    screen.leave(_verdict(records, result), request.accept_nominal)
 
 
 def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Assessment:
@@ -359,24 +366,13 @@ def _describe_exploration(request: Explore, learner: OnlineLearner) -> str:
     if not request.price.is_by_episode:
         words.append(f"by cost ({request.price.text})")
     if result is not None and result.design is not None:
-        words.append(f"within {100 * result.design.optimality:.2g} % of the best at the estimate")
+        words.append(f"within {100 * result.design.optimality:.2g}% of the best at the estimate")
         words += ["which the robust policy is, too"] if result.greedy_is_as_good else []
     if result is not None and result.certified is not None:
         words.append(f"{request.avoid} in at most {text_above(result.certified, 4)} of episodes, certified")
     return ", ".join(words)
 
 
-def _warn_about(learner: OnlineLearner) -> None:
-    ledger = learner.ledger
-    if ledger is not None and not ledger.holds:
-        screen.warn(
-            f"{ledger.method} assumes {ledger.assumption.value}, and these data were collected by a policy "
-            "that depends on them: the guarantees are nominal\n"
-            f"hint: {options_that_hold(ledger)} holds for them"
-        )
-
-
-SHOWN_DIGITS = 6
 ROWS = 16
 """Of the table: the first record, the last, and some between at growing distances."""
 
@@ -423,24 +419,56 @@ class RunDisplay:
             self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
 
 
-def headline(verdict: Assessment, record: Mapping[str, Any], delta: float) -> str:
+def headline(verdict: Assessment, question: str, record: Mapping[str, Any], delta: float) -> str:
     """The verdict of a run in a line: the guarantee of its last update, as far as it may be claimed."""
-    floor = _is_floor(record)
-    claim = f"at {'least' if floor else 'most'} {_bound(record['guarantee'], floor)}"
-    return verdict.headline(claim, f"with confidence {1 - delta:.10g}")
+    relation = bounded(float(record["guarantee"]), _is_floor(record))
+    return verdict.headline(claim_text(question, relation, "the robust policy"), sure_text(delta))
 
 
-def print_run(
+def show_run(
     subject: Subject,
     records: Sequence[Mapping[str, Any]],
     result: LearningResult,
     explored: str,
     written: str | None,
-) -> None:
-    """Some of the records, and what they add up to."""
-    floor = _is_floor(records[-1])
+) -> screen.Shown:
+    """What the records add up to; some of them, with --verbose."""
+    floor, last = _is_floor(records[-1]), records[-1]
     known = any(record["performance"] is not None for record in records)
-    together = any(record.get("best_guarantee") is not None for record in records)
+    best = None if last.get("best_guarantee") is None else _bound(last["best_guarantee"], floor)
+    is_better = best is not None and best != _bound(last["guarantee"], floor)
+    rows = [
+        *hints_of(result),
+        ("property", subject.query.text),
+        ("value", value_of(result)),
+        *([("best so far", f"{best} (all updates hold simultaneously)")] if is_better else []),
+        *policy_facts(result),
+        ("data", _collected(records)),
+        ("explored", explored),
+        *([("gap", _gap(last))] if "reached" in last else []),
+        *([("baseline", _above(records))] if "above_baseline" in last else []),
+        *([("satisfied", _count_kept(records))] if known else []),
+        *([("drift", _drift(records))] if "drift" in last else []),
+        *fit_facts(result),
+        *([("written", written)] if written else []),
+    ]
+    more = [
+        *parameter_facts(result),
+        *(("default", reason) for reason in result.decisions.reasons),
+        *(("budget", line) for line in result.ledger.lines),
+        ("memory", screen.memory_text()),
+    ]
+    return screen.Shown(rows, more, tables=[_table(records, known, best is not None)])
+
+
+def _collected(records: Sequence[Mapping[str, Any]]) -> str:
+    last, count = records[-1], screen.count
+    done = f"{count(last['episode'], 'episode')}, {count(last['steps'], 'step')}"
+    return f"{done}, {count(len(records), 'update')}"
+
+
+def _table(records: Sequence[Mapping[str, Any]], known: bool, together: bool) -> screen.Table:
+    floor = _is_floor(records[-1])
     columns = ["episode", "steps", "guarantee", *(["best so far"] if together else [])]
     columns += [*(["performance"] if known else []), "optimistic", "seconds"]
     rows = [
@@ -455,33 +483,7 @@ def print_run(
         ]
         for record in choose_records(records)
     ]
-    screen.print_table(subject.query.text, columns, rows)
-    robust = result.robust.interval
-    last = records[-1]
-    is_doubtful = result.fit is not None and result.fit.is_doubt
-    facts = [
-        *(fit_facts(result) if is_doubtful else ()),
-        ("updates", screen.group(len(records))),
-        ("explored", explored),
-        *((("gap", _gap(last)),) if "reached" in last else ()),
-        *((("baseline", _above(records)),) if "above_baseline" in last else ()),
-        ("memory", screen.memory_text()),
-        ("sets", f"{result.kind.value} ({result.sets.relaxation.value})"),
-        ("region", result.decisions.region.value if result.decisions.region else "none"),
-        ("robust policy", interval_text(robust.lower, robust.upper, SHOWN_DIGITS)),
-        *(
-            (("best guarantee", _best(records, floor)),)
-            if records[-1].get("best_guarantee") is not None
-            else ()
-        ),
-        *((("kept", _count_kept(records)),) if known else ()),
-        *((("drift", _drift(records)),) if "drift" in records[-1] else ()),
-        *(() if is_doubtful else fit_facts(result)),
-        *(("why", reason) for reason in result.decisions.reasons),
-        *(("ledger", line) for line in result.ledger.lines),
-        *((("written", written),) if written else ()),
-    ]
-    screen.print_facts("", facts)
+    return screen.Table(columns, rows, "Updates")
 
 
 def choose_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -502,10 +504,6 @@ def _share(episode: int, last: int) -> float:
     return min(log(episode) / log(last), 1 - 1e-9)
 
 
-def _best(records: Sequence[Mapping[str, Any]], floor: bool) -> str:
-    return f"{_bound(records[-1]['best_guarantee'], floor)} (of all updates, which hold together)"
-
-
 def _gap(last: Mapping[str, Any]) -> str:
     result = f"{_bound(last['gap'], False)} after {screen.group(last['episode'])} episodes"
     return result if last["reached"] else f"{result}: more than was asked for"
@@ -514,8 +512,8 @@ def _gap(last: Mapping[str, Any]) -> str:
 def _above(records: Sequence[Mapping[str, Any]]) -> str:
     lower, upper = (float(records[-1]["above_baseline"][end]) for end in ("lower", "upper"))
     return (
-        "no policy that collected is below it (or by what is allowed), with the confidence of the run; the "
-        f"last one is worth more by {interval_text(lower, upper, SHOWN_DIGITS)}"
+        "no collecting policy is below it (or by what is allowed), with the confidence of the run; the "
+        f"last one exceeds it by {interval_text(lower, upper)}"
     )
 
 
@@ -533,7 +531,7 @@ def _drift(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:
     broken = sum(record["holds"] is False for record in records)
-    return f"{len(records) - broken} of {len(records)} guarantees, compared with the truth"
+    return f"{len(records) - broken} of {len(records)} guarantees, compared with the true value"
 
 
 def _is_floor(record: Mapping[str, Any]) -> bool:
@@ -542,11 +540,11 @@ def _is_floor(record: Mapping[str, Any]) -> bool:
 
 
 def _bound(value: object, is_lower: bool) -> str:
-    return "–" if value is None else bound_text(float(str(value)), is_lower, SHOWN_DIGITS)
+    return "–" if value is None else bound_text(float(str(value)), is_lower)
 
 
 def _number(value: object) -> str:
-    return "–" if value is None else f"{float(str(value)):.{SHOWN_DIGITS}g}"
+    return "–" if value is None else number_text(float(str(value)))
 
 
 REFUSED = "env data cost baseline avoid at_most on_drift discount terminal_reward"
@@ -617,10 +615,13 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
         if request.json:
             screen.print_json(records[-1])
     if not request.json:
-        screen.print_verdict(result.verdict, result.headline())
         rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in records]
-        screen.print_table(text, ("episodes", "steps", "known"), rows)
-    sys.stdout.flush()
+        size = f"{screen.count(done, 'episode')}, {screen.count(records[-1].steps, 'step')}"
+        shown = screen.Shown(
+            [("property", text), *result.facts(), ("data", size)],
+            tables=[screen.Table(("episodes", "steps", "known"), rows, "Updates")],
+        )
+        screen.answer(result.verdict, result.headline(), {}, False, lambda: shown)
     if directory is not None:
         write_answer(directory, result, result.document(request.model))
     if target is not None and not reached:
@@ -628,7 +629,7 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
             f"the gap {target.text} was not reached after {done:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
-    screen.leave(result.verdict, request.accept_nominal, "the last update")
+    screen.leave(result.verdict, request.accept_nominal)
 
 
 def _known(one: OnlineAnswer) -> str:

@@ -1,7 +1,8 @@
-"""Output of a command: a table or one JSON object on stdout, the rest on stderr.
+"""Output of a command: a first line to quote and at most nine more lines, or JSON; the rest on stderr.
 
-In JSON a value that is not finite is the string "inf", "-inf" or "nan", which `float()` reads. A progress
-line on stderr shows during long operations, only on a terminal and after a moment.
+`Shown` is what a command prints below its first line: rows of a label and a value, tables, and what
+`--verbose` adds. In JSON a value that is not finite is the string "inf", "-inf" or "nan", which `float()`
+reads. A progress line on stderr shows during long operations, only on a terminal and after a moment.
 """
 
 from __future__ import annotations
@@ -9,17 +10,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+from unicodedata import combining, east_asian_width
 
 import typer
 
-from tightrope.errors import shown
+from tightrope.cli.flags import as_flags
+from tightrope.errors import CannotCertify, shown
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -27,11 +33,23 @@ if TYPE_CHECKING:
     from tightrope.data.log_counts import ReadProgress
     from tightrope.verdict import Assessment
 
+Rows = Sequence[tuple[str, str]]
+
+WIDTH = 80
+LABEL = 10
+MOST_LINES = 10
+MOST_ROWS = 12
+LINES_OF_A_ROW, LINES_OF_A_REASON = 2, 4
+WHOLE = ("next", "hint")
+"""Rows that are never shortened; the first is a command to paste, on one line."""
+
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
     """One JSON object on one line of stdout: a record of `tightrope.io.results`, or a mapping."""
+    global _as_json
     from tightrope.io.coding import to_plain
 
+    _as_json = True
     if _gathered is not None:
         _gathered.append(to_plain(result))
     else:
@@ -39,6 +57,7 @@ def print_json(result: Struct | Mapping[str, object]) -> None:
 
 
 _gathered: list[object] | None = None
+_as_json = False
 
 
 @contextmanager
@@ -59,15 +78,34 @@ _quiet = _verbose = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Print answers alone: no tables, no messages beside warnings and errors."""
+    """Print answers alone: no rows, no messages beside warnings and errors."""
     global _quiet
     _quiet = quiet
 
 
 def be_verbose(verbose: bool) -> None:
-    """Print technical notes, too."""
+    """Print all rows, tables and technical notes."""
     global _verbose
     _verbose = verbose
+
+
+_typed: list[str] = []
+
+
+def remember(arguments: Sequence[str]) -> None:
+    """Keep what the user typed, for the commands that come next."""
+    global _as_json
+    _typed[:], _as_json = arguments, False
+
+
+def typed(*more: str) -> str:
+    """The command of this run with further options, as it is typed in a shell."""
+    return command(*_typed, *more)
+
+
+def command(*words: str) -> str:
+    """A command as it is typed in a shell."""
+    return shlex.join(["tightrope", *words])
 
 
 TECHNICAL = re.compile(r"facets|vertices|tangent cuts|rounds of rows|coordinates,")
@@ -75,105 +113,150 @@ TECHNICAL = re.compile(r"facets|vertices|tangent cuts|rounds of rows|coordinates
 
 
 def shown_notes(notes: Iterable[str]) -> list[tuple[str, str]]:
-    """Notes as rows of a table; technical ones with --verbose alone."""
+    """Notes as rows; technical ones with --verbose alone."""
     return [("note", note) for note in notes if _verbose or not TECHNICAL.search(note)]
 
 
-def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
-    """A table of two columns, name and value; long values wrap within the terminal."""
-    print_table(title, ("", ""), facts, numeric=False)
+@dataclass(frozen=True)
+class Table:
+    """Columns with units in their heads. The first column names the row; the others hold numbers, which are
+    aligned on the right, or text."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a command prints below its first line.
+
+    `rows` are those of every run, the most important first. `table` follows them. `more` and `tables` are
+    printed with `--verbose` only.
+    """
+
+    rows: Rows = ()
+    more: Rows = ()
+    table: Table | None = None
+    tables: Sequence[Table] = ()
+
+
+def render(first: str, content: Shown, verbose: bool, colour: bool = False) -> str:
+    """The text of an answer.
+
+    >>> rows = [("property", "P=? [ F a ]"), ("next", "x")]
+    >>> print(render("PROVED: probability >= 0.7", Shown(rows), verbose=False))
+    PROVED: probability >= 0.7
+      property   P=? [ F a ]
+      next       x
+    """
+    rows = [*content.rows, *(content.more if verbose else ())]
+    table = [] if content.table is None else table_lines(content.table, verbose)
+    width = max([LABEL, *(len(label) for label, _ in rows)])
+    blocks = [_block(label, value, width, verbose) for label, value in rows]
+    if not verbose:
+        room = MOST_LINES - 1 - len(table)
+        if sum(map(len, blocks)) > room:
+            kept = len(blocks)
+            while kept and sum(map(len, blocks[:kept])) > room - 1:
+                kept -= 1
+            rows = [*rows[:kept], ("", f"{len(blocks) - kept} more (--verbose)")]
+            blocks = [*blocks[:kept], [rows[-1][1]]]
+    lines, before = [shown(first)], ""
+    for (label, _), block in zip(rows, blocks, strict=True):
+        for number, line in enumerate(block):
+            name = label if number == 0 and label != before else ""
+            head = f"{name:<{width}}"
+            head = typer.style(head, fg="cyan") if colour and name else head
+            lines.append(f"  {head} {line}".rstrip())
+        before = label
+    lines += table
+    for extra in content.tables if verbose else ():
+        lines += ["", *table_lines(extra, verbose)]
+    return "\n".join(lines)
+
+
+def _block(label: str, value: str, width: int, verbose: bool) -> list[str]:
+    """The lines of a value; long ones are shortened unless all is wanted."""
+    value = shown(value, "\n")
+    if label == WHOLE[0]:
+        return [value]
+    lines = [line for part in value.split("\n") for line in _wrap(part, WIDTH - width - 3)]
+    most = max(LINES_OF_A_REASON if label == "reason" else LINES_OF_A_ROW, value.count("\n") + 1)
+    if verbose or label in WHOLE or len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    while len(last) > WIDTH - width - 5:
+        last = last.rpartition(" ")[0]
+    return [*lines[: most - 1], f"{last.rstrip(' ,;:(')} …"]
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    if _columns_of(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+
+
+def table_lines(table: Table, verbose: bool) -> list[str]:
+    """A table within 80 columns; its first 12 rows unless all are wanted."""
+    rows = list(table.rows)
+    hidden = 0 if verbose else max(0, len(rows) - MOST_ROWS)
+    cells = [list(table.columns), *([*map(shown, row)] for row in rows[: len(rows) - hidden])]
+    widths = [max(map(_columns_of, column)) for column in zip(*cells, strict=True)]
+    while sum(widths) + 2 * len(widths) > WIDTH and max(widths) > 12:
+        widths[widths.index(max(widths))] -= 1
+    lines = [shown(table.title)] if table.title else []
+    for row in cells if any(table.columns) else cells[1:]:
+        parts = [_wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for number in range(max(map(len, parts))):
+            texts = [part[number] if number < len(part) else "" for part in parts]
+            aligned = [
+                _pad(text, width, right=table.numeric and column > 0)
+                for column, (text, width) in enumerate(zip(texts, widths, strict=True))
+            ]
+            lines.append(f"  {'  '.join(aligned)}".rstrip())
+    return [*lines, *([f"  {hidden:,} more (--verbose)"] if hidden else [])]
+
+
+def _columns_of(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def _pad(text: str, width: int, right: bool) -> str:
+    blank = " " * (width - _columns_of(text))
+    return blank + text if right else text + blank
+
+
+def show(first: str, content: Shown) -> None:
+    """Print an answer for people; with --quiet its first line, and why it is not proved."""
+    if _quiet:
+        content = Shown([row for row in content.rows if row[0] == "reason"])
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    typer.echo(render(first, content, _verbose, colour))
+
+
+def print_facts(title: str, facts: Rows) -> None:
+    """Rows below a title, all of them."""
+    show_all(title, Shown(facts))
+
+
+def show_all(first: str, content: Shown) -> None:
+    """Print what is no answer with a verdict, in full; nothing with --quiet."""
+    if not _quiet:
+        typer.echo(render(first, content, True))
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = True
 ) -> None:
-    """A table; the first column names the row, the others hold numbers (right-aligned) or text."""
-    if _quiet:
-        return
-    cells = [[shown(cell, "\t\n") for cell in row] for row in rows]
-    if (text := plain_table(shown(title, "\t\n"), columns, cells, numeric=numeric)) is not None:
-        typer.echo(text)
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(shown(title, "\t\n"), style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_header=any(columns),
-        pad_edge=False,
-    )
-    for index, column in enumerate(columns):
-        table.add_column(
-            Text(column),
-            style="cyan" if index == 0 else "",
-            justify="right" if numeric and index > 0 else "left",
-            overflow="fold",
-        )
-    for row in cells:
-        table.add_row(*map(Text, row))
-    Console(color_system=None if "NO_COLOR" in os.environ else "auto").print(table)
-
-
-ASKS_FOR_COLOUR = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-
-
-def plain_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, numeric: bool
-) -> str | None:
-    """The table as rich writes it into files and pipes, without rich, which takes 60 ms to import; None where
-    it would wrap, for a terminal, and where characters are not one column wide."""
-    if sys.stdout.isatty() or any(name in os.environ for name in ASKS_FOR_COLOUR) or not rows:
-        return None
-    lines = [columns, *rows] if any(columns) else rows
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    total = sum(widths) + 3 * (len(widths) - 1) + 2
-    texts = [title, *(cell for row in lines for cell in row)]
-    is_plain = all(text.isprintable() and (text.isascii() or _is_narrow(text)) for text in texts)
-    if not is_plain or len(title) > total or total > _columns():
-        return None
-
-    def line(row: Sequence[str]) -> str:
-        aligned = (
-            cell.rjust(width) if numeric and index else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        return f" {'   '.join(aligned)} "
-
-    blank = " " * total
-    head = [line(columns), f" {'─' * (total - 2)} "] if any(columns) else []
-    return "\n".join([*([title.ljust(total)] if title else []), blank, *head, *map(line, rows), blank])
-
-
-def _is_narrow(text: str) -> bool:
-    from unicodedata import combining, east_asian_width
-
-    return all(east_asian_width(letter) in "NaAH" and not combining(letter) for letter in text)
-
-
-def _columns() -> int:
-    """The width that rich takes: as told, else that of a terminal around, else 80."""
-    if os.environ.get("COLUMNS", "").isdigit():
-        return int(os.environ["COLUMNS"])
-    for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
-        if stream is not None:
-            with suppress(OSError, ValueError):
-                return os.get_terminal_size(stream.fileno()).columns or 80
-    return 80
-
-
-def print_line(text: str) -> None:
-    """A line about the input, before any result; none with --quiet."""
+    """A table, all rows of it."""
     if not _quiet:
-        typer.echo(text)
-
-
-def print_verdict(verdict: Assessment, headline: str) -> None:
-    """The verdict before everything else: its line, and why it is not `proved` where it is not."""
-    typer.echo(shown("\n".join([headline, *(f"  {reason}" for reason in verdict.reasons)]), "\t\n"))
+        table = Table(columns, [list(row) for row in rows], title, numeric)
+        typer.echo("\n".join(table_lines(table, verbose=True)))
 
 
 def answer(
@@ -181,29 +264,68 @@ def answer(
     headline: str,
     record: Struct | Mapping[str, object],
     as_json: bool,
-    show: Callable[[], None] | None = None,
+    content: Callable[[], Shown] = Shown,
 ) -> None:
-    """The answer, before any file is written, which may fail: as JSON, or the verdict and what else `show`
-    prints."""
+    """The answer, before any file is written, which may fail: as JSON, or its first line, why it is not
+    proved, and the rest."""
     if as_json:
         print_json(record)
     else:
-        print_verdict(verdict, headline)
-        if show is not None:
-            show()
+        rest = content()
+        show(headline, Shown([*doubts_of(verdict), *rest.rows], rest.more, rest.table, rest.tables))
     sys.stdout.flush()
 
 
-def leave(verdict: Assessment, accept_nominal: bool = False, about: str = "") -> None:
-    """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted."""
-    from tightrope.errors import CannotCertify
+def answer_refuted(
+    error: CannotCertify, verdict: Assessment, record: Struct | Mapping[str, object], as_json: bool
+) -> NoReturn:
+    """The answer of a computation that ended because the data refute the model; the error stays for JSON."""
+    hint = as_flags(str(error)).partition("\nhint: ")[2]
+    answer(verdict, verdict.headline(""), record, as_json, lambda: Shown([("hint", hint)] if hint else []))
+    if as_json:
+        raise error
+    raise typer.Exit(verdict.exit_code)
+
+
+def doubts_of(verdict: Assessment) -> list[tuple[str, str]]:
+    """Why a result is not proved, and what would make it so: each once."""
+    whys = [one.why for one in verdict.assumptions if not one.holds]
+    if verdict.word.value in ("contradicted", "limit") and verdict.why:
+        whys.insert(0, verdict.why)
+    reasons, hints = [], []
+    for why in dict.fromkeys(whys):
+        why = why if " Worst: " not in why else why.partition(" Worst: ")[0].rstrip(".")
+        parts = [part.removeprefix("tested: ") for part in why.split("; ") if part != _MODEL_RIGHT]
+        told = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
+        reasons.append("; ".join(part for part in parts if part not in told) or why)
+        hints += [as_flags(part) for part in told]
+    rows = [("reason", as_flags(reason)) for reason in dict.fromkeys(reasons)]
+    return [*rows, *(("hint", hint) for hint in dict.fromkeys(hints))]
+
+
+_MODEL_RIGHT = (
+    "it has the states and transitions of the real process, and the true parameters lie in its domain"
+)
+
+
+def assumed_facts(verdict: Assessment) -> list[tuple[str, str]]:
+    """What the user states of the data, apart from the model itself, which is tested."""
+    stated = [one for one in verdict.assumptions if one.kept.value == "stated"]
+    whys = [one.why.removeprefix("the method needs that ") for one in stated if one.name != "model"]
+    texts = [why.partition("; ")[0] for why in whys]
+    return [("assumes", "; ".join(texts))] if texts else []
+
+
+def leave(verdict: Assessment, accept_nominal: bool = False) -> None:
+    """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted. The answer
+    has said why; beside JSON stderr says it."""
     from tightrope.verdict import Word
 
     if verdict.is_proved or (accept_nominal and verdict.word is Word.NOMINAL):
         return
-    accept = "\nhint: --accept-nominal leaves with exit code 0 all the same"
-    hint = accept if verdict.word is Word.NOMINAL else ""
-    raise CannotCertify(f"{about and f'{about}: '}{verdict.word.value}: {verdict.why}{hint}")
+    if _as_json:
+        raise CannotCertify(f"{verdict.word.value}: {verdict.why}")
+    raise typer.Exit(verdict.exit_code)
 
 
 def say(text: str) -> None:
@@ -223,6 +345,21 @@ def memory_text() -> str:
     from tightrope.numerics.machine import peak_memory
 
     return f"{peak_memory() / 2**20:,.0f} MiB at most"
+
+
+def seconds_text(seconds: Mapping[str, float]) -> str:
+    """`2.2 s (statistics 0.2, solve 2)`.
+
+    >>> seconds_text({"build": 0.2, "solve": 2.0})
+    '2.2 s (build 0.2, solve 2)'
+    """
+    phases = ", ".join(f"{phase} {spent:.2g}" for phase, spent in seconds.items())
+    return f"{sum(seconds.values()):.2g} s ({phases})"
+
+
+def count(number: int, what: str) -> str:
+    """`1 episode`, `1,200 episodes`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def group(number: int) -> str:
@@ -250,49 +387,13 @@ def tell_when_compiling() -> None:
 
 
 @contextmanager
-def build_progress(what: str) -> Iterator[BuildProgress]:
-    """A callback for builders; the line it draws disappears at the end of the block."""
-    if not sys.stderr.isatty():
-        yield _ignore
-        return
-    tell_when_compiling()
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.status import Status
-
-    begin = time.monotonic()
-    status = Status(f"building {escape(what)}", console=Console(stderr=True))
-    running = False
-
-    def show(states: int, transitions: int) -> None:
-        nonlocal running
-        seconds = time.monotonic() - begin
-        if seconds < PATIENCE:
-            return
-        status.update(
-            f"building {escape(what)}: {states:,} states, {transitions:,} transitions, {seconds:.0f} s"
-        )
-        if not running:
-            running = True
-            status.start()
-
-    try:
-        yield show
-    finally:
-        status.stop()
-
-
-def _ignore(states: int, transitions: int) -> None:
-    """Nobody is watching."""
-
-
-@contextmanager
 def phase_progress() -> Iterator[PhaseProgress]:
     """A callback for phases; the line it draws disappears at the end of the block."""
     if not sys.stderr.isatty():
         yield lambda what: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Display
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -306,43 +407,38 @@ def phase_progress() -> Iterator[PhaseProgress]:
     def show(what: str) -> None:
         if not patience.ident:
             patience.start()
-        display.reset(task, description=what)
+        display.update(task, description=escape(what))
 
     try:
         yield show
     finally:
-        patience.cancel()
         if patience.ident:
+            if PATIENCE:
+                patience.cancel()
             patience.join()
         display.stop()
 
 
 @contextmanager
+def build_progress(what: str) -> Iterator[BuildProgress]:
+    """The same for builders."""
+    with phase_progress() as show:
+        yield lambda states, transitions: show(
+            f"building {what}: {states:,} states, {transitions:,} transitions"
+        )
+
+
+@contextmanager
 def reading_progress() -> Iterator[Callable[[ReadProgress], None] | None]:
-    """A line on stderr with rows, bytes and the time left; silent where stderr is no terminal."""
+    """The same for logs, with rows, bytes and the time left; None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.status import Status
-
     begin = time.monotonic()
-    status = Status("reading", console=Console(stderr=True))
-    shown = 0.0
-
-    def show(progress: ReadProgress) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if now - begin < PATIENCE or now - shown < 0.1:
-            return
-        shown = now
-        status.update(progress_line(progress.rows, progress.bytes, progress.total_bytes, now - begin))
-        status.start()
-
-    try:
-        yield show
-    finally:
-        status.stop()
+    with phase_progress() as show:
+        yield lambda done: show(
+            progress_line(done.rows, done.bytes, done.total_bytes, time.monotonic() - begin)
+        )
 
 
 def progress_line(rows: int, read: int, total: int, seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,8 @@ from tightrope.cli.options import declare, switch, takes
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
-from tightrope.io.plans import GIVEN, LABEL, Aim, Target, round_forecast
-from tightrope.numerics.text import interval_text, text_above
+from tightrope.io.plans import LABEL, Aim, Target, round_forecast
+from tightrope.numerics.text import number_text, text_above
 from tightrope.statistics.estimates import IntervalMethod, check_delta
 from tightrope.verdict import Word
 
@@ -101,7 +101,7 @@ def plan(request: PlanRequest) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    from tightrope.cli.sources import LogRequest, about_log, load_subject, print_reading
+    from tightrope.cli.sources import LogRequest, about_log, load_subject, reading_facts
     from tightrope.design.plan import claim_plan, plan_document, write_plan
     from tightrope.design.planner import NothingToPlan
     from tightrope.design.planner import plan as plan_collection
@@ -145,26 +145,25 @@ def plan(request: PlanRequest) -> None:
             )
     except NothingToPlan as error:
         refuted = {**error.verdict.facts, "strategies": []}
-        screen.answer(error.verdict, error.verdict.headline(""), refuted, request.json)
-        raise
-    for missing in reading.counts.design.censored:
-        screen.warn(f"{missing}: what is missing may depend on how it came out, so the confidence is nominal")
+        screen.answer_refuted(error, error.verdict, refuted, request.json)
     document = plan_document(outcome, request.model)
     document.data = about_log(log, tables, reading)
     document.seconds = round(time.perf_counter() - begin, 6)
     if request.output is not None:
         document.output = str(request.output)
 
-    def show() -> None:
-        print_reading(reading)
-        print_plan(request.model, outcome, request.output, float(document.seconds or 0.0))
+    def show() -> screen.Shown:
+        facts, settings = reading_facts(reading)
+        seconds = ("time", f"{document.seconds or 0.0:.2g} s")
+        rest = show_plan(outcome, request.output)
+        return replace(rest, rows=[*rest.rows, *facts], more=[*rest.more, *settings, seconds])
 
     screen.answer(outcome.verdict, outcome.headline(), document, request.json, show)
     if request.output is not None:
         write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
         raise CannotCertify(_why_not(outcome))
-    screen.leave(outcome.verdict, request.accept_nominal, "the gap now")
+    screen.leave(outcome.verdict, request.accept_nominal)
 
 
 class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -184,7 +183,7 @@ class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def _plan_improvement(request: PlanRequest) -> None:
-    from tightrope.cli.sources import LogRequest, load_subject, print_reading
+    from tightrope.cli.sources import LogRequest, load_subject, reading_facts
     from tightrope.design.improvement import plan_improvement
     from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
     from tightrope.model.policy import Policy
@@ -217,20 +216,21 @@ def _plan_improvement(request: PlanRequest) -> None:
         delta=request.delta,
     )
 
-    def show() -> None:
-        print_reading(reading)
-        facts = [
-            ("episodes so far", f"{outcome.episodes:,}"),
-            ("possible", f"about {outcome.possible:.4g}, at the estimate"),
-            ("more until proved", round_forecast(outcome.proved)),
-            (f"until {outcome.share:.0%} of it", round_forecast(outcome.most)),
+    def show() -> screen.Shown:
+        data, settings = reading_facts(reading)
+        rows = [
+            ("property", subject.query.text),
+            ("possible", f"improvement of about {number_text(outcome.possible)}, at the estimate"),
+            ("forecast", f"about {round_forecast(outcome.proved)} more episodes until any is proved"),
+            ("", f"about {round_forecast(outcome.most)} until {outcome.share:.0%} of it is proved"),
+            *data,
         ]
-        screen.print_facts("", [*facts, ("note", label)])
+        return screen.Shown(rows, [*settings, ("note", label)])
 
     screen.answer(outcome.now.verdict, outcome.now.headline(), record, request.json, show)
     if not math.isfinite(outcome.proved):
         raise CannotCertify("no number of episodes that was tried proves an improvement")
-    screen.leave(outcome.now.verdict, request.accept_nominal, "what is proved now")
+    screen.leave(outcome.now.verdict, request.accept_nominal)
 
 
 MOST_ROWS = 8
@@ -239,31 +239,63 @@ MOST_TEXT = 40
 """Characters of an expression that are shown."""
 
 
-def print_plan(title: str, outcome: Plan, written: Path | None, seconds: float) -> None:
+def show_plan(outcome: Plan, written: Path | None) -> screen.Shown:
     """The plan for people."""
-    screen.print_facts(title, _before(outcome))
+    table = None
     if outcome.strategies:
-        screen.print_table("", _columns(outcome), [_row(outcome, one) for one in outcome.strategies])
-    screen.print_facts("", _after(outcome, written, seconds))
+        table = screen.Table(_columns(outcome), [_row(outcome, one) for one in outcome.strategies])
+    return screen.Shown(_first(outcome, written), _details(outcome), table)
 
 
-def _before(outcome: Plan) -> list[tuple[str, str]]:
-    interval = outcome.interval
-    whose = "given" if any(one.name == GIVEN for one in outcome.strategies) else "robust"
-    span = interval_text(interval.lower, interval.upper, 4)
-    data = f"{outcome.episodes_so_far:,} {outcome.unit}"
-    data += f" ({outcome.steps_so_far:,} steps)" if outcome.unit == "episodes" else ""
-    what = "guarantee and best possible value are" if outcome.target.aim is Aim.OPTIMALITY else "gap"
-    apart = " apart" if outcome.target.aim is Aim.OPTIMALITY else ""
-    now = f"{whose} policy in {span}, {what} {outcome.gap_now:.4g}{apart}, after {data}"
-    request = f"{outcome.target.text}, with confidence {1 - outcome.delta:g}"
+def _first(outcome: Plan, written: Path | None) -> list[tuple[str, str]]:
+    """What is asked for, what to collect next, and what is in the way."""
+    from tightrope.design.plan import DRAWS_FILE, POLICY_FILE, PlanStatus
+
+    rows = [("property", outcome.problem.text), ("target", _request(outcome))]
+    if outcome.status is not PlanStatus.PLANNED:
+        rows.append(("status", outcome.status.value))
+    if outcome.unidentifiable:
+        rows.append(("no data on", "; ".join(outcome.unidentifiable)))
+    if outcome.draws is not None:
+        file = "see --verbose" if written is None else f"{written}/{DRAWS_FILE}"
+        rows.append(("collect", f"{outcome.next_episodes:,} draws ({file}), then plan again"))
+    if (made := outcome.exploration) is not None:
+        file = "the designed policy (-o DIR)" if written is None else f"{written}/{POLICY_FILE}"
+        rows.append(("collect", f"{outcome.next_episodes:,} episodes with {file}, then plan again"))
+        if made.certified is not None:
+            rows.append(("to avoid", f"in at most {text_above(made.certified)} of its episodes, certified"))
+    if written is not None:
+        rows.append(("written", str(written)))
+    return rows
+
+
+def _request(outcome: Plan) -> str:
+    request = outcome.target.text
     if outcome.target.relative and outcome.gap_asked is not None:
-        request += f": {outcome.gap_asked:.4g}, as the value at the estimate is {outcome.value:.4g}"
-    return [("now", now), ("asked", request)]
+        request += f": {number_text(outcome.gap_asked)}, at the estimated value {number_text(outcome.value)}"
+    return f"{request}; value now {outcome.interval}"
+
+
+def _details(outcome: Plan) -> list[tuple[str, str]]:
+    facts: list[tuple[str, str]] = []
+    if outcome.hangs_on:
+        shares = [f"{one.text} ({one.share:.0%})" for one in outcome.hangs_on]
+        facts.append(("gap from", "; ".join(shares)))
+    if outcome.draws is not None:
+        facts += [("draw", _describe_draw(row)) for row in outcome.draws.table[:MOST_ROWS]]
+    if (made := outcome.exploration) is not None:
+        several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
+        near = f"within {made.optimality:.1%} of the best exploration at the estimate ({made.solves} solves)"
+        if not math.isfinite(made.optimality):
+            near = "with the safest policy mixed in, since the best exploration is not certified"
+        facts.append(("design", f"{several}; {near}"))
+    facts += [("note", note) for note in outcome.notes]
+    return [*facts, ("forecast", LABEL.removeprefix("a forecast, "))]
 
 
 def _columns(outcome: Plan) -> tuple[str, ...]:
-    first = ("collect with", "gap to expect" if outcome.target.aim is Aim.BUDGET else outcome.unit, "likely")
+    what = "gap to expect" if outcome.target.aim is Aim.BUDGET else f"more {outcome.unit}"
+    first = ("collect with", what, "likely range")
     if outcome.unit == "draws":
         return first
     return (*first, "steps", *(["cost"] if _has_prices(outcome) else []))
@@ -283,47 +315,11 @@ def _row(outcome: Plan, one: Strategy) -> tuple[str, ...]:
             last.append(round_forecast(one.total_cost) if math.isfinite(one.total_cost) else "–")
     if outcome.target.aim is Aim.BUDGET:
         gap = one.curve(outcome.target.amount)
-        return name, f"{gap.expected:.4g}", f"{gap.low:.3g} – {gap.high:.3g}", *last
+        return name, number_text(gap.expected), f"{number_text(gap.low)} to {number_text(gap.high)}", *last
     if not math.isfinite(one.low):
         return name, "beyond 10⁹", "", *last
     high = round_forecast(one.high) if math.isfinite(one.high) else "10⁹ and more"
-    return name, round_forecast(one.episodes), f"{round_forecast(one.low)} – {high}", *last
-
-
-def _after(outcome: Plan, written: Path | None, seconds: float) -> list[tuple[str, str]]:
-    from tightrope.design.plan import DRAWS_FILE, POLICY_FILE, PlanStatus
-
-    facts: list[tuple[str, str]] = []
-    if outcome.hangs_on:
-        shares = [f"{one.text} ({one.share:.0%})" for one in outcome.hangs_on]
-        facts.append(("the gap hangs on", "; ".join(shares)))
-    if outcome.unidentifiable:
-        facts.append(("no data tell", "; ".join(outcome.unidentifiable)))
-    if outcome.draws is not None:
-        facts += [("draw", _describe_draw(row)) for row in outcome.draws.table[:MOST_ROWS]]
-        file = "these" if written is None else f"those of {written}/{DRAWS_FILE}"
-        facts.append(("next", f"make {outcome.next_episodes:,} draws, {file}: sample --draws"))
-    made = outcome.exploration
-    if made is not None:
-        several = "1 policy" if len(made.shares) == 1 else f"{len(made.shares)} policies, mixed into one"
-        near = f"within {made.optimality:.1%} of the best exploration at the estimate ({made.solves} solves)"
-        if not math.isfinite(made.optimality):
-            near = "with the safest policy mixed in, since the best exploration is not certified"
-        facts.append(("the design", f"{several}; {near}"))
-        if made.certified is not None:
-            facts.append(
-                ("to avoid", f"in at most {text_above(made.certified, 4)} of its episodes, certified")
-            )
-        file = "it" if written is None else f"{written}/{POLICY_FILE}"
-        facts.append(("next", f"explore with {file} for {outcome.next_episodes:,} episodes, then plan again"))
-    if outcome.status is not PlanStatus.PLANNED:
-        facts.append(("status", outcome.status.value))
-    facts += [("note", note) for note in outcome.notes]
-    facts.append(("forecast", LABEL.removeprefix("a forecast, ")))
-    if written is not None:
-        facts.append(("written", str(written)))
-    facts.append(("seconds", f"{seconds:.3g}"))
-    return facts
+    return name, round_forecast(one.episodes), f"{round_forecast(one.low)} to {high}", *last
 
 
 def _describe_draw(row: SignatureDraws) -> str:

@@ -1,4 +1,4 @@
-"""What `tightrope learn` prints for people: one result as facts, or several kinds of sets side by side.
+"""What `tightrope learn` prints for people: one result, or several kinds of sets side by side.
 
 Bars show intervals on one common scale; an end that is infinite, or off the scale, is drawn as an arrow.
 """
@@ -8,87 +8,208 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tightrope.cli.output import group, memory_text, print_facts, print_table, shown_notes
-from tightrope.io.results import Interval
+import numpy as np
+
+from tightrope.cli.output import Shown, Table, assumed_facts, count, memory_text, seconds_text, shown_notes
+from tightrope.io.results import Interval, ModelFit, power_text
+from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.result import LearningResult
-from tightrope.numerics.text import bound_text, interval_text, text_above, text_below
-from tightrope.statistics.confidence_budget import ConfidenceBudget
+from tightrope.model.policy import Policy
+from tightrope.model.structure import Structure
+from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.text import (
+    bounded,
+    confidence_text,
+    interval_text,
+    number_text,
+    text_above,
+    text_below,
+)
+from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget
 from tightrope.statistics.estimates import IntervalMethod
 from tightrope.verdict import Word
 
 BAR = 22
 """Characters of a bar: the table with it fits into 80 columns."""
 
-SHOWN_DIGITS = 5
 SHOWN_EVENTS = 3
-SHOWN_SUSPECTS = 3
+SHOWN_ANOMALIES = 3
+SHOWN_PARAMETERS = 4
+SHOWN_ACTIONS = 2
+SHOWN_STATES = 4
+STEPS = 200
+"""Steps over which the visits of states are added up."""
+
+MOST_TRANSITIONS = 2_000_000
+"""Above it no visits are computed, and the initial state is what is most important."""
+
+Facts = list[tuple[str, str]]
 
 
-def print_result(
-    title: str,
+def show_result(
     result: LearningResult,
     true_value: Interval | None,
     files: str | None,
-    certified: Mapping[str, Interval] | None = None,
-) -> None:
-    """One result, with the reasons for every default; where a certificate proves less, what it proves."""
-    facts: list[tuple[str, str]] = []
-    if result.contradiction is not None:
-        facts += [("empty region", result.contradiction), ("fallback", "tied sets, which need no region")]
-    facts.append(("guarantee", f"{_guarantee(result)}{confidence(result)}"))
-    if result.breakdown is not None:
-        facts.append(("breakdown", result.breakdown.text))
-    facts.append(("robust policy", f"value in {result.robust.interval}"))
+    certified: Mapping[str, Interval],
+    data: Facts,
+) -> Shown:
+    """One result; where a certificate proves less, what it proves."""
+    facts = [*hints_of(result), ("property", result.problem.text), ("value", value_of(result))]
     if result.value is not None:
-        facts.append(("given policy", f"value in {result.value.interval}"))
-    facts += outcome_facts(result)
-    facts += list_coupled_facts(result)
-    facts += list_certified_facts(result, certified or {})
+        facts.append(("given", f"the given policy has a value in {result.value.interval}"))
+    facts += outcome_facts(result) if result.seen is not None else []
+    facts += [] if result.breakdown is None else [("breakdown", result.breakdown.text)]
     if true_value is not None:
-        facts.append(("at the true point", f"{_number(true_value.lower)} is the best value"))
-    if result.robust_optimum is None:
-        facts.append(("optimistic", f"{_optimistic(result)}: no policy does better"))
-    else:
-        robust = bound_text(result.robust_optimum, not result.objective.maximises, SHOWN_DIGITS)
-        facts.append(("robust optimum", f"{robust}: over the region no controller guarantees more"))
-        if result.robust_point is not None:
-            at = ",".join(f"{name}={value}" for name, value in result.robust_point.items())
-            facts.append(("found at", f"{at} (check --at … --certificate FILE proves it)"))
-        facts.append(("true optimum", f"{_optimistic(result)}: at the true parameters none does better"))
-    facts += _how(result)
-    facts += [("seconds", _seconds(result)), ("memory", memory_text())]
-    if files is not None:
-        facts.append(("written", files))
-    print_facts(title, facts)
+        facts.append(("true", f"the best value at the true parameters is {number_text(true_value.lower)}"))
+    if result.robust_optimum is not None:
+        most = bounded(result.robust_optimum, not result.objective.maximises)
+        facts.append(("limit", f"guarantee of any controller {most} over the region"))
+    if result.robust_point is not None:
+        at = ",".join(f"{name}={value}" for name, value in result.robust_point.items())
+        facts.append(("", f"found at {at} (check --at … --certificate FILE proves it)"))
+    facts += list_certified_facts(result, certified)
+    facts += policy_facts(result)
+    facts += parameter_facts(result, SHOWN_PARAMETERS)
+    facts += assumed_facts(result.verdict)
+    facts += fit_facts(result)
+    facts += [] if files is None else [("written", files)]
+    more = [*([] if result.seen is not None else outcome_facts(result)), *list_coupled_facts(result)]
+    return Shown([*facts, *data], [*more, *_how(result)])
 
 
-def confidence(result: LearningResult) -> str:
-    """How sure the guarantee is; nothing where it is none."""
-    word = result.verdict.word
-    if word in (Word.PROVED, Word.LIMIT) and result.ledger.holds:
-        return f" with confidence {1 - result.ledger.delta:g}"
-    return f": {word.value}, so with no confidence"
+def value_of(result: LearningResult) -> str:
+    """The interval of the robust policy, how it was found, and what no policy exceeds."""
+    best = bounded(result.optimistic_value, not result.objective.maximises)
+    kinds = [] if result.decisions.region is None else [f"{result.decisions.region.value} region"]
+    if result.fallback:
+        kinds = ["the region is empty"]
+    how = ", ".join([*kinds, f"{result.kind.value} sets"])
+    return f"{result.robust.interval} ({how}); any {_one(result)} {best}"
 
 
-def outcome_facts(result: LearningResult) -> list[tuple[str, str]]:
+def _one(result: LearningResult) -> str:
+    return "policy" if result.robust_optimum is None else "controller"
+
+
+def hints_of(result: LearningResult) -> Facts:
+    """What to do about a result that is not proved, beyond what its assumptions say themselves."""
+    hints, ledger = [], result.ledger
+    if result.contradiction is not None:
+        broken = None if result.counts is None else refuted_rungs(result.model, result.counts, None)
+        if broken is not None and "tied" in broken:
+            hints.append(f"--sets untied: a tie is broken as well, {broken['tied']}")
+    if result.refuted_costs is not None:
+        hints.append("state a wider range of costs (--cost-range), or a larger deviation (--cost-range sd=S)")
+    if result.seen is not None and result.seen.contradiction is not None:
+        hints.append("the observed returns hold; --sets untied needs less of the model")
+    if result.seen is not None and result.seen.tension is not None:
+        hints.append("'tightrope doctor' tests the model; --outcomes only does without it")
+    if result.fit is not None and result.fit.misfit is not None:
+        hints.append(what_to_do(result))
+    broken_sampling = [one for one in ledger.assumptions if one.name == SAMPLING and not one.holds]
+    if broken_sampling and ledger.assumption is not Assumption.NONE and not ledger.censored:
+        hints.append(f"add {options_that_hold(ledger)}")
+    return [("hint", hint) for hint in hints]
+
+
+def parameter_facts(result: LearningResult, most: int | None = None) -> Facts:
+    """What the data leave of each parameter."""
+    low, high = result.widths.parameter_lower, result.widths.parameter_upper
+    names = result.model.parameters.shown.names
+    if low is None or high is None or not names:
+        return []
+    ends = [f"{n} {interval_text(a, b)}" for n, a, b in zip(names, low, high, strict=False)]
+    more = [] if most is None or len(ends) <= most else [f"{len(ends) - most:,} more (--verbose)"]
+    return [("parameters", ", ".join([*ends[:most], *more]))]
+
+
+def policy_facts(result: LearningResult) -> Facts:
+    """What to do in the states that the robust policy visits most, a line an action."""
+    policy, structure = result.policy, result.policy.structure
+    if not structure.has_choices:
+        return []
+    if result.problem.is_of_controller or policy.has_memory:
+        return [("policy", "a controller with memory (-o DIR writes it)")]
+    first = " at the first step" if policy.depends_on_step else ""
+    policy = policy.at(0)
+    visits = expected_visits(result, policy)
+    deciding = np.flatnonzero(np.diff(structure.choice_start) > 1)
+    reached = [s for s in deciding[np.argsort(-visits[deciding], kind="stable")].tolist() if visits[s] > 0]
+    names = situations(structure, reached, result.counts.names if result.counts is not None else {})
+    lines: dict[str, list[str]] = {}
+    for state in reached:
+        begin, end = structure.choice_start[state : state + 2]
+        likely = [c for c in range(begin, end) if policy.probability[c] > 0]
+        act = " or ".join(structure.action_name(c) or f"choice {c - begin + 1}" for c in likely)
+        lines.setdefault(act if len(likely) == 1 else f"{act} at random", []).append(names[state])
+    listed = [f"{act}{first} when {_listed(places)}" for act, places in lines.items()]
+    more = [f"{len(listed) - SHOWN_ACTIONS} more actions (--verbose)"] if len(listed) > SHOWN_ACTIONS else []
+    return [("policy", "\n".join([*listed[:SHOWN_ACTIONS], *more]))] if listed else []
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = len(places) - SHOWN_STATES
+    return " or ".join([*places[:SHOWN_STATES], *([count(more, "more state")] if more > 0 else [])])
+
+
+def expected_visits(result: LearningResult, policy: Policy) -> FloatArray:
+    """How often each state is visited in some steps under the policy, at the middle of the sets."""
+    from scipy.sparse import csr_array
+
+    structure = policy.structure
+    visits = np.zeros(structure.states)
+    now = np.zeros(structure.states)
+    now[result.problem.model.initial] = 1.0
+    if structure.transitions > MOST_TRANSITIONS:
+        return now
+    sizes = np.diff(structure.transition_start)
+    middle = np.clip((result.sets.lower + result.sets.upper) / 2, 0.0, None)
+    total = np.add.reduceat(middle, structure.transition_start[:-1])
+    middle = middle / np.repeat(np.where(total > 0, total, 1.0), sizes)
+    state = np.repeat(np.arange(structure.states), np.diff(structure.choice_start))
+    weight = np.repeat(policy.probability, sizes) * middle
+    places = (structure.successor, np.repeat(state, sizes))
+    step = csr_array((weight, places), shape=(structure.states, structure.states))
+    for _ in range(STEPS):
+        visits += now
+        now = step @ now
+    return np.asarray(visits)
+
+
+def situations(
+    structure: Structure, states: Sequence[int], names: Mapping[str, Mapping[str, str]]
+) -> dict[int, str]:
+    """The states by their variables, without those that have the same value in all of them; values by what
+    the log calls them."""
+    varying = {n: c for n, c in structure.valuations.items() if len(set(c[list(states)].tolist())) > 1}
+    if not varying:
+        return {state: structure.state_name(state).strip("()") for state in states}
+
+    def one(name: str, value: object) -> str:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        return f"{name}={names.get(name, {}).get(text, text)}"
+
+    return {s: ",".join(one(name, column[s].item()) for name, column in varying.items()) for s in states}
+
+
+def outcome_facts(result: LearningResult) -> Facts:
     """What episodes returned beside what the model says of the same value, or why that does not show."""
     if result.outcomes is None:
         return []
-    facts = [("outcomes", result.outcomes.text)]
+    facts = [("returns", result.outcomes.text)]
     if result.seen is not None and result.seen.model is not None:
         words = f"by the model {result.seen.model}: the answer is what both allow"
         if result.seen.contradiction is not None:
             words = f"by the model {result.seen.model}: exclude each other"
         elif result.seen.alone:
-            words = "the answer is the outcomes alone: the data refute the model"
+            words = "the answer is the observed returns alone: the data refute the model"
         facts.append(("", words))
     return facts
 
 
-def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
+def list_coupled_facts(result: LearningResult) -> Facts:
     """What the coupled set took away, how the search ended, and the instantiations next to both ends."""
-    shown = result.robust if result.value is None else result.value
-    value = shown.coupled
+    value = (result.robust if result.value is None else result.value).coupled
     if value is None or (result.seen is not None and result.seen.alone):
         return []
     whose = "robust" if result.value is None else "given"
@@ -101,24 +222,21 @@ def list_coupled_facts(result: LearningResult) -> list[tuple[str, str]]:
     ]
     for name, witness in (("lowest at", value.lowest), ("highest at", value.highest)):
         if witness is not None:
-            at = ", ".join(f"{n} = {x:.6g}" for n, x in zip(names, witness.theta, strict=False))
-            at = at or "free distributions"
-            facts.append((name, f"{at}: {_number(witness.lower)}"))
+            at = ", ".join(f"{n} = {number_text(x)}" for n, x in zip(names, witness.theta, strict=False))
+            facts.append((name, f"{at or 'unconstrained distributions'}: {number_text(witness.lower)}"))
     if result.synthesis is not None:
-        better = "more" if result.objective.maximises else "less"
-        limit = bound_text(result.synthesis.limit, not result.objective.maximises, SHOWN_DIGITS)
-        away = f"{result.synthesis.optimality_gap:.2g} away"
-        facts.append(("limit", f"no policy guarantees {better} than {limit}, which is {away}"))
+        limit = bounded(result.synthesis.limit, not result.objective.maximises)
+        facts.append(("limit", f"any guarantee {limit}, {result.synthesis.optimality_gap:.2g} away"))
     return facts
 
 
-def list_certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> list[tuple[str, str]]:
+def list_certified_facts(result: LearningResult, certified: Mapping[str, Interval]) -> Facts:
     """The certificate's own values, where they are wider than those of the result."""
     own = {"robust policy": result.robust.interval}
     if result.value is not None:
         own["given policy"] = result.value.interval
     return [
-        ("certificate", f"proves {proved} of the {name}, moved outward to what can be checked")
+        ("certificate", f"proves {proved} for the {name}, rounded outward to numbers that can be checked")
         for name, proved in certified.items()
         if _falls_short(proved.lower, own[name].lower) or _falls_short(-proved.upper, -own[name].upper)
     ]
@@ -128,9 +246,13 @@ def _falls_short(proved: float, shown: float) -> bool:
     return proved < shown and not math.isclose(proved, shown, rel_tol=1e-12, abs_tol=1e-15)
 
 
-def print_comparison(
-    title: str, results: Sequence[LearningResult], true_value: Interval | None, files: str | None
-) -> None:
+def show_comparison(
+    question: str,
+    results: Sequence[LearningResult],
+    true_value: Interval | None,
+    files: str | None,
+    data: Facts,
+) -> Shown:
     """All kinds of sets in one table of at most 80 columns."""
     shown = [result.value.interval if result.value else result.robust.interval for result in results]
     low, high = _scale(shown, true_value)
@@ -139,49 +261,45 @@ def print_comparison(
             result.decisions.sets.value
             + ("*" if result.fallback else "")
             + ("" if result.verdict.word is not Word.LIMIT else "!"),
-            text_below(interval.lower, SHOWN_DIGITS),
-            text_above(interval.upper, SHOWN_DIGITS),
-            text_above(interval.width, SHOWN_DIGITS),
+            text_below(interval.lower),
+            text_above(interval.upper),
+            text_above(interval.width),
             bar(interval, low, high, true_value.lower if true_value else None),
-            f"{sum(result.seconds.values()):.2f}",
         )
         for result, interval in zip(results, shown, strict=True)
     ]
     whose = "given policy" if results[0].value else "robust policy"
-    print_table(title, (whose, "lower", "upper", "width", f"{_number(low)} … {_number(high)}", "s"), rows)
+    scale = f"{number_text(low)} to {number_text(high)}"
+    table = Table((whose, "lower", "upper", "width", scale), rows)
     last = results[-1]
-    facts = [("confidence", held_together(results))]
-    nominal = [result for result in results if not result.ledger.holds]
-    if nominal:
-        whose = "all rows" if len(nominal) == len(results) else ", ".join(r.kind.value for r in nominal)
-        facts.append(("NOMINAL", f"{whose}: {'; '.join(nominal[0].verdict.doubts)}"))
+    facts = [*hints_of(last), ("confidence", held_together(results))]
     if true_value is not None:
-        facts.append(("│", f"{_number(true_value.lower)}, the best value at the true point"))
+        facts.append(("true │", f"the best value at the true parameters is {number_text(true_value.lower)}"))
     if any(result.fallback for result in results):
         verdict = next(result.contradiction for result in results if result.contradiction is not None)
-        facts.append(("* empty region", f"{verdict} Tied sets were used instead."))
-    facts += [
+        facts.append(("* empty", f"{verdict} Tied sets were used instead."))
+    more = [("property", question)]
+    more += [
         (f"! {result.decisions.sets.value}", result.status)
         for result in results
         if result.verdict.word is Word.LIMIT
     ]
-    facts += outcome_facts(last)
-    facts += _how(last)
-    if files is not None:
-        facts.append(("written", files))
-    print_facts("", facts)
+    facts += [] if files is None else [("written", files)]
+    more += [*outcome_facts(last), *policy_facts(last), *parameter_facts(last), *fit_facts(last)]
+    return Shown(facts, [*more, *data, *_how(last)], table)
 
 
 def held_together(results: Sequence[LearningResult]) -> str:
-    """Which rows hold at once: those over one confidence statement do, whichever is chosen afterwards."""
+    """Which rows hold simultaneously: those over one confidence statement, whichever is chosen later."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for result in results:
         groups.setdefault(result.ledger.lines, []).append(result.decisions.sets.value)
-    level = f"{1 - results[-1].ledger.delta:g}"
+    level = confidence_text(results[-1].ledger.delta)
     if len(groups) == 1:
-        return f"{level} for all rows together"
-    parts = [f"{', '.join(g)} {'together' if len(g) > 1 else 'on its own'}" for g in groups.values()]
-    return f"{level} for {'; for '.join(parts)}; choose among these before looking"
+        return f"{level} for all rows simultaneously"
+    *others, _ = sorted(groups.values(), key=len)
+    alone = ", ".join(name for names in others for name in names)
+    return f"{level}; simultaneously for all rows but {alone}: choose before looking"
 
 
 def bar(interval: Interval, low: float, high: float, mark: float | None = None) -> str:
@@ -213,61 +331,44 @@ def _scale(intervals: Sequence[Interval], true_value: Interval | None) -> tuple[
     return (min(ends), max(ends)) if ends else (0.0, 1.0)
 
 
-def _how(result: LearningResult) -> list[tuple[str, str]]:
-    """How the numbers came about: choices with their reasons, the ledger, what binds, remarks."""
-    chosen = [f"sets {result.decisions.sets.value}"]
-    if result.decisions.region is not None:
-        chosen.append(f"region {result.decisions.region.value}")
-    facts = [("chosen", ", ".join(chosen))]
+def _how(result: LearningResult) -> Facts:
+    """How the numbers came about: reasons for defaults, the confidence budget, limiting data, remarks."""
+    facts = parameter_facts(result) if len(result.model.parameters.shown.names) > SHOWN_PARAMETERS else []
     facts += [("default", reason) for reason in result.decisions.reasons]
     facts += [
-        ("" if i else "tried", f"{sets} sets, {whose}: {interval} in {seconds:.2g} s")
-        for i, (sets, whose, interval, seconds, _) in enumerate(result.tried)
+        ("tried", f"{sets} sets, {whose}: {interval} in {seconds:.2g} s")
+        for sets, whose, interval, seconds, _ in result.tried
     ]
-    facts += [("ledger" if i == 0 else "", line) for i, line in enumerate(result.ledger.lines)]
+    facts += [("budget", line) for line in result.ledger.lines]
     widths = result.widths
     known = f"mean {widths.mean:.3g}, largest {widths.largest:.3g}"
-    facts.append(("widths", f"{group(len(widths.nonconstant))} unknown expressions: {known}"))
-    low, high = widths.parameter_lower, widths.parameter_upper
-    names = result.model.parameters.shown.names
-    if low is not None and high is not None and names:
-        ends = [
-            f"{n} in {interval_text(a, b, SHOWN_DIGITS)}" for n, a, b in zip(names, low, high, strict=False)
-        ]
-        facts.append(("parameters", ", ".join(ends)))
-    if result.binding.total:
-        named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
-        more = result.binding.total - len(named)
-        facts.append(("binding", "; ".join(named) + (f"; and {more} more" if more > 0 else "")))
-    facts += fit_facts(result)
+    facts.append(("widths", f"{count(len(widths.nonconstant), 'unknown expression')}: {known}"))
+    named = [f"{e.text} ({e.side})" for e in result.binding.events[:SHOWN_EVENTS]]
+    if (more := result.binding.total - len(named)) > 0:
+        named.append(f"{more:,} more")
+    facts += [("limiting data", text) for text in named]
     facts += shown_notes(result.notes)
-    return facts
+    return [*facts, ("time", seconds_text(result.seconds)), ("memory", memory_text())]
 
 
-def fit_facts(result: LearningResult) -> list[tuple[str, str]]:
-    """Whether the data fit the model; what fits worst, where there is reason to look."""
+def fit_facts(result: LearningResult) -> Facts:
+    """Whether the data fit the model; what fits worst, where there is reason to look. Where that is why a
+    result is not proved, the reason says it."""
     fit = result.fit
     if fit is None:
         return []
-    worst = fit.suspects[:SHOWN_SUSPECTS] if fit.is_doubt else ()
+    worst = fit.suspects[:SHOWN_ANOMALIES] if fit.is_doubt else ()
     worst = tuple(s for i, s in enumerate(worst) if i == 0 or s.log_evidence > 0.0)
-    return [("model fit", fit.text), *(("", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
+    told = any(one.name == "model" and not one.holds for one in result.verdict.assumptions)
+    said = [] if told or fit.misfit is not None else [("model fit", fit_text(fit))]
+    return [*said, *(("anomaly", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
 
 
-def _guarantee(result: LearningResult) -> str:
-    return bound_text(result.guarantee, result.objective.maximises, SHOWN_DIGITS)
-
-
-def _optimistic(result: LearningResult) -> str:
-    return bound_text(result.optimistic_value, not result.objective.maximises, SHOWN_DIGITS)
-
-
-def _number(value: float) -> str:
-    return f"{value:.{SHOWN_DIGITS}g}"
-
-
-def _seconds(result: LearningResult) -> str:
-    return ", ".join(f"{phase} {seconds:.3g}" for phase, seconds in result.seconds.items())
+def fit_text(fit: ModelFit) -> str:
+    """`no evidence against the model (e-value 10^-4.7, alarm at 1,000)`."""
+    word = fit.verdict.replace("against it", "against the model")
+    nominal = ", nominal" if fit.nominal else ""
+    return f"{word} (e-value {power_text(fit.log_e_value)}, alarm at {1 / fit.alpha:,.0f}{nominal})"
 
 
 def options_that_hold(ledger: ConfidenceBudget) -> str:

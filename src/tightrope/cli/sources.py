@@ -8,7 +8,6 @@ about a log are checked before a model is built, and its import settings are pri
 from __future__ import annotations
 
 import ctypes
-import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +21,10 @@ from msgspec import UNSET
 
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import SubjectOptions, parse_constants
-from tightrope.cli.output import build_progress, print_line, reading_progress, warn
-from tightrope.errors import InputError, Location, shown
+from tightrope.cli.output import build_progress, count, reading_progress, warn
+from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
+from tightrope.io.log_words import LOCAL, WORDS
 from tightrope.io.results import KeptFacts, ReadingFacts
 from tightrope.loading import BENCHMARK, ModelRequest, is_continuous, read_continuous, read_model
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
@@ -164,10 +164,6 @@ def load_embedded(request: ModelRequest, at: str | None, files: Sequence[Propert
     return LoadedModel(request.source, chain, time.perf_counter() - begin)
 
 
-SHOWN_FILES = 3
-WIDTH = 80
-
-
 @dataclass(frozen=True)
 class LogRequest:
     """The places that `--data` names, in their order, and what is said about them."""
@@ -195,6 +191,30 @@ class LogRequest:
 
         with reading_progress() as progress:
             return read_tables(tables, model, replace(self.options, progress=progress))
+
+
+def log_options(words: LogWords) -> list[str]:
+    """The options by which a log is read, as they are typed."""
+    typed: list[str] = []
+    for name, word in WORDS.items():
+        value = getattr(words, name)
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if one is True:
+                typed.append(word.flag)
+            elif one not in (None, False, LOCAL):
+                typed += [word.flag, str(one)]
+    return typed
+
+
+def example_property(model: Model | ParametricCTMC) -> str:
+    """A property that the model has an answer to: of its first label, else of its first reward."""
+    structure = model.structure
+    way = "max" if structure.has_choices else ""
+    labels = [name for name in structure.labels if name not in ("init", "deadlock")]
+    if labels:
+        return f'P{way}=? [ F "{labels[0]}" ]'
+    rewards = [f'R{{"{name}"}}{way}=? [ C<=10 ]' for name in structure.rewards if name]
+    return rewards[0] if rewards else f"P{way}=? [ F true ]"
 
 
 def about_log(log: LogRequest, tables: tuple[DataTable, ...], reading: Reading) -> dict[str, object]:
@@ -225,22 +245,15 @@ def read_facts(reading: Reading) -> ReadingFacts:
     )
 
 
-def print_reading(reading: Reading) -> None:
-    """How a log was read, before any result: files, columns, and what else there is to know."""
-    if len(reading.files) > 1:
-        shown = ", ".join(reading.files[:SHOWN_FILES])
-        more = f" … {reading.files[-1]}" if len(reading.files) > SHOWN_FILES else ""
-        _print_line(f"data: {len(reading.files)} files in this order: {shown}{more}")
-    for line in reading.read_as:
-        _print_line(f"read as: {line}")
-    for line in reading.notes:
-        _print_line(f"note: {as_flags(line)}")
-    for line in reading.counts.design.censored:
-        _print_line(f"missing: {line}")
-
-
-def _print_line(line: str) -> None:
-    print_line(textwrap.fill(shown(line), WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+def reading_facts(reading: Reading) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """How much was read and what is noteworthy about it; the import settings, for --verbose."""
+    episodes = reading.counts.design.episodes
+    size = count(reading.rows, "row")
+    size += "" if episodes is None else f", {count(episodes, 'episode')}"
+    size += f" in {count(len(reading.files), 'file')}" if len(reading.files) > 1 else ""
+    facts = [("data", size), *(("note", as_flags(line)) for line in reading.notes)]
+    files = [("file", name) for name in reading.files] if len(reading.files) > 1 else []
+    return facts, [*files, *(("import", line) for line in reading.read_as)]
 
 
 def _digest(file: LogFile) -> str:

@@ -20,15 +20,15 @@ from msgspec.structs import replace
 from tightrope.certify.verification import AboutOther, Verified, verify_file, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
-from tightrope.cli.output import leave, print_json, print_table
-from tightrope.errors import CannotCertify, InputError, shown
+from tightrope.cli.output import Shown, Table, leave, print_json, show
+from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import Interval
 from tightrope.verdict import Assessment, Assumed
 from tightrope_check.budget import OverBudget, WorkBudget
 from tightrope_check.problem import Certificate
-from tightrope_check.report import headline, not_tied, rows, title
+from tightrope_check.report import facts, headline, rows
 from tightrope_check.verdict import Check
 
 if TYPE_CHECKING:  # what a check alone does not load
@@ -169,16 +169,12 @@ def verify(request: VerifyRequest) -> None:
     if request.json:
         print_json(_answer(verified, time.perf_counter() - begin))
     else:
-        _print(request.certificate, verified)
+        show(headline(verified.verdict, verified.certificate), _shown(verified))
     verdict, proved = verified.verdict, verified.proved
-    if not verdict.valid:
-        raise CannotCertify(f"{shown(str(request.certificate))} does not prove its claim")
-    if proved is not None and proved.verdict != "accepts":
-        raise CannotCertify(proved.line)
-    if verdict.answer in (None, "true"):
-        leave(worth(verdict), request.accept_nominal)
-    else:
-        raise CannotCertify(f"the property is {verdict.answer}")
+    accepted = proved is None or proved.verdict == "accepts"
+    if not verdict.valid or not accepted or verdict.answer not in (None, "true"):
+        raise typer.Exit(1)
+    leave(worth(verdict), request.accept_nominal)
 
 
 def _answer(verified: Verified, seconds: float) -> VerifyAnswer:
@@ -240,13 +236,11 @@ def _refused(worth: Assessment, headline: str, begin: float, *failed: Check) -> 
     )
 
 
-def _print(path: Path, verified: Verified) -> None:
+def _shown(verified: Verified) -> Shown:
     both = verified.verdict, verified.certificate
-    proved = None if verified.proved is None else verified.proved.line
-    for line in (headline(*both), proved, not_tied(*both)):
-        if line:
-            typer.echo(line)
-    print_table(f"{shown(str(path))}: {title(*both)}", ("check", "", ""), list(rows(*both)), numeric=False)
+    proved = [] if verified.proved is None else [("proved", verified.proved.line)]
+    checks = Table(("check", "", ""), list(rows(*both)), numeric=False)
+    return Shown([*proved, *facts(*both)], tables=[checks])
 
 
 def own_files(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own | OwnChain:

@@ -23,12 +23,12 @@ from tightrope.cli.options import (
     switch,
     takes,
 )
-from tightrope.cli.output import leave, print_json, print_table
-from tightrope.errors import InputError, Location, shown
+from tightrope.cli.output import Shown, command, count, leave, print_json, show
+from tightrope.errors import InputError, Location
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
 from tightrope.io.results import Anomaly, Judged, ModelFit, power_text
-from tightrope.numerics.text import bound_text
+from tightrope.numerics.text import bounded, number_text
 from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:  # late: `--help` needs nothing of it
@@ -214,48 +214,41 @@ def describe_dropped(log: Following) -> str:
 
 
 def describe(monitor: Monitor, log_e: float, alpha: float, first_alarm: int | None) -> str:
-    """One line: what the evidence says after how many events."""
-    facts = f"{monitor.events:,} events, e-value {power_text(log_e)}, alarm at {1 / alpha:,.0f}"
+    """What the evidence says, in one line."""
     if first_alarm is not None:
-        return f"ALARM at event {first_alarm:,}: the data contradict the model ({facts})"
+        return f"alarm at event {first_alarm:,}: the data do not fit the model"
     if monitor.first_warning is not None:
-        return (
-            f"WARNING at event {monitor.first_warning:,}: the parameters seem to have changed ({facts}; "
-            "warnings have a rate of false ones, alarms a probability)"
-        )
+        return f"warning at event {monitor.first_warning:,}: the parameters seem to have changed"
     if log_e >= 0.5 * math.log(1.0 / alpha):
-        return f"evidence against the model is growing ({facts})"
-    if not monitor.events:
-        return "no events were read, so nothing was tested"
-    return f"no evidence against the model ({facts})"
+        return "evidence against the model is growing"
+    return "no evidence against the model" if monitor.events else "no events were read"
 
 
-def returns_verdict(watched: PromiseWatch) -> str:
-    """One line: whether the returns agree with the promise."""
+def returns_facts(watched: PromiseWatch) -> list[tuple[str, str]]:
+    """Whether the returns agree with the guaranteed bound."""
     watch, promise = watched.returns, watched.promise
-    side = "at least" if promise.least else "at most"
-    e_value = f"e-value {power_text(watch.log_capital)}, alarm at {1 / watch.alpha:,.0f}"
-    seen = (
-        f"{watch.episodes:,} episodes returned {watched.mean:.6g} on average"
-        if watch.episodes
-        else "none yet"
-    )
+    bound = bounded(promise.bound, promise.least)
+    seen = "no episodes yet"
+    if watch.episodes:
+        seen = f"{number_text(watched.mean or 0.0)} on average in {count(watch.episodes, 'episode')}"
     counted = f"{watched.left:,} left the policy, {watched.cut:,} were cut off"
-    facts = f"{seen}, promised {side} {bound_text(promise.bound, promise.least, 6)}; {counted}; {e_value}"
+    word = "agree with the guaranteed bound"
     if watched.first_alarm is not None:
-        return f"ALARM at event {watched.first_alarm:,}: the returns contradict the promise ({facts})"
-    return f"returns agree with the promise ({facts})"
+        word = f"contradict the guaranteed bound: alarm at event {watched.first_alarm:,}"
+    e_value = f"e-value {power_text(watch.log_capital)}, alarm at {1 / watch.alpha:,.0f}"
+    return [("returns", f"{word} ({e_value})"), ("", f"{seen}, guaranteed {bound}; {counted}")]
 
 
-def print_anomalies(suspects: list[Anomaly], alarm: bool) -> None:
+def anomaly_facts(suspects: list[Anomaly], alarm: bool) -> list[tuple[str, str]]:
     """What speaks most against the model; where there is an alarm, only what does."""
-    rows: list[tuple[str, str, str, str]] = []
-    for anomaly in suspects:
-        if alarm and rows and anomaly.log_evidence <= 0.0:
+    rows: list[tuple[str, str]] = []
+    for one in suspects:
+        if alarm and rows and one.log_evidence <= 0.0:
             continue
-        rows.append((anomaly.kind, anomaly.text, anomaly.details, power_text(anomaly.log_evidence)))
-    title = "What the data contradict" if alarm else "What fits worst (no alarm)"
-    print_table(title, ("kind", "where", "seen against best fit", "e-value"), rows, numeric=False)
+        text = one.text.removeprefix("the parameters ").replace(" are not those before", "")
+        label = "change" if one.kind == "drift" else "anomaly"
+        rows.append((label, f"{text}: {one.details} (e-value {power_text(one.log_evidence)})"))
+    return rows
 
 
 ALARM = 1
@@ -266,6 +259,7 @@ CONTROLLER = "robust-controller.json"
 """The controller that a result is about, in its directory."""
 
 SHOWN = 5
+SHOWN_BRIEFLY = 2
 BY_ROWS = ("memory", "column", "unit")
 """What the rows of a log show, and events one by one do not."""
 
@@ -305,8 +299,7 @@ class _Watching:
         self.fit: ModelFit | None = None
         """What rows and counts say beside the events, when they were last looked at."""
         self.examine_at = float(FIRST_LOOK)
-        self.is_described = False
-        self.shown, self.tabled, self.state = "", "", ""
+        self.state = ""
         self.alarmed = self.alarm
         self.due = monitor.events + request.every if request.every else math.inf
         self.begin = time.perf_counter()
@@ -398,7 +391,7 @@ class _Watching:
         self.examine()
         if self.alarm and not self.alarmed:
             self.alarmed = True
-            self.report(with_table=True)
+            self.report(with_anomalies=True)
             if self.request.stop:
                 raise AlarmRaised
 
@@ -419,7 +412,7 @@ class _Watching:
                     self.returns.observe(*part, self.monitor.events)
             if self.alarm and not self.alarmed:
                 self.alarmed = is_new = True
-                self.report(with_table=self.is_live)
+                self.report(with_anomalies=self.is_live)
         if self.alarmed and self.request.stop:
             raise AlarmRaised
         if self.is_live and not self.request.every:
@@ -445,15 +438,8 @@ class _Watching:
 
             save_monitor(self.request.checkpoint, self.monitor, self.log.read, self.returns)
 
-    def say_how_read(self) -> None:
-        if not self.is_described and self.log.read_as:
-            self.is_described = True
-            typer.echo(f"read as: {shown(self.log.read_as)}", err=self.request.json)
-            if self.promised is not None:
-                typer.echo(self.promised.words, err=self.request.json)
-
-    def report(self, final: bool = False, with_table: bool = False) -> None:
-        """One line of JSON, or a line for people; in the end, or if wanted, also a table of anomalies."""
+    def report(self, final: bool = False, with_anomalies: bool = False) -> None:
+        """One line of JSON, or a line for people; in the end, or if wanted, also what fits worst."""
         self.monitor.look()
         monitor, returns = self.monitor, self.returns
         suspects = monitor.explain(SHOWN) if final or monitor.alarm else []
@@ -464,24 +450,46 @@ class _Watching:
             suspects.append(returns.anomaly())
             suspects.sort(key=lambda anomaly: -anomaly.log_evidence)
         if self.request.json:
-            self.say_how_read()
             print_json(self._record(suspects, final))
             return
-        result = self.verdict
-        words = f"{result.word.name}: {self.words}"
-        words += "" if returns is None else f"\n{returns_verdict(returns)}"
-        is_repeated = self.alarm and final and words.partition(" (")[0] == self.shown.partition(" (")[0]
-        if words != self.shown and not (is_repeated and returns is None):
-            self.shown = words
-            typer.echo(words)
-        self.say_how_read()
-        if final and result.doubts:
-            typer.echo(
-                "\n".join(f"  {doubt}: the rate of false alarms is nominal" for doubt in result.doubts)
-            )
-        if (final or with_table) and suspects and self.tabled != words:
-            self.tabled = words
-            print_anomalies(suspects, self.alarm)
+        if not final and not self.is_live and not self.request.every:
+            return
+        verdict, rows = self.verdict, [("evidence", self.evidence)]
+        first = f"{verdict.word.name}: {self.words}"
+        if not final and not with_anomalies:
+            typer.echo(f"{first} ({self.evidence})")
+            return
+        rows += [("reason", f"{doubt}: the rate of false alarms is nominal") for doubt in verdict.doubts]
+        rows += [] if returns is None else returns_facts(returns)
+        found = anomaly_facts(suspects, self.alarm)
+        rows += found[:SHOWN_BRIEFLY] if self.alarm else []
+        rows += [("next", self.next_command(suspects))] if final and self.alarm and not self.is_live else []
+        more = found[SHOWN_BRIEFLY:] if self.alarm else found
+        more += [("import", self.log.read_as)] if self.log.read_as else []
+        more += [] if self.promised is None else [("bound", self.promised.words)]
+        show(first, Shown(rows, more))
+
+    @property
+    def evidence(self) -> str:
+        """The e-value, and the level of an alarm."""
+        power, events = power_text(self.log_evidence), count(self.monitor.events, "event")
+        return f"e-value {power} after {events} (alarm at {1 / self.model_alpha:,.0f})"
+
+    def next_command(self, suspects: list[Anomaly]) -> str:
+        """Learn from what came after a change; look for what else is wrong."""
+        from tightrope.cli.sources import example_property, log_options
+
+        request, event = self.request, self.model_alarm
+        words = [word for given in request.const or () for word in ("--const", given)]
+        for flag, value in (("--param", request.param), ("--domain", request.domain)):
+            words += [] if value is None else [flag, value]
+        words += [word for place in request.data for word in ("--data", place)]
+        words += log_options(request.reading)
+        if event is None or not suspects or suspects[0].kind != "drift" or event >= self.monitor.events:
+            return command("doctor", request.model, *words)
+        question = example_property(self.monitor.model)
+        since = ("--since", str(event + 1), "--chosen-at", str(event))
+        return command("learn", request.model, "--prop", question, *words, *since)
 
     def _record(self, suspects: list[Anomaly], final: bool) -> WatchRecord:
         monitor = self.monitor
@@ -578,15 +586,11 @@ def read_promise(
     objective = _question(request, loaded, result).objective
     objective = objective if pomdp is None else pomdp.paced(objective)
     promise = Promise(objective, policy, bound, maximises, name)
-    side = "at least" if maximises else "at most"
-    verdict = result.verdict
-    sure = f"with confidence {1 - document.delta:g}" if verdict.is_proved else verdict.word.name
-    promised = f"{side} {bound_text(bound, maximises, 6)}"
     words = (
-        f"promised: {document.question} of {name} is {promised} ({sure}); episodes that take another "
-        "choice or are cut off count as if all had gone well from there on"
+        f"{result.headline()}; episodes that take another choice or are cut off count as if all had gone "
+        "well from there on"
     )
-    return Promised(promise, words, not verdict.is_proved)
+    return Promised(promise, words, not result.verdict.is_proved)
 
 
 def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -> Query:

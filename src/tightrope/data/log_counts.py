@@ -630,8 +630,8 @@ def _ends(plan: ReadPlan, counted: LogCounts, options: LogReadOptions) -> Assume
     if plan.absorbing[plan.structure.successor[counted.count > 0]].all():
         return Assumed.derived(ENDS, "what is counted leads to states that nothing leaves")
     if options.ends == COMPLETE:
-        return Assumed.stated(ENDS, "--ends complete: what is counted is all that was seen")
-    why = "a table of counts does not say how episodes ended; --ends complete states that it counts all rows"
+        return Assumed.stated(ENDS, "the counts hold every outcome (--ends complete)")
+    why = "a table of counts does not show how episodes ended; add --ends complete if no outcome is missing"
     return Assumed.unverified(ENDS, why)
 
 

@@ -34,7 +34,7 @@ from tightrope.learning.options import Decisions
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.numerics.text import text_above
+from tightrope.numerics.text import bounded, sure_text
 from tightrope.problem import Problem
 from tightrope.verdict import Assessment
 
@@ -224,8 +224,9 @@ class Plan(Record):
 
     def headline(self) -> str:
         """The verdict in a line: the gap that the plan starts from, as far as it may be claimed."""
-        claim = f"gap {text_above(self.gap_now, 5)} now"
-        return self.verdict.headline(claim, f"with confidence {1 - self.delta:.10g}")
+        whose = "given" if any(one.name == plans.GIVEN for one in self.strategies) else "robust"
+        claim = f"gap {bounded(self.gap_now, is_lower=False)} for the {whose} policy now"
+        return self.verdict.headline(claim, sure_text(self.delta))
 
     def _title_(self) -> str:
         return f"Plan: {self.target.text}, {self.status.value}"

@@ -87,7 +87,7 @@ class Target:
             return f"a guarantee of at {'most' if self.falls else 'least'} {self.amount:g}"
         if self.aim is Aim.OPTIMALITY:
             return f"guarantee and best possible value at most {self.amount:g} apart"
-        return f"gap {100 * self.amount:g} % of the value" if self.relative else f"gap {self.amount:g}"
+        return f"gap {100 * self.amount:g}% of the value" if self.relative else f"gap {self.amount:g}"
 
 
 def _gap(given: float | str | None) -> Target:

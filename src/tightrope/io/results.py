@@ -202,7 +202,7 @@ class Look:
 
 FITS, GROWING = "no evidence against it", "evidence growing"
 CONTRADICTED, UNTESTED = "model contradicted", "not tested"
-REMEDY = "'tightrope doctor' says what mends it, more data will tell"
+REMEDY = "run 'tightrope doctor' for a diagnosis, or collect more data"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,7 +259,7 @@ class ModelFit(Record):
         return (
             f"the data contradict the model (e-value {power_text(self.log_e_value)} after {self.events:,} "
             f"events; a right model reaches {1.0 / self.alpha:,.0f} with probability at most "
-            f"{self.alpha:g}): the guarantee is worth no more than the model.{worst}"
+            f"{self.alpha:g}).{worst}"
         )
 
     def _title_(self) -> str:

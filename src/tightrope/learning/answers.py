@@ -42,7 +42,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import bound_text
+from tightrope.numerics.text import bound_text, bounded, claim_text, sure_text
 from tightrope.prism.parse.property_syntax import Multi, ValueOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
@@ -134,8 +134,8 @@ class LearnedAnswer(Record):
     def claim(self) -> str:
         """What is claimed, rounded so that it holds as it is written."""
         if self.interval is None or self.guarantee is None:
-            return self.truth or "" if self.interval is None else str(self.interval)
-        return f"at {'least' if self._has_floor else 'most'} {bound_text(self.guarantee, self._has_floor)}"
+            return f"is {self.truth}" if self.interval is None else f"in {self.interval}"
+        return bounded(self.guarantee, self._has_floor)
 
     @property
     def _has_floor(self) -> bool:
@@ -143,8 +143,8 @@ class LearnedAnswer(Record):
 
     def headline(self) -> str:
         """The verdict in a line: the word, then the claim as far as it may be made."""
-        sure = f"with confidence {1 - self.ledger.delta:.10g}" if self.ledger.delta else "over the domain"
-        return self.verdict.headline(self.claim, sure)
+        claim = f"{self.text} {self.claim}" if self.interval is None else claim_text(self.text, self.claim)
+        return self.verdict.headline(claim, sure_text(self.ledger.delta))
 
     def facts(self) -> Facts:
         """The answer, by the names that people read."""

@@ -179,13 +179,13 @@ def _describe(holds: float, fails: float | None, said: str, rows: str | None) ->
     if holds < 0:
         return f"does not meet its threshold to begin with ({said})"
     if fails is None:
-        return f"holds for any misfit{where} over the model's transitions ({said})"
+        return f"holds for any model error{where} over the model's transitions ({said})"
     if holds == 0:
-        return f"holds for the learned sets, and not for every misfit of {fails:.3g} per step{where} ({said})"
-    return f"holds for any misfit up to {_percent(holds)} per step{where} ({said})"
+        return f"holds for the learned sets, not for a model error of {fails:.3g} per step{where} ({said})"
+    return f"holds for any model error up to {_percent(holds)} per step{where} ({said})"
 
 
 def _percent(share: float) -> str:
     """Rounded down."""
     scale = 10.0 ** (2 - math.floor(math.log10(100 * share)))
-    return f"{math.floor(100 * share * scale) / scale:g} %"
+    return f"{math.floor(100 * share * scale) / scale:g}%"

@@ -71,7 +71,7 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.team import Aside
-from tightrope.numerics.text import bound_text, interval_text
+from tightrope.numerics.text import bound_text, bounded, interval_text, quantity_of, sure_text
 from tightrope.problem import Problem, problem_of
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.registry import region_kind
@@ -262,10 +262,11 @@ class Comparison(Record):
 
     def headline(self) -> str:
         """The verdict in a line."""
-        claim = f"{self.best.name} instead of {self.baseline_name}: {self.sentence}"
-        if self.policy == self.baseline:
-            claim = f"keep {self.baseline_name}: {self.sentence}"
-        return self.verdict.headline(claim, f"with confidence {1 - self.delta:.10g}")
+        claim = f"keep {self.baseline_name}, no improvement found"
+        if self.improvement > 0.0:
+            relation = bounded(self.improvement, is_lower=True)
+            claim = f"improvement in {quantity_of(self.problem.text)} {relation} for {self.best.name}"
+        return self.verdict.headline(claim, sure_text(self.delta))
 
 
 def _gain(interval: Interval, maximises: bool) -> float:

@@ -205,7 +205,7 @@ class Diagnosis(Record):
         """The verdict in a line."""
         if self.result is not None and self.verdict.word is not Word.CONTRADICTED:
             return self.result.headline()
-        return self.verdict.headline("nothing in the log speaks against the model")
+        return self.verdict.headline("no evidence against the model")
 
     def _title_(self) -> str:
         return f"Diagnosis: {self.headline()}"

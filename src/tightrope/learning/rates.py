@@ -44,7 +44,7 @@ from tightrope.monitoring.rate_fit import examine_rates
 from tightrope.numerics.arrays import BoolArray, FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import interval_text
+from tightrope.numerics.text import claim_text, interval_text, sure_text, value_text
 from tightrope.prism.parse.property_syntax import PathFormula, RewardFormula
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
@@ -129,10 +129,8 @@ class RateResult(Record):
 
     def headline(self) -> str:
         """The verdict in a line: the word, then the interval as far as it may be claimed."""
-        claim = (
-            "" if self.value is None else f"value in {interval_text(self.value.lower, self.value.upper, 6)}"
-        )
-        return self.verdict.headline(claim, f"with confidence {1 - self.ledger.delta:.10g}")
+        claim = "" if self.value is None else value_text(self.value.lower, self.value.upper)
+        return self.verdict.headline(claim_text(self.question, claim), sure_text(self.ledger.delta))
 
     def _title_(self) -> str:
         if self.value is None:

@@ -52,7 +52,7 @@ from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.numerics.text import bound_text, guarantee_text
+from tightrope.numerics.text import bound_text, bounded, claim_text, sure_text
 from tightrope.problem import Problem
 from tightrope.regions.bounds import tracks_in
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
@@ -140,6 +140,21 @@ class Result(Record):
     def _maximises(self) -> bool: ...
 
     @property
+    @abstractmethod
+    def _question(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def _has_choices(self) -> bool: ...
+
+    @property
+    def _subject(self) -> str:
+        """Whose value is bounded; nothing where no state has a choice."""
+        if not self._has_choices:
+            return ""
+        return "the robust policy" if self.robust_optimum is None else "the robust controller"
+
+    @property
     def interval(self) -> Interval:
         """The certified interval of the robust policy's value."""
         return self.outcome.robust_policy
@@ -192,11 +207,9 @@ class Result(Record):
         """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
         check_type("digits", digits, int, "a whole number")
         check_number("digits", digits, 0)
-        claim = guarantee_text(self.guarantee, self._maximises, digits)
-        delta = self.outcome.ledger.delta
-        return self.verdict.headline(
-            claim, f"with confidence {1 - delta:.10g}" if delta else "over the domain"
-        )
+        relation, whose = bounded(self.guarantee, self._maximises, digits), self._subject
+        claim = claim_text(self._question, relation, whose)
+        return self.verdict.headline(claim, sure_text(self.outcome.ledger.delta))
 
     def to_json(self) -> dict[str, Any]:
         """The keys of `tightrope learn --json`."""
@@ -532,6 +545,14 @@ class LearningResult(Result):
     def misfit(self) -> str | None:
         """Words about data that contradict the model, else None; `fit` says more."""
         return None if self.fit is None else self.fit.misfit
+
+    @property
+    def _question(self) -> str:
+        return self.problem.text
+
+    @property
+    def _has_choices(self) -> bool:
+        return self.model.structure.choices > self.model.structure.states
 
     @property
     def _maximises(self) -> bool:

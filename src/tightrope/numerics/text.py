@@ -6,7 +6,7 @@ Numbers start from their shortest decimal form, as in JSON. Text files are UTF-8
 from __future__ import annotations
 
 import gzip
-import math
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,30 +15,46 @@ from typing import TextIO, cast
 
 from tightrope.errors import InputError, Location
 from tightrope_check.report import DIGITS as DIGITS
+from tightrope_check.report import bound_text as bound_text
+from tightrope_check.report import bounded as bounded
+from tightrope_check.report import confidence_text as confidence_text
 from tightrope_check.report import interval_text as interval_text
+from tightrope_check.report import number_text as number_text
+from tightrope_check.report import sure_text as sure_text
 from tightrope_check.report import text_above as text_above
 from tightrope_check.report import text_below as text_below
+from tightrope_check.report import value_text as value_text
 
 
-def bound_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
-    """A bound on one side: rounded down where it is a lower one, up where it is an upper one.
+def claim_text(question: str, relation: str, subject: str = "") -> str:
+    """What is claimed: the quantity that a property asks for, the relation, and whose it is.
 
-    >>> bound_text(2 / 3, True, 4), bound_text(2 / 3, False, 4)
-    ('0.6666', '0.6667')
+    >>> claim_text('Pmax=? [ F "a" ]', ">= 0.7", "the robust policy")
+    'probability >= 0.7 for the robust policy'
+    >>> claim_text('R{"time"}min=? [ F "a" ]', "<= 12")
+    'expected time <= 12'
     """
-    return text_below(value, digits) if is_lower else text_above(value, digits)
+    return f"{quantity_of(question)} {relation}{subject and f' for {subject}'}"
 
 
-def guarantee_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
-    """A bound on one side in words.
+def quantity_of(question: str) -> str:
+    """The quantity that a property asks for.
 
-    >>> guarantee_text(2 / 3, True, 4), guarantee_text(float("inf"), False)
-    ('at least 0.6666', 'no finite upper bound')
+    >>> [quantity_of(text) for text in ("Pmin=? [ X a ]", "Rmin=? [ S ]", "LRAmax=? [ a ]", "T=? [ F a ]")]
+    ['probability', 'long-run average cost', 'long-run probability', 'expected time']
     """
-    if math.isinf(value) and value > 0.0:
-        endless = "the expected reward is infinite (discount it, or bound the steps)"
-        return endless if is_lower else "no finite upper bound"
-    return f"at {'least' if is_lower else 'most'} {bound_text(value, is_lower, digits)}"
+    asked = _ASKED.match(question)
+    if asked is None:
+        return "value"
+    if asked["kind"] in ("S", "LRA"):
+        return "long-run probability"
+    reward = (asked["name"] or ("cost" if asked["way"].startswith("min") else "reward")).replace("_", " ")
+    if asked["kind"] == "R" and re.search(r"\[ *(S|LRA)\b[^\]]*\] *$", question):
+        return f"long-run average {reward}"
+    return {"P": "probability", "T": "expected time", "R": f"expected {reward}"}[asked["kind"]]
+
+
+_ASKED = re.compile(r'(?P<kind>P|S|LRA|R|T)(?:\{"?(?P<name>[^"}]*)"?\})?(?P<way>(?:min|max)*)(?=[<>=\[ ])')
 
 
 GZIP = ".gz"

@@ -20,7 +20,7 @@ from msgspec import UnsetType
 from tightrope.io import plans
 from tightrope.io.answers import AnswerDocument
 from tightrope.io.results import in_words
-from tightrope.numerics.text import text_above
+from tightrope.numerics.text import sure_text, text_above
 from tightrope.report.curves import save
 from tightrope.report.page import asset, content_rules, inline_svg, template
 from tightrope.report.statement import confidence
@@ -161,9 +161,7 @@ def _statement(plan: plans.PlanDocument) -> _Statement:
     else:
         headline = f"About {plans.round_forecast(best.episodes)} more {unit}"
     verdict = plan.judged
-    claim = verdict.headline(
-        f"gap {text_above(plan.gap_now, 4)} now", f"with confidence {confidence(plan.delta)}"
-    )
+    claim = verdict.headline(f"gap <= {text_above(plan.gap_now)} now", sure_text(plan.delta))
     headline = f"{claim}. Forecast: {headline[:1].lower()}{headline[1:]}"
     inside = interval_text(plan.interval.lower, plan.interval.upper)
     now = f"value in {inside}, gap {plan.gap_now:.4g}, after {plan.episodes_so_far:,} {unit}"

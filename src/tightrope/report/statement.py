@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from tightrope.errors import TightropeError
 from tightrope.io.results import BreakdownFacts, Interval, Outcome, ResultDocument
+from tightrope.numerics.text import bounded, claim_text, sure_text
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import spell
@@ -218,7 +219,11 @@ def confidence(delta: float) -> str:
 
 def _whose(outcome: Outcome) -> str:
     """What the guarantee is about."""
-    return "robust policy" if outcome.robust_optimum is UNSET else "controller"
+    return "robust policy" if outcome.robust_optimum is UNSET else "robust controller"
+
+
+def _subject(run: ResultDocument, outcome: Outcome) -> str:
+    return f"the {_whose(outcome)}" if run.model.choices > run.model.states else ""
 
 
 def _limits(run: ResultDocument, outcome: Outcome) -> str:
@@ -333,18 +338,21 @@ def statement(run: ResultDocument) -> Statement:
     main, what = run.main, quantity(run)
     verdict, sure = main.judged, confidence(main.ledger.delta)
     with_it = f"with confidence {sure}" if main.ledger.delta else "over the domain"
+    stated = sure_text(main.ledger.delta)
     side = "least" if run.maximises else "most"
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     question = question_sentence(run.question, run.maximises)
     inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
-        headline = verdict.headline("nothing finite", with_it)
+        headline = verdict.headline(claim_text(run.question, bounded(main.guarantee, run.maximises)), stated)
         answer = (
             f"The data rule out no parameters under which every policy's {what} is unbounded, so the "
             "robust policy has no finite guarantee."
         )
     else:
-        headline = verdict.headline(f"at {side} {bound}", with_it)
+        headline = verdict.headline(
+            claim_text(run.question, bounded(main.guarantee, run.maximises), _subject(run, main)), stated
+        )
         answer = (
             f"{with_it[:1].upper()}{with_it[1:]} the {what} of the {_whose(main)} is at {side} {bound}: its "
             f"true value lies in {inside} ({_source(main)}), and {_limits(run, main)}."

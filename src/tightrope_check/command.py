@@ -61,11 +61,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     certificate = load(given.certificate, budget).certificate
     with budget.on_the_clock():
         verdict = check(certificate, RATIONAL if given.exact else FLOAT64, budget)
-    lines = [headline(verdict, certificate)]
-    lines += [f"  {label:<10} {text}" for label, text in facts(verdict, certificate)]
-    for name, state, words in rows(verdict, certificate):
-        lines.append("  ".join(word for word in (f"  {name}", state, words) if word))
-    sys.stdout.write("\n".join(lines) + "\n")
+    lines = [f"  {label:<10} {text}" for label, text in facts(verdict, certificate)]
+    lines += ["  ".join(filter(None, (f"  {row[0]}", *row[1:]))) for row in rows(verdict, certificate)]
+    sys.stdout.write("\n".join([headline(verdict, certificate), *lines]) + "\n")
     return exit_code(verdict, given.accept_nominal)
 
 

@@ -39,7 +39,7 @@ def about(name: str, place: Path, **words: str) -> Path:
 )
 def test_control_sequences_do_not_reach_the_terminal(text: str, tmp_path: Path) -> None:
     path = about("point/reach", tmp_path, model=text, **{"\x1b[1mkey": "x"})
-    code, shown = printed(path)
+    code, shown = printed(path, "--verbose")
     assert code == 0
     for character in shown:
         assert character == "\n" or character.isprintable(), repr(character)
@@ -54,7 +54,7 @@ def test_control_sequences_do_not_reach_the_terminal(text: str, tmp_path: Path) 
 )
 def test_words_are_no_markup(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    code, shown = printed(about("point/reach", tmp_path, model=text))
+    code, shown = printed(about("point/reach", tmp_path, model=text), "--verbose")
     assert code == 0 and text in shown
 
 
@@ -62,8 +62,8 @@ def test_what_the_file_says_of_itself_is_said_to_be_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    code, shown = printed(about("point/reach", tmp_path, model="bench:rover(125,125)"))
-    assert code == 0 and "compared      nothing of yours" in shown
+    code, shown = printed(about("point/reach", tmp_path, model="bench:rover(125,125)"), "--verbose")
+    assert code == 0 and "compared   nothing of yours" in shown
     (line,) = [line for line in shown.splitlines() if "rover" in line]
     assert line.strip().startswith("the file says")
 

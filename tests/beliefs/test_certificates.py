@@ -132,7 +132,7 @@ def test_check_writes_a_certificate_that_verify_ties(tmp_path, capsys):
     assert run([*words, "--policy-out", str(out), "--certificate", str(proof)]) == 0
     about = ["verify", str(proof), "--model", str(path), "--prop", GOAL]
     assert run([*about, "--policy", str(out), "--exact"]) == 0
-    assert "of your model, property and policy" in capsys.readouterr().out
+    assert "your model, property, policy" in capsys.readouterr().out
     assert run([*about[:-1], 'Rmax=? [ F "goal" ]', "--policy", str(out)]) == 1
 
 

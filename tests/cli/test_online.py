@@ -12,7 +12,6 @@ import pytest
 
 import tightrope as tr
 from tightrope.cli.app import run
-from tightrope.cli.online import ROWS, choose_records
 from tightrope.data.steps import SteppedEnvironment
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import EnvironmentEpisodes, Journal, OnlineRun
@@ -218,11 +217,3 @@ def test_a_failed_start_leaves_nothing_behind(
     after = sorted(path for path in tmp_path.iterdir() if path.name != "__pycache__")
     assert after == before and (not exists or list(output.iterdir()) == [])
     assert run(asked(walk, "--episodes", "5", "--at", "p=0.6,q=0.8", "-o", str(output))) == 0
-
-
-def test_the_table_shows_the_first_record_and_the_last() -> None:
-    records = [{"episode": episode} for episode in (*range(50), 300, 2000, 2500, 2600)]
-    shown = choose_records(records)
-    assert shown[0]["episode"] == 0 and shown[-1]["episode"] == 2600
-    assert len(shown) <= ROWS + 1 and len({record["episode"] for record in shown}) == len(shown)
-    assert choose_records(records[:4]) == records[:4]

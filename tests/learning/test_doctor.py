@@ -233,7 +233,7 @@ def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run(["doctor", model, "--data", log, "--time-limit", "900"]) == 1
     text = capsys.readouterr().out
     assert text.startswith("CONTRADICTED: the data do not fit the model\n")
-    assert "fix memory=seen:(s=1)" in " ".join(text.split())
+    assert "memory=seen:(s=1)" in " ".join(text.split())
     assert run(["doctor", model, "--data", log, "-o", str(tmp_path / "x.prism")]) == 2
     assert "--amend" in capsys.readouterr().err
 

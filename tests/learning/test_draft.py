@@ -218,7 +218,7 @@ def test_every_way_to_name_the_state_works_and_so_does_the_next_command(
     assert run(["draft", log, "-o", model, "--ends", "complete", *words]) == 0
     loaded = tr.load(model)
     assert list(loaded.structure.valuations) == [variable] and label in loaded.structure.labels
-    (following,) = re.findall("^next: tightrope (.*)$", capsys.readouterr().out, re.MULTILINE)
+    (following,) = re.findall("^  next +tightrope (.*)$", capsys.readouterr().out, re.MULTILINE)
     assert run([*shlex.split(following), "--outcomes", "none"]) == 0
     assert capsys.readouterr().out.startswith("PROVED: ")
 

@@ -74,7 +74,7 @@ class CheckRequest(options.ModelOptions):
 
     prop: Props = None
     at: options.At = None
-    observations: options.Joined = None
+    observations: options.Observations = None
     discount: options.Discount = None
     terminal_reward: options.TerminalReward = None
     policy: Path | None = declare("--policy", "Evaluate this policy.", "FILE")

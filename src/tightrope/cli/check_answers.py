@@ -16,10 +16,9 @@ from tightrope.cli.output import (
     assumed_facts,
     count,
     doubts_of,
-    memory_text,
     print_json,
-    seconds_text,
     show,
+    spent,
 )
 from tightrope.io.coding import Real
 from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFacts
@@ -262,7 +261,7 @@ def report_answers(
     build ended where the question was decided."""
     if as_json:
         records = [answer.record for answer in answers]
-        spent = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
+        seconds = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
         head = structs.asdict(records[0])
         if len(records) > 1:
             judged = {"verdict": verdict.word, "why": verdict.why, "assumptions": list(verdict.assumptions)}
@@ -272,7 +271,7 @@ def report_answers(
                 model=loaded.source,
                 **head,
                 built=Built(loaded.model.states, not loaded.is_partial),
-                seconds=round_seconds(spent),
+                seconds=round_seconds(seconds),
                 peak_memory=peak_memory(),
             )
         )
@@ -299,8 +298,7 @@ def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) ->
     if loaded.is_partial:
         part = "enough for this question" if is_part else "none behind targets or forbidden ones"
         more.append(("built", f"{count(loaded.model.states, 'state')}, {part} (--build-all)"))
-    more.append(("time", seconds_text({"build": loaded.seconds, "solve": answer.seconds})))
-    more.append(("memory", memory_text()))
+    more += spent({"build": loaded.seconds, "solve": answer.seconds})
     return Shown(rows, more, _states(record))
 
 
@@ -349,5 +347,5 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_j
     rows = [*doubts_of(verdict), ("property", answer.question), ("sets", answer.sets)]
     if answer.certificate is not None:
         rows.append(("certificate", f"proves {answer.certificate}"))
-    more = [*details, *(("note", note) for note in answer.notes), ("time", seconds_text(answer.seconds))]
-    show(verdict.headline(claim, "over the domain"), Shown(rows, [*more, ("memory", memory_text())]))
+    more = [*details, *(("note", note) for note in answer.notes), *spent(answer.seconds)]
+    show(verdict.headline(claim, "over the domain"), Shown(rows, more))

@@ -602,8 +602,7 @@ def _show_answer(
         *(("budget", line) for line in record.ledger.lines),
         *(("note", note) for note in record.notes),
         *settings,
-        ("time", screen.seconds_text({"solve": learned.seconds})),
-        ("memory", screen.memory_text()),
+        *screen.spent({"solve": learned.seconds}),
     ]
     return screen.Shown(rows, more)
 
@@ -634,8 +633,7 @@ def _show_rates(answer: answers.RateAnswer) -> screen.Shown:
         *([] if answer.outcomes is None else [("returns", answer.outcomes.text)]),
         *(("budget", line) for line in answer.ledger.lines),
         *(("note", note) for note in answer.notes),
-        ("time", screen.seconds_text(answer.seconds)),
-        ("memory", screen.memory_text()),
+        *screen.spent(answer.seconds),
     ]
     columns = ("rate", "lower", "upper", "events", "exposure", "events/exposure")
     rows = [

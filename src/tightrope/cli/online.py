@@ -12,8 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -224,10 +223,10 @@ def online(request: OnlineRequest) -> None:
     records: list[dict[str, Any]] = []
     with nullcontext() if request.output is None else run.Journal(request.output, question) as journal:
         whole = run.OnlineRun(learner, source, request.most_episodes, truth, journal)
-        with RunDisplay(request.most_episodes, wanted=not request.json) as display:
+        with screen.phase_progress() as progress:
             for record in whole.records():
                 records.append(record)
-                display.show(record)
+                progress(_progress_line(record, request.most_episodes))
                 if request.json:
                     screen.print_json({**record, "peak_memory": peak_memory()})
         result = learner.result() if request.output is not None or not request.json else None
@@ -373,50 +372,11 @@ def _describe_exploration(request: Explore, learner: OnlineLearner) -> str:
     return ", ".join(words)
 
 
-ROWS = 16
-"""Of the table: the first record, the last, and some between at growing distances."""
-
-
-class RunDisplay:
-    """Episodes done, and what is guaranteed so far; silent where stderr is no terminal."""
-
-    def __init__(self, episodes: int, wanted: bool):
-        self._episodes = episodes
-        self._wanted = wanted and sys.stderr.isatty()
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        if self._wanted:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (
-                TextColumn("episodes"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}"),
-                TimeElapsedColumn(),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task("", total=self._episodes)
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def show(self, record: Mapping[str, Any]) -> None:
-        """The latest record."""
-        if self._bar is not None:
-            floor = _is_floor(record)
-            parts = [f"update {record['update']}", f"guarantee {_bound(record['guarantee'], floor)}"]
-            if record["performance"] is not None:
-                parts.append(f"performance {_number(record['performance'])}")
-            parts.append(f"optimistic {_bound(record['optimistic'], not floor)}")
-            self._bar.update(self._task, completed=record["episode"], description=", ".join(parts))
+def _progress_line(record: Mapping[str, Any], episodes: int) -> str:
+    """Episodes done, and what is guaranteed so far."""
+    floor = _is_floor(record)
+    line = f"{record['episode']:,} of {episodes:,} episodes, guarantee {_bound(record['guarantee'], floor)}"
+    return f"{line}, optimistic {_bound(record['optimistic'], not floor)}"
 
 
 def headline(verdict: Assessment, question: str, record: Mapping[str, Any], delta: float) -> str:
@@ -456,7 +416,7 @@ def show_run(
         *parameter_facts(result),
         *(("default", reason) for reason in result.decisions.reasons),
         *(("budget", line) for line in result.ledger.lines),
-        ("memory", screen.memory_text()),
+        *screen.spent({}),
     ]
     return screen.Shown(rows, more, tables=[_table(records, known, best is not None)])
 
@@ -481,27 +441,9 @@ def _table(records: Sequence[Mapping[str, Any]], known: bool, together: bool) ->
             _bound(record["optimistic"], not floor),
             f"{record['elapsed']:.3g}",
         ]
-        for record in choose_records(records)
+        for record in records
     ]
     return screen.Table(columns, rows, "Updates")
-
-
-def choose_records(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """At most `ROWS` of the records, evenly spread over the logarithm of the episodes."""
-    if len(records) <= ROWS:
-        return list(records)
-    last = max(records[-1]["episode"], 2)
-    retained: dict[int, Mapping[str, Any]] = {}
-    for number, record in enumerate(records):
-        cell = 0 if record["episode"] == 0 else 1 + int((ROWS - 2) * _share(record["episode"], last))
-        retained[cell if number < len(records) - 1 else ROWS] = record
-    return [retained[cell] for cell in sorted(retained)]
-
-
-def _share(episode: int, last: int) -> float:
-    from math import log
-
-    return min(log(episode) / log(last), 1 - 1e-9)
 
 
 def _gap(last: Mapping[str, Any]) -> str:

@@ -204,17 +204,8 @@ Observations = Annotated[
     str | None,
     option(
         "--observations",
-        "Labelled readings of a sensor (CSV: variables of the model, reading, count), in place of --data; "
-        "the model becomes one that a controller sees through it.",
-        "FILE",
-    ),
-]
-Joined = Annotated[
-    str | None,
-    option(
-        "--observations",
-        "Labelled readings of a sensor, as 'learn' takes them; the model becomes one that a controller sees "
-        "through it.",
+        "Labelled readings of a sensor (CSV: variables of the model, reading, count), for 'learn' and 'plan' "
+        "in place of --data; the model becomes one that a controller sees through it.",
         "FILE",
     ),
 ]

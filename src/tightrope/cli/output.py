@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
 Rows = Sequence[tuple[str, str]]
 
-WIDTH = 80
-LABEL = 10
-MOST_LINES = 10
-MOST_ROWS = 12
+WIDTH, LABEL = 80, 10
+MOST_LINES, MOST_ROWS, LEAST_TABLE = 10, 12, 3
 LINES_OF_A_ROW, LINES_OF_A_REASON = 2, 4
+KEPT = ("reason", "hint", "next")
+"""Rows that are always shown."""
+
 WHOLE = ("next", "hint")
 """Rows that are never shortened; the first is a command to paste, on one line."""
 
@@ -152,19 +153,13 @@ def render(first: str, content: Shown, verbose: bool, colour: bool = False) -> s
       next       x
     """
     rows = [*content.rows, *(content.more if verbose else ())]
-    table = [] if content.table is None else table_lines(content.table, verbose)
     width = max([LABEL, *(len(label) for label, _ in rows)])
-    blocks = [_block(label, value, width, verbose) for label, value in rows]
+    blocks = [(label, _block(label, value, width, verbose)) for label, value in rows]
+    table = [] if content.table is None else table_lines(content.table, verbose)
     if not verbose:
-        room = MOST_LINES - 1 - len(table)
-        if sum(map(len, blocks)) > room:
-            kept = len(blocks)
-            while kept and sum(map(len, blocks[:kept])) > room - 1:
-                kept -= 1
-            rows = [*rows[:kept], ("", f"{len(blocks) - kept} more (--verbose)")]
-            blocks = [*blocks[:kept], [rows[-1][1]]]
+        blocks, table = _within(blocks, table, MOST_LINES - 1)
     lines, before = [shown(first)], ""
-    for (label, _), block in zip(rows, blocks, strict=True):
+    for label, block in blocks:
         for number, line in enumerate(block):
             name = label if number == 0 and label != before else ""
             head = f"{name:<{width}}"
@@ -175,6 +170,28 @@ def render(first: str, content: Shown, verbose: bool, colour: bool = False) -> s
     for extra in content.tables if verbose else ():
         lines += ["", *table_lines(extra, verbose)]
     return "\n".join(lines)
+
+
+def _within(
+    blocks: list[tuple[str, list[str]]], table: list[str], room: int
+) -> tuple[list[tuple[str, list[str]]], list[str]]:
+    """The rows and the lines of a table that fit into so many lines: doubts, hints and the next command
+    first, then the table, then the other rows in their order."""
+    must = sum(len(lines) for label, lines in blocks if label in KEPT)
+    if len(table) > max(room - must, LEAST_TABLE):
+        most = max(room - must, LEAST_TABLE) - 1
+        table = [*table[:most], f"  {len(table) - most:,} more (--verbose)"]
+    left = room - must - len(table)
+    if sum(len(lines) for label, lines in blocks if label not in KEPT) <= left:
+        return blocks, table
+    visible, hidden, left = [], 0, left - 1
+    for label, lines in blocks:
+        if label not in KEPT:
+            hidden += hidden > 0 or len(lines) > left
+            left -= len(lines)
+        if label in KEPT or not hidden:
+            visible.append((label, lines))
+    return [*visible, ("", [f"{hidden} more (--verbose)"])], table
 
 
 def _block(label: str, value: str, width: int, verbose: bool) -> list[str]:
@@ -240,14 +257,9 @@ def show(first: str, content: Shown) -> None:
 
 
 def print_facts(title: str, facts: Rows) -> None:
-    """Rows below a title, all of them."""
-    show_all(title, Shown(facts))
-
-
-def show_all(first: str, content: Shown) -> None:
-    """Print what is no answer with a verdict, in full; nothing with --quiet."""
+    """Rows below a title, all of them; nothing with --quiet."""
     if not _quiet:
-        typer.echo(render(first, content, True))
+        typer.echo(render(title, Shown(facts), True))
 
 
 def print_table(
@@ -291,14 +303,14 @@ def doubts_of(verdict: Assessment) -> list[tuple[str, str]]:
     """Why a result is not proved, and what would make it so: each once."""
     whys = [one.why for one in verdict.assumptions if not one.holds]
     if verdict.word.value in ("contradicted", "limit") and verdict.why:
-        whys.insert(0, verdict.why)
+        whys = [verdict.why, *(whys if verdict.word.value == "limit" else ())]
     reasons, hints = [], []
     for why in dict.fromkeys(whys):
         why = why if " Worst: " not in why else why.partition(" Worst: ")[0].rstrip(".")
         parts = [part.removeprefix("tested: ") for part in why.split("; ") if part != _MODEL_RIGHT]
-        told = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
-        reasons.append("; ".join(part for part in parts if part not in told) or why)
-        hints += [as_flags(part) for part in told]
+        advice = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
+        reasons.append("; ".join(part for part in parts if part not in advice) or why)
+        hints += [as_flags(part) for part in advice]
     rows = [("reason", as_flags(reason)) for reason in dict.fromkeys(reasons)]
     return [*rows, *(("hint", hint) for hint in dict.fromkeys(hints))]
 
@@ -340,21 +352,18 @@ def warn(text: str) -> None:
     say(f"warning: {text}")
 
 
-def memory_text() -> str:
-    """How much memory this process has had at most, in words."""
+def spent(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Time by phases, and the largest amount of memory.
+
+    >>> spent({"build": 0.2, "solve": 2.0})[0]
+    ('time', '2.2 s (build 0.2, solve 2)')
+    """
     from tightrope.numerics.machine import peak_memory
 
-    return f"{peak_memory() / 2**20:,.0f} MiB at most"
-
-
-def seconds_text(seconds: Mapping[str, float]) -> str:
-    """`2.2 s (statistics 0.2, solve 2)`.
-
-    >>> seconds_text({"build": 0.2, "solve": 2.0})
-    '2.2 s (build 0.2, solve 2)'
-    """
     phases = ", ".join(f"{phase} {spent:.2g}" for phase, spent in seconds.items())
-    return f"{sum(seconds.values()):.2g} s ({phases})"
+    time = f"{sum(seconds.values()):.2g} s ({phases})" if seconds else ""
+    memory = ("memory", f"{peak_memory() / 2**20:,.0f} MiB at most")
+    return [("time", time), memory] if time else [memory]
 
 
 def count(number: int, what: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tightrope.cli.output import Shown, Table, assumed_facts, count, memory_text, seconds_text, shown_notes
+from tightrope.cli.output import Shown, Table, assumed_facts, count, shown_notes, spent
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.result import LearningResult
@@ -348,7 +348,7 @@ def _how(result: LearningResult) -> Facts:
         named.append(f"{more:,} more")
     facts += [("limiting data", text) for text in named]
     facts += shown_notes(result.notes)
-    return [*facts, ("time", seconds_text(result.seconds)), ("memory", memory_text())]
+    return [*facts, *spent(result.seconds)]
 
 
 def fit_facts(result: LearningResult) -> Facts:
@@ -359,9 +359,9 @@ def fit_facts(result: LearningResult) -> Facts:
         return []
     worst = fit.suspects[:SHOWN_ANOMALIES] if fit.is_doubt else ()
     worst = tuple(s for i, s in enumerate(worst) if i == 0 or s.log_evidence > 0.0)
-    told = any(one.name == "model" and not one.holds for one in result.verdict.assumptions)
-    said = [] if told or fit.misfit is not None else [("model fit", fit_text(fit))]
-    return [*said, *(("anomaly", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
+    is_reason = any(one.name == "model" and not one.holds for one in result.verdict.assumptions)
+    rows = [] if is_reason or fit.misfit is not None else [("model fit", fit_text(fit))]
+    return [*rows, *(("anomaly", f"{suspect.kind}: {suspect.words}") for suspect in worst)]
 
 
 def fit_text(fit: ModelFit) -> str:

@@ -64,7 +64,7 @@ class SampleRequest(ModelOptions):
     episodes: int | None = declare("--episodes", "Number of trajectories.", "N", min=1)
     seed: int = declare("--seed", "Same seed, same data.", "S", default=0, min=0)
     at: options.At = None
-    observations: options.Joined = None
+    observations: options.Observations = None
     prop: options.Prop = None
     policy: str = declare(
         "--policy",

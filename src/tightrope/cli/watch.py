@@ -131,7 +131,7 @@ class WatchRequest(ModelOptions):
     policy: str | None = declare(
         "--policy", "The policy that the result was given ('learn --policy'), in place of its own.", "FILE"
     )
-    observations: options.Joined = None
+    observations: options.Observations = None
     strict: bool = switch("--strict", "A transition that the model excludes is an error, no alarm.")
     terminal_reward: options.TerminalReward = None
     accept_nominal: options.AcceptNominal = False
@@ -461,10 +461,10 @@ class _Watching:
             return
         rows += [("reason", f"{doubt}: the rate of false alarms is nominal") for doubt in verdict.doubts]
         rows += [] if returns is None else returns_facts(returns)
-        found = anomaly_facts(suspects, self.alarm)
-        rows += found[:SHOWN_BRIEFLY] if self.alarm else []
+        anomalies = anomaly_facts(suspects, self.alarm)
+        rows += anomalies[:SHOWN_BRIEFLY] if self.alarm else []
         rows += [("next", self.next_command(suspects))] if final and self.alarm and not self.is_live else []
-        more = found[SHOWN_BRIEFLY:] if self.alarm else found
+        more = anomalies[SHOWN_BRIEFLY:] if self.alarm else anomalies
         more += [("import", self.log.read_as)] if self.log.read_as else []
         more += [] if self.promised is None else [("bound", self.promised.words)]
         show(first, Shown(rows, more))

@@ -42,7 +42,7 @@ from tightrope.model.structure import ParametricReward
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.record import Facts, Record
-from tightrope.numerics.text import bound_text, bounded, claim_text, sure_text
+from tightrope.numerics.text import bounded, claim_text, sure_text
 from tightrope.prism.parse.property_syntax import Multi, ValueOperator
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
@@ -149,12 +149,7 @@ class LearnedAnswer(Record):
     def facts(self) -> Facts:
         """The answer, by the names that people read."""
         if self.optimistic is not None and self.guarantee is not None:
-            best = bound_text(self.optimistic, not self._has_floor)
-            return [
-                ("guarantee", bound_text(self.guarantee, self._has_floor)),
-                ("robust policy", str(self.interval)),
-                ("optimistic", f"{best}: no policy does better"),
-            ]
+            return [("value", f"{self.interval}; any policy {bounded(self.optimistic, not self._has_floor)}")]
         truth = [] if self.truth is None else [("answer", self.truth)]
         return [*truth, *([] if self.interval is None else [("true value", str(self.interval))])]
 

@@ -15,15 +15,42 @@ from typing import TextIO, cast
 
 from tightrope.errors import InputError, Location
 from tightrope_check.report import DIGITS as DIGITS
-from tightrope_check.report import bound_text as bound_text
 from tightrope_check.report import bounded as bounded
 from tightrope_check.report import confidence_text as confidence_text
 from tightrope_check.report import interval_text as interval_text
-from tightrope_check.report import number_text as number_text
-from tightrope_check.report import sure_text as sure_text
+from tightrope_check.report import round_text
 from tightrope_check.report import text_above as text_above
 from tightrope_check.report import text_below as text_below
 from tightrope_check.report import value_text as value_text
+
+
+def number_text(value: float, digits: int = DIGITS) -> str:
+    """Round a number that is no bound to the nearest.
+
+    >>> number_text(2 / 3), number_text(6120.04), number_text(0.1, 2)
+    ('0.66667', '6,120', '0.1')
+    """
+    return round_text(value, digits)
+
+
+def bound_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
+    """A bound on one side: rounded down where it is a lower one, up where it is an upper one.
+
+    >>> bound_text(2 / 3, True, 4), bound_text(2 / 3, False, 4), bounded(2 / 3, True, 4)
+    ('0.6666', '0.6667', '>= 0.6666')
+    >>> text_below(1234567.8), text_below(float("-inf")), confidence_text(0.1 / 3), confidence_text(1e-12)
+    ('1,234,500', '-inf', '0.966666666', '0.999999999')
+    >>> interval_text(1 / 3, 2 / 3, 4), interval_text(0.5, 0.5000004), interval_text(1e13, 1e99)
+    ('[0.3333, 0.6667]', '[0.5, 0.5000004]', '[1e13, 1e99]')
+    >>> value_text(0.9774999999, 0.9775000001), value_text(0.25, 0.5), value_text(2.0, 2.0)
+    ('= 0.9775 (error <= 1.1e-10)', 'in [0.25, 0.5]', '= 2')
+    """
+    return text_below(value, digits) if is_lower else text_above(value, digits)
+
+
+def sure_text(delta: float) -> str:
+    """How sure a claim is: at a confidence, or over all parameters of a domain where nothing was learned."""
+    return f"confidence {confidence_text(delta)}" if delta else "over the domain"
 
 
 def claim_text(question: str, relation: str, subject: str = "") -> str:
@@ -43,15 +70,17 @@ def quantity_of(question: str) -> str:
     >>> [quantity_of(text) for text in ("Pmin=? [ X a ]", "Rmin=? [ S ]", "LRAmax=? [ a ]", "T=? [ F a ]")]
     ['probability', 'long-run average cost', 'long-run probability', 'expected time']
     """
-    asked = _ASKED.match(question)
-    if asked is None:
+    operator = _ASKED.match(question)
+    if operator is None:
         return "value"
-    if asked["kind"] in ("S", "LRA"):
+    if operator["kind"] in ("S", "LRA"):
         return "long-run probability"
-    reward = (asked["name"] or ("cost" if asked["way"].startswith("min") else "reward")).replace("_", " ")
-    if asked["kind"] == "R" and re.search(r"\[ *(S|LRA)\b[^\]]*\] *$", question):
+    reward = (operator["name"] or ("cost" if operator["way"].startswith("min") else "reward")).replace(
+        "_", " "
+    )
+    if operator["kind"] == "R" and re.search(r"\[ *(S|LRA)\b[^\]]*\] *$", question):
         return f"long-run average {reward}"
-    return {"P": "probability", "T": "expected time", "R": f"expected {reward}"}[asked["kind"]]
+    return {"P": "probability", "T": "expected time", "R": f"expected {reward}"}[operator["kind"]]
 
 
 _ASKED = re.compile(r'(?P<kind>P|S|LRA|R|T)(?:\{"?(?P<name>[^"}]*)"?\})?(?P<way>(?:min|max)*)(?=[<>=\[ ])')

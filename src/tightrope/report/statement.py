@@ -338,21 +338,18 @@ def statement(run: ResultDocument) -> Statement:
     main, what = run.main, quantity(run)
     verdict, sure = main.judged, confidence(main.ledger.delta)
     with_it = f"with confidence {sure}" if main.ledger.delta else "over the domain"
-    stated = sure_text(main.ledger.delta)
+    claim = claim_text(run.question, bounded(main.guarantee, run.maximises), _subject(run, main))
+    headline = verdict.headline(claim, sure_text(main.ledger.delta))
     side = "least" if run.maximises else "most"
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     question = question_sentence(run.question, run.maximises)
     inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
-        headline = verdict.headline(claim_text(run.question, bounded(main.guarantee, run.maximises)), stated)
         answer = (
             f"The data rule out no parameters under which every policy's {what} is unbounded, so the "
             "robust policy has no finite guarantee."
         )
     else:
-        headline = verdict.headline(
-            claim_text(run.question, bounded(main.guarantee, run.maximises), _subject(run, main)), stated
-        )
         answer = (
             f"{with_it[:1].upper()}{with_it[1:]} the {what} of the {_whose(main)} is at {side} {bound}: its "
             f"true value lies in {inside} ({_source(main)}), and {_limits(run, main)}."

@@ -24,7 +24,15 @@ ROOT = TESTS.parent
 DOCS = ROOT / "docs"
 PAGES = [
     path
-    for pattern in ("start/*.md", "tutorials/*.md", "how-to/*.md", "gallery/*.md", "doctor.md", "improve.md")
+    for pattern in (
+        "start/*.md",
+        "tutorials/*.md",
+        "how-to/*.md",
+        "gallery/*.md",
+        "doctor.md",
+        "improve.md",
+        "reference/output.md",
+    )
     for path in sorted(DOCS.glob(pattern))
     if re.search(r"^```(python|sh)$", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]

@@ -257,7 +257,7 @@ def _shown(
     )
     more = [*settings, ("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
     more.append(("time", f"{result.seconds:.2g} s"))
-    several = len(result.differences) > 1
+    several = len(getattr(request, "policy", ())) > 1
     return screen.Shown(
         [*rows, *screen.assumed_facts(result.verdict), *data],
         more,

@@ -217,6 +217,8 @@ def check(request: CheckRequest) -> None:
         with phase_progress() as progress:
             progress("solve")
             answers.append(_answer(request, subject, query, policy, how, workspace, part))
+    for note in [note for answer in answers if request.json for note in answer.record.notes or ()]:
+        warn(note)
     verdict = Assessment.worst([answer.verdict for answer in answers])
     check_answers.report_answers(loaded, answers, verdict, request.json, part is not None)
     sys.stdout.flush()  # the answer comes before files, which may fail

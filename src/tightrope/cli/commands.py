@@ -53,7 +53,7 @@ COMMANDS = (
     Command("learn", "A robust policy and its certified interval from data."),
     Command("compare", "How much better a policy is than a baseline, for certain."),
     Command("improve", "The policy that surely improves most on a baseline."),
-    Command("doctor", "What a log says against a model, and what mends it."),
+    Command("doctor", "Test a model against a log and propose fixes."),
     Command("plan", "How much more data a gap takes, and how to collect them."),
     Command("online", "Explore, certify a robust policy, repeat."),
     Command("watch", "Whether a model still fits the data, and what has changed."),

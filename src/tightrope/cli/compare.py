@@ -77,11 +77,11 @@ class CompareRequest(ComparedOptions):
 
 @takes(CompareRequest, {"data": LOG_WORDS, "check": SOLVING})
 def compare(request: CompareRequest) -> None:
-    """How much better policies are than a baseline, for certain.
+    """Bound the differences between policies and a baseline.
 
-    The value of each policy less that of the baseline, bounded over one region of parameters for both: with
-    probability at least 1 - delta all differences lie in their intervals together. Two policies share the
-    same unknown parameters, so their difference is known far better than either value.
+    Each difference is bounded over one region of parameters for both policies. With probability at least
+    1 - delta all differences lie in their intervals. Two policies share the same unknown parameters, so their
+    difference is known far better than either value.
 
     Example: tightrope compare 'bench:betting(25)' --data log.parquet --policy new.json --baseline old.json
     """

@@ -68,10 +68,10 @@ class DataRequest:
     const: options.Const = None
     param: options.Param = None
     domain: options.Domain = None
-    delta: float = declare("--delta", "All intervals hold together at level 1 − D.", "D", default=0.05)
+    delta: float = declare("--delta", "All intervals hold simultaneously at level 1 − D.", "D", default=0.05)
     plot: Path | None = declare("--plot", "Draw it, too: a .png, .svg or .pdf file.", "FILE")
     output: Path | None = declare(
-        "-o --output", "Save the reading, for --reading of every command: NAME.reading.toml.", "FILE"
+        "-o --output", "Save the import settings, which every command takes: NAME.reading.toml.", "FILE"
     )
     overwrite: options.Overwrite = False
     json: options.Json = False
@@ -80,12 +80,11 @@ class DataRequest:
 
 @takes(DataRequest)
 def data(request: DataRequest) -> None:
-    """Say how a log is read for a model, and what it holds.
+    """Describe a log for a model: rows, coverage, estimates, import settings.
 
-    Rows, episodes, how each column was read, values that the model does not know, which choices were visited
-    how often, and what the log says about each expression and parameter, with intervals that hold at any time
-    of looking. Rows that cannot be counted are left out and shown. The options are those of
-    'tightrope learn', which reads the log in the same way.
+    It prints rows, episodes, the role of each column, values that the model does not have, visits of choices,
+    and time-uniform intervals for each expression and parameter. Rows that cannot be counted are excluded and
+    listed. 'tightrope learn' takes the same options and reads the log in the same way.
 
     Example: tightrope data 'runs/*.csv' --model model.prism --param p=0.1:0.9 --plot log.png
     """

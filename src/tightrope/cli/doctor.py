@@ -1,4 +1,4 @@
-"""`tightrope doctor MODEL --data F`: what a log says against a model, and what mends it."""
+"""`tightrope doctor MODEL --data F`: test a model against a log and propose fixes."""
 
 from __future__ import annotations
 
@@ -109,21 +109,21 @@ class DoctorRequest(options.SubjectOptions):
     sets: SetsKind | None = declare("--sets", "What nature may pick from.")
     amend: str | None = declare(
         "--amend",
-        "Answer on an amended model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
+        "Answer on a revised model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
         "since-entry:N|since-start:N, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, free, or auto; "
         "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto.",
         "WHAT",
     )
     cost_range: options.CostRange = None
     select_on: float | None = declare(
-        "--select-on", "Look for findings in this share of the log; learn from the rest.", "SHARE"
+        "--select-on", "Search for findings in this share of the log; learn from the rest.", "SHARE"
     )
     select_by: str | None = declare("--select-by", "'e-values': choose and learn on all data, at δ/K.", "HOW")
     cluster: str | None = declare("--cluster", "The column whose values --select-on divides.", "COLUMN")
     seed: int = declare("--seed", "Of the division.", "S", default=0, min=0)
-    output: Path | None = declare("-o --output", "Write the amended model, a PRISM file.", "FILE")
+    output: Path | None = declare("-o --output", "Write the revised model, a PRISM file.", "FILE")
     log_out: Path | None = declare(
-        "--log-out", "Write the log for the amended model: the part to learn from.", "FILE"
+        "--log-out", "Write the log for the revised model: the part to learn from.", "FILE"
     )
     overwrite: options.Overwrite = False
     time_limit: options.TimeLimit = None
@@ -135,13 +135,13 @@ class DoctorRequest(options.SubjectOptions):
 
 @takes(DoctorRequest, {"data": LOG_WORDS, "check": options.SOLVING})
 def doctor(request: DoctorRequest) -> None:
-    """Say what a log speaks against a model, what that does to the answer, and what mends it.
+    """Test a model against a log and propose fixes.
 
-    One test for all: does the next outcome depend on the state before, on what was seen before, on how long
-    it has been, on whose episode it is, on a column of the log, on time; do tied choices differ, is an
-    expression wrong. Each finding is followed by the answer with that assumption dropped, and by the smallest
-    amendment that removes it; findings that change the answer most come first. --amend answers on such a
-    model, -o writes it. Exit code 0 only where nothing is contradicted and the answer is proved.
+    One test covers all assumptions: whether the next outcome depends on earlier states, elapsed time, the
+    unit, a column of the log or the date; whether tied choices differ; whether an expression is wrong. Each
+    finding shows the value without that assumption and the smallest revision that removes it. Findings that
+    change the value most come first. --amend answers on a revised model, -o writes it. Exit code 0 only if
+    nothing is contradicted and the answer is proved.
 
     Example: tightrope doctor model.prism --prop 'P=? [ F "done" ]' --data runs.csv
 

@@ -31,12 +31,12 @@ class ImproveRequest(ComparedOptions):
 
 @takes(ImproveRequest, {"data": LOG_WORDS, "check": SOLVING})
 def improve(request: ImproveRequest) -> None:
-    """The policy that is better than a baseline by most, for certain.
+    """Find the policy with the largest certified improvement over a baseline.
 
-    Candidates are tried freely: all differences hold together with probability at least 1 - delta. The search
-    ends when no other choice in a single state is certified to gain more. Where nothing is certified to be
-    better, what is done today is the answer. Properties to keep are bounded over the same
-    parameters, without a further price: 'P>=baseline [ … ]', 'R{"cost"}<=baseline+5 [ … ]', 'P>=0.9 [ … ]'.
+    All differences hold simultaneously with probability at least 1 - delta, for any number of candidates. The
+    search ends when no other choice in a single state is certified to gain more. If nothing is certified to
+    be better, the baseline is the answer. Properties to keep are bounded over the same parameters and use no
+    additional delta: 'P>=baseline [ … ]', 'R{"cost"}<=baseline+5 [ … ]', 'P>=0.9 [ … ]'.
 
     Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
     """

@@ -61,12 +61,14 @@ class LearnRequest(options.SubjectOptions):
     at: options.At = None
     assume_support: options.AssumeSupport = None
     misfit: options.Misfit = None
-    breakdown: bool = switch("--breakdown", "The largest misfit per step under which the guarantee holds.")
+    breakdown: bool = switch(
+        "--breakdown", "The largest model error per step under which the guarantee holds."
+    )
     breakdown_of: str | None = declare(
-        "--breakdown-of", "The same where this parameter or action has a part.", "NAME"
+        "--breakdown-of", "The same for model error in this parameter or action alone.", "NAME"
     )
     threshold: float | None = declare(
-        "--threshold", "What it has to meet; without it, half of its margin.", "VALUE"
+        "--threshold", "The bound that the guarantee must meet; without it, half of its margin.", "VALUE"
     )
     effort: Effort = declare(
         "--effort",
@@ -79,7 +81,7 @@ class LearnRequest(options.SubjectOptions):
     cost_sd: options.CostSd = None
     outcomes: OutcomesUse | None = declare(
         "--outcomes",
-        "What episodes returned, where the log shows it: beside the model (auto), alone, or not at all.",
+        "Observed returns, if the log shows them: beside the model (auto), alone, or not at all.",
     )
     behaviour: str | None = declare(
         "--behaviour",
@@ -93,7 +95,7 @@ class LearnRequest(options.SubjectOptions):
     )
     prior: list[str] | None = declare(
         "--prior",
-        "Believed before the data: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
+        "Prior knowledge: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
         "A wrong one costs width, never confidence.",
         "PRIOR|DIR",
     )

@@ -170,12 +170,12 @@ def online(request: OnlineRequest) -> None:
 
     A policy that the data so far suggest collects the episodes (--explore). As they grow, everything is
     computed anew: that policy, the robust one and its guarantee. With probability at least 1 - delta all
-    guarantees are kept, so a run may stop when its gap is small enough (--until-gap). With -o, a run that
+    guarantees hold, so a run may stop when its gap is small enough (--until-gap). With -o, a run that
     was killed goes on from its last update.
 
-    The guarantees are about a world that does not change. With --on-drift a monitor tells when it has: 'warn'
-    goes on, 'stop' ends the run with exit code 1, 'restart' forgets everything before the alarm; the
-    guarantees since then hold together with probability at least 1 - delta.
+    The guarantees assume an environment that does not change. With --on-drift a monitor detects changes:
+    'warn' goes on, 'stop' ends the run with exit code 1, 'restart' discards all data before the alarm; the
+    guarantees since then hold simultaneously with probability at least 1 - delta.
 
     Example: tightrope online 'bench:rover(10,10)' --episodes 10000 --seed 1 --sets expression -o run
 

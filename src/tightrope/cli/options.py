@@ -141,7 +141,7 @@ LtlTranslator = Annotated[
     option(
         "--ltl-translator",
         "Let this command translate LTL: a formula on its standard input, or in place of {} among its "
-        "arguments, a deterministic automaton in HOA on its standard output. It is believed.",
+        "arguments, a deterministic automaton in HOA on its standard output. It is not checked.",
         "COMMAND",
     ),
 ]
@@ -151,7 +151,7 @@ AssumeSupport = Annotated[
 ]
 Misfit = Annotated[
     float | None,
-    option("--misfit", "Hold within this total variation of the learned sets, at every choice.", "EPS"),
+    option("--misfit", "Model error per choice (total variation) that the guarantee allows for.", "EPS"),
 ]
 CostRange = Annotated[
     str | None,

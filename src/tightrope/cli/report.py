@@ -51,10 +51,10 @@ def report(
 ) -> None:
     """Write a result as one HTML page that opens offline, and as figures for papers.
 
-    The page holds the answer with its guarantee and assumption, the value intervals of all sets, the
-    parameter regions, the widths before and after, the data that bind, the policy, timings, the ledger and
-    where everything comes from. That of a plan holds the forecasts with their figure, the design and what to
-    do next.
+    The page holds the answer with its guarantee and assumptions, the value intervals of all sets, the
+    parameter regions, the widths before and after, limiting data, the policy, timings, the confidence budget
+    and the provenance. The page of a plan holds the forecasts with their figure, the design and the next
+    step.
 
     Example: tightrope report results -o report.html
     """

@@ -91,9 +91,7 @@ class VerifyRequest:
     )
     policy: Path | None = declare("--policy", "Is it about this policy?", "FILE")
     baseline: Path | None = declare("--baseline", "Is the difference one to this policy?", "FILE")
-    misfit: float | None = declare(
-        "--misfit", "Does it hold within so much of the model, as learn --misfit?", "EPS"
-    )
+    misfit: float | None = declare("--misfit", "Does it allow for this model error?", "EPS")
     at: options.At = None
     const: options.Const = None
     param: options.Param = None

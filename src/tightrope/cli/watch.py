@@ -126,7 +126,7 @@ class WatchRequest(ModelOptions):
         "FILE",
     )
     result: Path | None = declare(
-        "--result", "Watch as well whether returns agree with what this result promises of its policy.", "DIR"
+        "--result", "Also compare returns with the bound that this result guarantees for its policy.", "DIR"
     )
     policy: str | None = declare(
         "--policy", "The policy that the result was given ('learn --policy'), in place of its own.", "FILE"
@@ -141,16 +141,15 @@ class WatchRequest(ModelOptions):
 
 @takes(WatchRequest, {"data": LOG_WORDS})
 def watch(request: WatchRequest) -> None:
-    """Say whether data still fit a model, while they come in, and what has changed where they do not.
+    """Test whether data still fit a model while they arrive, and report what changed.
 
     The evidence is an e-value: under the model the probability that it ever reaches 1/alpha is at most alpha,
-    whatever the parameters are and whatever policy collects the data, so you may look at it as often as you
-    like. It tests single distributions, choices that are said to be equal and are not, parameters that have
-    changed, and transitions that the model excludes. The first rows are examined as `learn` does it, for what
-    outcomes depend on beside the choice: the two have one sum of evidence.
+    for all parameters and all policies that collect the data, at any number of interim analyses. It tests
+    single distributions, tied choices, changed parameters, and transitions that the model excludes. The first
+    rows are tested as in `learn`, for dependence beyond state and action.
 
-    With --result the returns of episodes under the policy are held against the bound that was promised; the
-    model and the returns then have half of alpha each.
+    With --result the returns of episodes under the policy are compared with the guaranteed bound; the model
+    and the returns then have half of alpha each.
 
     Exit code 0: the test is valid and raised no alarm, 1: an alarm, or nothing to test, 2: wrong input.
 

@@ -176,7 +176,7 @@ class LogWords:
     known: str | None = word(
         "--known",
         "State that these columns without a role were written before the outcomes of their rows; others that "
-        "speak against the model make a result nominal.",
+        "contradict the model make a result nominal.",
         "COLUMNS",
         saved=str,
     )

@@ -83,11 +83,10 @@ def _statement(verdict: Verdict, certificate: Certificate) -> str:
     objective, name = certificate.problem.objective, verdict.claim or certificate.claims[0].name
     low, high = verdict.values[name]
     upward = (objective.agent == "MAX") != objective.complement
-    how = "long-run average" if objective.kind == "AVERAGE" else "expected"
-    quantity = "probability" if objective.is_probability else f"{how} {'reward' if upward else 'cost'}"
+    quantity = "long-run average " if objective.kind == "AVERAGE" else "expected "
+    quantity = "probability" if objective.is_probability else quantity + ("reward" if upward else "cost")
     if name == "difference":
-        is_observed = any(one.policy == "unknown" for one in certificate.claims)
-        other = "observed policy" if is_observed else "baseline"
+        other = "observed policy" if any(c.policy == "unknown" for c in certificate.claims) else "baseline"
         return f"difference in {quantity} {value_text(low, high)} for the policy against the {other}"
     whose = "" if name == "value" else f" for the {name}".replace("the what", "what")
     claim = next(one for one in certificate.claims if one.name == name)
@@ -111,9 +110,8 @@ def facts(verdict: Verdict, certificate: Certificate) -> Iterator[tuple[str, str
     for _, status, words in verdict.assumptions:
         yield "assumes" if status in ("yes", "stated") else "reason", words.removeprefix("NOMINAL: ")
     yield "checks", f"{sum(one.passed for one in verdict.checks)} of {len(verdict.checks)} passed"
-    for name, ends in verdict.values.items():
-        if name != verdict.claim:
-            yield name, interval_text(*ends)
+    for name, ends in list(verdict.values.items())[1:]:
+        yield name, interval_text(*ends)
 
 
 def rows(verdict: Verdict, certificate: Certificate) -> Iterator[tuple[str, str, str]]:

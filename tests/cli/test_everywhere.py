@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.output import Shown, be_verbose, render, show, shown_notes
+from tightrope.cli.output import Content, be_verbose, render, show, shown_notes
 from tightrope.numerics.machine import cores, lock
 
 COIN = """mdp
@@ -99,7 +99,7 @@ def test_technical_notes_are_for_those_who_ask() -> None:
 def test_no_color_means_no_colour_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = Shown([("value", "1"), ("note", "\x1b[31mred")])
+    shown = Content([("value", "1"), ("note", "\x1b[31mred")])
     assert "\x1b[36m" in render("title", shown, verbose=False, colour=True)
     assert "\x1b" not in render("title", shown, verbose=False)
     assert "\x1b[31m" not in render("title", shown, verbose=False, colour=True), "what a file says is escaped"

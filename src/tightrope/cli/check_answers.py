@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType, structs
 
 from tightrope.cli.output import (
-    Shown,
+    Content,
     Table,
     assumed_facts,
     count,
@@ -281,7 +281,7 @@ def report_answers(
         show(answer.headline, replace(rest, rows=[*doubts_of(answer.verdict), *rest.rows]))
 
 
-def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) -> Shown:
+def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) -> Content:
     record = answer.record
     rows = [] if record.answer else [("property", answer.query.text)]
     if record.answer and (relation := _relation(record)):
@@ -299,7 +299,7 @@ def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) ->
         part = "enough for this question" if is_part else "none behind targets or forbidden ones"
         more.append(("built", f"{count(loaded.model.states, 'state')}, {part} (--build-all)"))
     more += spent({"build": loaded.seconds, "solve": answer.seconds})
-    return Shown(rows, more, _states(record))
+    return Content(rows, more, _states(record))
 
 
 def round_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -348,4 +348,4 @@ def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_j
     if answer.certificate is not None:
         rows.append(("certificate", f"proves {answer.certificate}"))
     more = [*details, *(("note", note) for note in answer.notes), *spent(answer.seconds)]
-    show(verdict.headline(claim, "over the domain"), Shown(rows, more))
+    show(verdict.headline(claim, "over the domain"), Content(rows, more))

@@ -141,7 +141,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)
 
-    def show() -> screen.Shown:
+    def show() -> screen.Content:
         return _shown(request, result, *reading_facts(reading))
 
     screen.answer(result.verdict, result.headline(), facts, request.json, show)
@@ -233,7 +233,7 @@ def _share(share: float | None) -> str:
 
 def _shown(
     request: ComparedOptions, result: Comparison, data: screen.Rows, settings: screen.Rows
-) -> screen.Shown:
+) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
     rows = [
         ("property", result.problem.text),
@@ -258,7 +258,7 @@ def _shown(
     more = [*settings, ("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
     more.append(("time", f"{result.seconds:.2g} s"))
     several = len(getattr(request, "policy", ())) > 1
-    return screen.Shown(
+    return screen.Content(
         [*rows, *screen.assumed_facts(result.verdict), *data],
         more,
         table if several else None,

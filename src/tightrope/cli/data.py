@@ -16,7 +16,7 @@ from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import Shown, Table, answer, command, count, group, reading_progress
+from tightrope.cli.output import Content, Table, answer, command, count, group, reading_progress
 from tightrope.cli.sources import LogRequest, example_property, load_model, log_options, read_facts
 from tightrope.data.counts import Counts, Coverage
 from tightrope.data.reading_hints import UnknownValue
@@ -172,7 +172,7 @@ NAMED = 3
 FINE, PLAIN = ("█", "━", "●", "·"), ("#", "=", "o", ".")
 
 
-def _shown(request: DataRequest, description: LogDescription, model: Model) -> Shown:
+def _shown(request: DataRequest, description: LogDescription, model: Model) -> Content:
     """What is printed: what cannot be counted first, then how much there is, then the import settings."""
     reading, coverage = description.reading, description.coverage
     counts, design = reading.counts, reading.counts.design
@@ -202,7 +202,7 @@ def _shown(request: DataRequest, description: LogDescription, model: Model) -> S
     rows += [("next", _next(request, model))] if description.refused is None else []
     tables = [_coverage(coverage)]
     tables += [] if description.estimates is None else list(_estimates(description.estimates))
-    return Shown(rows, list(_settings(description)), tables=tables)
+    return Content(rows, list(_settings(description)), tables=tables)
 
 
 def _costs(counts: Counts) -> str:

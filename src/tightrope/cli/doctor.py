@@ -267,7 +267,7 @@ def _groups(answers: Groups) -> GroupsFacts:
     return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
-def _shown(result: Diagnosis, answer: DoctorAnswer, reading: Any) -> screen.Shown:
+def _shown(result: Diagnosis, answer: DoctorAnswer, reading: Any) -> screen.Content:
     """The findings, those that change the answer most first."""
     from tightrope.cli.sources import reading_facts
 
@@ -290,7 +290,7 @@ def _shown(result: Diagnosis, answer: DoctorAnswer, reading: Any) -> screen.Show
         rows.append(("breakdown", answer.breakdown.text))
     if answer.outcomes is not None:
         more.append(("returns", answer.outcomes.text))
-    return screen.Shown([*rows, *data], [*more, *settings])
+    return screen.Content([*rows, *data], [*more, *settings])
 
 
 def _evidence(result: Diagnosis, answer: DoctorAnswer) -> str:

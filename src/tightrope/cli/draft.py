@@ -12,7 +12,7 @@ import typer
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import Shown, command, count, print_json, show
+from tightrope.cli.output import Content, command, count, print_json, show
 from tightrope.cli.sources import LogRequest, log_options
 from tightrope.errors import InputError
 from tightrope.io.log_words import LogWords
@@ -123,4 +123,4 @@ def draft(request: DraftRequest) -> None:
         *(("assumes", line) for line in result.assumptions),
     ]
     first = f"DRAFTED: {count(result.states, 'state')} and {choices} from {rows} of {', '.join(request.logs)}"
-    show(first, Shown(facts))
+    show(first, Content(facts))

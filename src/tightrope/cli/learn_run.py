@@ -267,7 +267,7 @@ def learn_policies(request: LearnRequest) -> None:
     if proof is not None:
         record.certificate = _proved_facts(request, proof, not_covered)
 
-    def show() -> screen.Shown:
+    def show() -> screen.Content:
         data, settings = sources.reading_facts(reading)
         if request.compares:
             shown = show_comparison(subject.query.text, results, true_value, written, data)
@@ -518,7 +518,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     if proof is not None:
         record.certificate = _proved_facts(request, proof, ())
 
-    def show() -> screen.Shown:
+    def show() -> screen.Content:
         if isinstance(result, LearnedAnswer):
             facts, settings = sources.reading_facts(data)
             return _show_answer(result, record, facts, settings)
@@ -588,7 +588,7 @@ def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
 
 def _show_answer(
     learned: LearnedAnswer, record: answers.AnswerDocument, data: screen.Rows, settings: screen.Rows
-) -> screen.Shown:
+) -> screen.Content:
     rows = [
         ("property", learned.text),
         *learned.facts(),
@@ -604,7 +604,7 @@ def _show_answer(
         *settings,
         *screen.spent({"solve": learned.seconds}),
     ]
-    return screen.Shown(rows, more)
+    return screen.Content(rows, more)
 
 
 def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[str, str]]:
@@ -614,7 +614,7 @@ def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[st
     return [("certificate", f"{certificate.file} proves {proved}")]
 
 
-def _show_rates(answer: answers.RateAnswer) -> screen.Shown:
+def _show_rates(answer: answers.RateAnswer) -> screen.Content:
     log = answer.data
     jumps, episodes = screen.count(log.jumps, "jump"), screen.count(log.episodes, "episode")
     cut = screen.count(log.censored, "sojourn")
@@ -647,4 +647,4 @@ def _show_rates(answer: answers.RateAnswer) -> screen.Shown:
         )
         for one in answer.rates
     ]
-    return screen.Shown(facts, more, tables=[screen.Table(columns, rows)])
+    return screen.Content(facts, more, tables=[screen.Table(columns, rows)])

@@ -391,7 +391,7 @@ def show_run(
     result: LearningResult,
     explored: str,
     written: str | None,
-) -> screen.Shown:
+) -> screen.Content:
     """What the records add up to; some of them, with --verbose."""
     floor, last = _is_floor(records[-1]), records[-1]
     known = any(record["performance"] is not None for record in records)
@@ -418,7 +418,7 @@ def show_run(
         *(("budget", line) for line in result.ledger.lines),
         *screen.spent({}),
     ]
-    return screen.Shown(rows, more, tables=[_table(records, known, best is not None)])
+    return screen.Content(rows, more, tables=[_table(records, known, best is not None)])
 
 
 def _collected(records: Sequence[Mapping[str, Any]]) -> str:
@@ -559,7 +559,7 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
     if not request.json:
         rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in records]
         size = f"{screen.count(done, 'episode')}, {screen.count(records[-1].steps, 'step')}"
-        shown = screen.Shown(
+        shown = screen.Content(
             [("property", text), *result.facts(), ("data", size)],
             tables=[screen.Table(("episodes", "steps", "known"), rows, "Updates")],
         )

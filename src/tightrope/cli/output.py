@@ -1,6 +1,6 @@
 """Output of a command: a first line to quote and at most nine more lines, or JSON; the rest on stderr.
 
-`Shown` is what a command prints below its first line: rows of a label and a value, tables, and what
+`Content` is what a command prints below its first line: rows of a label and a value, tables, and what
 `--verbose` adds. In JSON a value that is not finite is the string "inf", "-inf" or "nan", which `float()`
 reads. A progress line on stderr shows during long operations, only on a terminal and after a moment.
 """
@@ -130,7 +130,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Content:
     """What a command prints below its first line.
 
     `rows` are those of every run, the most important first. `table` follows them. `more` and `tables` are
@@ -143,11 +143,11 @@ class Shown:
     tables: Sequence[Table] = ()
 
 
-def render(first: str, content: Shown, verbose: bool, colour: bool = False) -> str:
+def render(first: str, content: Content, verbose: bool, colour: bool = False) -> str:
     """The text of an answer.
 
     >>> rows = [("property", "P=? [ F a ]"), ("next", "x")]
-    >>> print(render("PROVED: probability >= 0.7", Shown(rows), verbose=False))
+    >>> print(render("PROVED: probability >= 0.7", Content(rows), verbose=False))
     PROVED: probability >= 0.7
       property   P=? [ F a ]
       next       x
@@ -248,10 +248,10 @@ def _pad(text: str, width: int, right: bool) -> str:
     return blank + text if right else text + blank
 
 
-def show(first: str, content: Shown) -> None:
+def show(first: str, content: Content) -> None:
     """Print an answer for people; with --quiet its first line, and why it is not proved."""
     if _quiet:
-        content = Shown([row for row in content.rows if row[0] == "reason"])
+        content = Content([row for row in content.rows if row[0] == "reason"])
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     typer.echo(render(first, content, _verbose, colour))
 
@@ -259,7 +259,7 @@ def show(first: str, content: Shown) -> None:
 def print_facts(title: str, facts: Rows) -> None:
     """Rows below a title, all of them; nothing with --quiet."""
     if not _quiet:
-        typer.echo(render(title, Shown(facts), True))
+        typer.echo(render(title, Content(facts), True))
 
 
 def print_table(
@@ -276,7 +276,7 @@ def answer(
     headline: str,
     record: Struct | Mapping[str, object],
     as_json: bool,
-    content: Callable[[], Shown] = Shown,
+    content: Callable[[], Content] = Content,
 ) -> None:
     """The answer, before any file is written, which may fail: as JSON, or its first line, why it is not
     proved, and the rest."""
@@ -284,7 +284,7 @@ def answer(
         print_json(record)
     else:
         rest = content()
-        show(headline, Shown([*doubts_of(verdict), *rest.rows], rest.more, rest.table, rest.tables))
+        show(headline, Content([*doubts_of(verdict), *rest.rows], rest.more, rest.table, rest.tables))
     sys.stdout.flush()
 
 
@@ -293,7 +293,7 @@ def answer_refuted(
 ) -> NoReturn:
     """The answer of a computation that ended because the data refute the model; the error stays for JSON."""
     hint = as_flags(str(error)).partition("\nhint: ")[2]
-    answer(verdict, verdict.headline(""), record, as_json, lambda: Shown([("hint", hint)] if hint else []))
+    answer(verdict, verdict.headline(""), record, as_json, lambda: Content([("hint", hint)] if hint else []))
     if as_json:
         raise error
     raise typer.Exit(verdict.exit_code)

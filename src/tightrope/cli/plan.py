@@ -152,7 +152,7 @@ def plan(request: PlanRequest) -> None:
     if request.output is not None:
         document.output = str(request.output)
 
-    def show() -> screen.Shown:
+    def show() -> screen.Content:
         facts, settings = reading_facts(reading)
         seconds = ("time", f"{document.seconds or 0.0:.2g} s")
         rest = show_plan(outcome, request.output)
@@ -216,7 +216,7 @@ def _plan_improvement(request: PlanRequest) -> None:
         delta=request.delta,
     )
 
-    def show() -> screen.Shown:
+    def show() -> screen.Content:
         data, settings = reading_facts(reading)
         rows = [
             ("property", subject.query.text),
@@ -225,7 +225,7 @@ def _plan_improvement(request: PlanRequest) -> None:
             ("", f"about {round_forecast(outcome.most)} until {outcome.share:.0%} of it is proved"),
             *data,
         ]
-        return screen.Shown(rows, [*settings, ("note", label)])
+        return screen.Content(rows, [*settings, ("note", label)])
 
     screen.answer(outcome.now.verdict, outcome.now.headline(), record, request.json, show)
     if not math.isfinite(outcome.proved):
@@ -239,12 +239,12 @@ MOST_TEXT = 40
 """Characters of an expression that are shown."""
 
 
-def show_plan(outcome: Plan, written: Path | None) -> screen.Shown:
+def show_plan(outcome: Plan, written: Path | None) -> screen.Content:
     """The plan for people."""
     table = None
     if outcome.strategies:
         table = screen.Table(_columns(outcome), [_row(outcome, one) for one in outcome.strategies])
-    return screen.Shown(_first(outcome, written), _details(outcome), table)
+    return screen.Content(_first(outcome, written), _details(outcome), table)
 
 
 def _first(outcome: Plan, written: Path | None) -> list[tuple[str, str]]:

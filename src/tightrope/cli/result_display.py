@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tightrope.cli.output import Shown, Table, assumed_facts, count, shown_notes, spent
+from tightrope.cli.output import Content, Table, assumed_facts, count, shown_notes, spent
 from tightrope.io.results import Interval, ModelFit, power_text
 from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
 from tightrope.learning.result import LearningResult
@@ -52,7 +52,7 @@ def show_result(
     files: str | None,
     certified: Mapping[str, Interval],
     data: Facts,
-) -> Shown:
+) -> Content:
     """One result; where a certificate proves less, what it proves."""
     facts = [*hints_of(result), ("property", result.problem.text), ("value", value_of(result))]
     if result.value is not None:
@@ -74,7 +74,7 @@ def show_result(
     facts += fit_facts(result)
     facts += [] if files is None else [("written", files)]
     more = [*([] if result.seen is not None else outcome_facts(result)), *list_coupled_facts(result)]
-    return Shown([*facts, *data], [*more, *_how(result)])
+    return Content([*facts, *data], [*more, *_how(result)])
 
 
 def value_of(result: LearningResult) -> str:
@@ -252,7 +252,7 @@ def show_comparison(
     true_value: Interval | None,
     files: str | None,
     data: Facts,
-) -> Shown:
+) -> Content:
     """All kinds of sets in one table of at most 80 columns."""
     shown = [result.value.interval if result.value else result.robust.interval for result in results]
     low, high = _scale(shown, true_value)
@@ -286,7 +286,7 @@ def show_comparison(
     ]
     facts += [] if files is None else [("written", files)]
     more += [*outcome_facts(last), *policy_facts(last), *parameter_facts(last), *fit_facts(last)]
-    return Shown(facts, [*more, *data, *_how(last)], table)
+    return Content(facts, [*more, *data, *_how(last)], table)
 
 
 def held_together(results: Sequence[LearningResult]) -> str:

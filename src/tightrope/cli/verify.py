@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tightrope.certify.verification import AboutOther, Verified, verify_file, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
-from tightrope.cli.output import Shown, Table, leave, print_json, show
+from tightrope.cli.output import Content, Table, leave, print_json, show
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
@@ -234,11 +234,11 @@ def _refused(worth: Assessment, headline: str, begin: float, *failed: Check) -> 
     )
 
 
-def _shown(verified: Verified) -> Shown:
+def _shown(verified: Verified) -> Content:
     both = verified.verdict, verified.certificate
     proved = [] if verified.proved is None else [("proved", verified.proved.line)]
     checks = Table(("check", "", ""), list(rows(*both)), numeric=False)
-    return Shown([*proved, *facts(*both)], tables=[checks])
+    return Content([*proved, *facts(*both)], tables=[checks])
 
 
 def own_files(request: VerifyRequest, model_name: str, certificate: Certificate) -> Own | OwnChain:

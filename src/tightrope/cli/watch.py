@@ -23,7 +23,7 @@ from tightrope.cli.options import (
     switch,
     takes,
 )
-from tightrope.cli.output import Shown, command, count, leave, print_json, show
+from tightrope.cli.output import Content, command, count, leave, print_json, show
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
@@ -466,7 +466,7 @@ class _Watching:
         more = anomalies[SHOWN_BRIEFLY:] if self.alarm else anomalies
         more += [("import", self.log.read_as)] if self.log.read_as else []
         more += [] if self.promised is None else [("bound", self.promised.words)]
-        show(first, Shown(rows, more))
+        show(first, Content(rows, more))
 
     @property
     def evidence(self) -> str:

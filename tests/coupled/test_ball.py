@@ -134,6 +134,26 @@ def test_a_table_has_the_sets_of_unconstrained_rows_and_keeps_the_draw_of_the_fi
     assert many.interval == few.interval
 
 
+def test_the_domain_of_a_table_holds_distributions_only() -> None:
+    """Its box holds points where 1 - x1 - x2 < 0; nature must not pick these, nor a user."""
+    rows = [(0, "", {1: "1/2", 2: "1/4", 3: "1/4"}), *((s, "", {4: 1}) for s in range(1, 5))]
+    rewards = {"r": [0, 1, 1, 2, 0]}
+    model = tr.build_from_rows(rows, labels={"done": [4]}, state_rewards=rewards)
+    free = tr.ParametricMDP.without_numbers(model)
+    with (
+        mock.patch("tightrope.model.free.MOST_COORDINATES", 1),
+        mock.patch("tightrope.model.parametric_mdp.MOST_COORDINATES", 1),
+    ):
+        table = tr.ParametricMDP.without_numbers(model)
+        with pytest.raises(tr.InputError, match="not within"):
+            table.instantiate([1, 1])
+        for sets in ("expression", "rectangular", "coupled"):
+            answer = tr.solve(table.problem('R{"r"}maxmin=? [ F "done" ]'), sets=sets)
+            same = tr.solve(free.problem('R{"r"}maxmin=? [ F "done" ]'), sets="rectangular")
+            assert answer.robust.interval == same.robust.interval and answer.interval == same.interval
+            assert 1 in answer.interval and answer.interval.lower > 0.99999
+
+
 @pytest.mark.long
 def test_the_benchmark_of_many_parameters() -> None:
     done = run_benchmark("many_parameters.py", "--smoke")

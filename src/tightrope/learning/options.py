@@ -489,7 +489,7 @@ OVER_THE_DOMAIN = (SetsKind.EXPRESSION, SetsKind.RECTANGULAR, SetsKind.COUPLED)
 """The sets that need no data."""
 
 
-def decide_over_domain(options: LearnOptions) -> Decisions:
+def decide_over_domain(model: ParametricMDP, options: LearnOptions) -> Decisions:
     """What is decided without data: the region is the domain, and options that speak of data are refused."""
     of_data = "region interval budget ellipsoid intersect cost_range cost_sd outcomes behaviour return_range"
     for name in (*of_data.split(), "prior"):
@@ -503,15 +503,19 @@ def decide_over_domain(options: LearnOptions) -> Decisions:
             f"{kind.value if kind else 'such'} sets come from data, and there are none",
             hint=f"use {', '.join(one.value for one in OVER_THE_DOMAIN)}",
         )
-    kind, reasons = _widened_sets(kind, options)
+    kind, reasons = _widened_sets(kind, options, model.is_table)
     return Decisions(region_kind("polytope"), kind, IntervalMethod.CLOPPER_PEARSON, reasons)
 
 
-def _widened_sets(sets: SetsKind, options: LearnOptions) -> tuple[SetsKind, tuple[str, ...]]:
-    """The sets that a misfit widens: bounds of single probabilities."""
-    if not options.misfit or sets not in (SetsKind.RECTANGULAR, SetsKind.COUPLED):
+def _widened_sets(
+    sets: SetsKind, options: LearnOptions, is_table: bool = False
+) -> tuple[SetsKind, tuple[str, ...]]:
+    """Bounds of single probabilities, where a misfit widens these, or where a table has no other sets."""
+    if not (options.misfit or is_table) or sets not in (SetsKind.RECTANGULAR, SetsKind.COUPLED):
         return sets, ()
     why = f"a misfit widens the bounds of single probabilities, and {sets.value} sets are enclosed by these"
+    if is_table:
+        why = "every distribution has its own probabilities, so their bounds describe the domain"
     return SetsKind.EXPRESSION, (f"sets expression: {why}",)
 
 

@@ -480,7 +480,7 @@ class Pipeline:
     def decide(self, options: LearnOptions) -> Decisions:
         """What the options leave open, filled in without a look at outcomes."""
         if self.counts is None:
-            return decide_over_domain(options)
+            return decide_over_domain(self.model, options)
         joint = self._refines and self.evaluation is None
         plain = self.problem.lift is None
         decisions = decide(self.model, self.counts, options, self._no_bets(options), joint, plain)

@@ -224,7 +224,10 @@ def without_numbers(
 
     `start` are the probabilities of the draw of the first state, where there is one: no log shows it, so they
     stay. Where coordinates are many the rows Σ x ≤ 1 of their simplices are not written out: such a model is
-    a table, whose domain encloses all distributions. It has sets of single transitions and no region.
+    a table. Its box holds points where 1 − Σ x is negative, but all that is computed is about distributions:
+    `instantiate` refuses such points, and the only sets are intervals of single transitions (`decide`,
+    `decide_over_domain`), which lie within [0, 1] and from which nature picks numbers that sum to 1. Over the
+    domain, these sets are the simplices themselves.
     """
     width = np.diff(structure.transition_start)
     drawn = int(structure.choice_start[structure.initial]) if start else -1

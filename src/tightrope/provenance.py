@@ -296,7 +296,7 @@ class Provenance:
         """What the lines of a model file say that begin with a comment; None where none does."""
         if comment not in text:
             return None
-        lines = (line.strip() for line in text.splitlines())
+        lines = (line.strip().removeprefix("#").lstrip() for line in text.splitlines())
         texts = (line[len(comment) :] for line in lines if line.startswith(comment))
         return union(Provenance.parse(line, file) for line in texts)
 

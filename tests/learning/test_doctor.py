@@ -228,6 +228,27 @@ def test_the_command_writes_a_model_that_answers_the_same(
     assert learned["robust_policy"]["upper"] == pytest.approx(answer["amended"]["value"]["upper"], abs=1e-9)
 
 
+def test_learning_on_a_file_whose_values_the_log_named_is_nominal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The draw of the written model has the values of the log: one that it lacks is impossible there."""
+    model, log = write_runs(tmp_path, 0)
+    episodes = simulate(lambda _, number: [0.9 if number % 3 == 0 else 0.3, 0.5], 200)
+    shifts = ["night", "day", "day"]
+    rows = [f"{n},{s},{a},{t},{shifts[n % 3]}" for n, steps in enumerate(episodes) for s, a, t in steps]
+    Path(log).write_text("\n".join(["episode,s,action,s_next,shift", *rows]) + "\n")
+    written, lifted = str(tmp_path / "amended.prism"), str(tmp_path / "amended.csv")
+    asked = ["--prop", PROPERTY, "--delta", "0.1", "--sets", "tied", "--time-limit", "900", "--order", "as-read"]
+    change = ["--amend", "split=shift", "--select-on", "0.5", "-o", written, "--log-out", lifted]
+    assert run(["doctor", model, *asked, "--data", log, *change, "--json"]) in (0, 1)
+    capsys.readouterr()
+    assert run(["learn", written, *asked, "--data", lifted, "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "nominal"
+    (chosen,) = [one for one in answer["assumptions"] if one["name"] == "model chosen without this log"]
+    assert chosen["kept"] == "no" and "what they do not show is impossible" in chosen["why"]
+
+
 def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, log = write_runs(tmp_path, 100)
     assert run(["doctor", model, "--data", log, "--time-limit", "900"]) == 1

@@ -272,16 +272,17 @@ def test_prism_file_says_from_which_data_it_was_made(tmp_path: Path) -> None:
     assert error.value.location is not None
 
 
-@pytest.mark.parametrize("ending", ["drn", "jani", "umb"])
+@pytest.mark.parametrize("ending", ["drn", "jani", "umb", "tra"])
 def test_model_files_say_from_which_data_the_model_was_made(tmp_path: Path, ending: str) -> None:
     data = tr.read_data(episodes(1, 100), walk(), ends="complete", order="as-read")
     made = problem(data.counts.provenance).model
     named = dataclasses.replace(made.structure, named_from=seen(episodes(2, 9)))
     model = dataclasses.replace(made, structure=named)
-    (model.instantiate(p=0.5, q=0.5) if ending == "umb" else model).save(tmp_path / f"m.{ending}")
+    of_numbers = ending in ("umb", "tra")
+    (model.instantiate(p=0.5, q=0.5) if of_numbers else model).save(tmp_path / f"m.{ending}")
     again = tr.load(tmp_path / f"m.{ending}").structure
     assert (again.made_from, again.named_from) == (named.made_from, named.named_from)
-    (walk().instantiate(p=0.5, q=0.5) if ending == "umb" else walk()).save(tmp_path / f"plain.{ending}")
+    (walk().instantiate(p=0.5, q=0.5) if of_numbers else walk()).save(tmp_path / f"plain.{ending}")
     plain = tr.load(tmp_path / f"plain.{ending}").structure
     assert plain.made_from is None and plain.named_from is None
 

@@ -559,13 +559,14 @@ class _Answers:
 
     def _origin(self, made: Amended, log: EpisodeLog, least: int) -> tuple[str, ...]:
         """Which rows chose the amendment, as the model and as the amended one read them, numbered as they are
-        written; and those in which the model's successors were seen."""
+        written; and those in which the model's successors, or the values of a split, were seen."""
         base = self.model.structure
         other = made if log is self.log else self._amend(self.log, made.amendment, least)
         one, two = (replace(each.log, names=None).provenance(each.model.structure) for each in (made, other))
         seen = self.counts.provenance if log is self.log else self.log.provenance(base)
         chosen = union([base.made_from, seen, two])
-        named = None if base.named_from is None else union([base.named_from, one, two])
+        draws = made.amendment.kind in ("split", "groups")
+        named = union([base.named_from, one, two]) if draws or base.named_from is not None else None
         lines = () if chosen is None else (chosen.comment(),)
         return lines if named is None else (*lines, named.comment(NAMED))
 

@@ -57,6 +57,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
+from tightrope.provenance import origin_in
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Transitions:
     are_rates: bool = False
     exact: Callable[[int], door.Bounds] | None = None
     """The numbers of a transition as they are written."""
+    comments: str = ""
+    """Those before the content."""
 
 
 def is_content(line: str) -> bool:
@@ -142,10 +145,11 @@ def read_transitions(path: Path, continuous: bool = False) -> Transitions:
     with reading(path) as file:
         declared: tuple[bool, int, str] | None = None
         numbered = enumerate(file, 1)
-        number, line = 0, ""
+        number, line, comments = 0, "", ""
         for number, line in numbered:
             if is_content(line):
                 break
+            comments += line
             if (header := _HEADER.match(line.strip())) is not None:
                 declared = is_declared_chain(path, number, line, header.group(1), continuous), number, line
         else:
@@ -177,7 +181,8 @@ def read_transitions(path: Path, continuous: bool = False) -> Transitions:
             path, number, is_chain=len(counts) == 2, states=counts[0], are_rates=continuous
         )
         rows.read(lines)
-    return rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])
+    content = rows.finish(choices=counts[1] if len(counts) == 3 else counts[0], transitions=counts[-1])
+    return replace(content, comments=comments)
 
 
 class _TransitionRows:
@@ -618,6 +623,7 @@ def structure_of(base: Path, transitions: Transitions) -> Structure:
         rewards=_rewards(base, transitions),
         valuations=read_valuations(valuations, states) if valuations.exists() else {},
         declared_mdp=not transitions.is_chain,
+        **origin_in(transitions.comments, str(_with(base, ".tra"))),
     )
 
 

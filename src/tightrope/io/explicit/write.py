@@ -33,6 +33,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.provenance import origin_lines
 
 _LINES_AT_ONCE = 1 << 14
 
@@ -120,6 +121,7 @@ def _transition_lines(model: MDP | IntervalMDP | CTMC) -> Iterator[str]:
     structure = model.structure
     if isinstance(model, CTMC):
         yield "# Transitions (CTMC)"
+    yield from (f"# {line}" for line in origin_lines(structure))
     values = _value_texts(model)
     is_named = not isinstance(model, CTMC)
     names = [f" {name}" if name and is_named else "" for name in structure.action_names]

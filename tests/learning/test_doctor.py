@@ -238,7 +238,7 @@ def test_learning_on_a_file_whose_values_the_log_named_is_nominal(
     rows = [f"{n},{s},{a},{t},{shifts[n % 3]}" for n, steps in enumerate(episodes) for s, a, t in steps]
     Path(log).write_text("\n".join(["episode,s,action,s_next,shift", *rows]) + "\n")
     written, lifted = str(tmp_path / "amended.prism"), str(tmp_path / "amended.csv")
-    asked = ["--prop", PROPERTY, "--delta", "0.1", "--sets", "tied", "--time-limit", "900", "--order", "as-read"]
+    asked = ["--prop", PROPERTY, "--delta", "0.1", "--sets", "tied", "--order", "as-read"]
     change = ["--amend", "split=shift", "--select-on", "0.5", "-o", written, "--log-out", lifted]
     assert run(["doctor", model, *asked, "--data", log, *change, "--json"]) in (0, 1)
     capsys.readouterr()

@@ -49,12 +49,28 @@ class Wrong(type(LIKELIHOOD)):
         return replace(made, kind=self, ledger=replace(made.ledger, delta=task.delta))
 
 
+class Other(Halves):
+    """Claims the proof of intervals, and says of none that it is made of them."""
+
+    value = "other"
+    certificate = "intervals"
+
+
+class Unknown(Halves):
+    """Claims a proof that the checker does not have."""
+
+    value = "unknown"
+    certificate = "an oracle"
+
+
 NOTHING = 17
 '''
 ENTRIES = """[tightrope.regions]
 halves = outside_region:Halves
 wrong = outside_region:Wrong
 nothing = outside_region:NOTHING
+other = outside_region:Other
+unknown = outside_region:Unknown
 missing = outside_region_that_is_not_there:Kind
 """
 
@@ -92,16 +108,18 @@ def test_what_each_kind_can_do() -> None:
 
 
 def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
-    assert region_names()[7:] == ("halves", "missing", "nothing", "wrong")
+    assert region_names()[7:] == ("halves", "missing", "nothing", "other", "unknown", "wrong")
     known, counts = case(NAME), counts_of(NAME)
     result = tr.learn(known.problem, counts, delta=0.1, region="halves", sets="expression")
     assert isinstance(result.region, Polytope) and result.decisions.region == region_kind("halves")
     own = tr.learn(known.problem, counts, delta=0.05, region="polytope", sets="expression")
     assert result.robust.interval == own.robust.interval
     assert own.verdict.word.value == "proved" and result.verdict.word.value == "nominal"
-    assert "no method in the checker" in result.verdict.why
-    with pytest.raises(tr.InputError, match="certificates do not hold the region halves"):
-        certificate_of(result, counts)
+    for name in ("halves", "other", "unknown"):
+        result = tr.learn(known.problem, counts, delta=0.1, region=name, sets="expression")
+        assert "no method in the checker" in result.verdict.why
+        with pytest.raises(tr.InputError, match=f"certificates do not hold the region {name}"):
+            certificate_of(result, counts)
     for name, why in (("nothing", "is no region of the name"), ("missing", "cannot be loaded")):
         with pytest.raises(InputError, match=why):
             tr.learn(known.problem, counts, region=name)

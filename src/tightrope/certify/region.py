@@ -51,7 +51,7 @@ from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.halfspaces import Origin
 from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import RegionKind
-from tightrope.regions.registry import region_kind
+from tightrope.regions.registry import has_proof, region_kind
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals
 from tightrope_check.coordinates import Box, Space, add, key, polynomial_range
@@ -541,7 +541,7 @@ def refuse_uncertified(model: ParametricMDP, region: RegionKind | None = None) -
             "of their mass",
             hint="leave the certificate out",
         )
-    if region is not None and region.certificate is None:
+    if region is not None and not has_proof(region):
         raise InputError(
             f"certificates do not hold the region {region.value}: the checker knows no proof of it",
             hint='leave the certificate out, or use `region="polytope"` or likelihood',

@@ -102,10 +102,18 @@ def build_region(
     region: Any = chosen.build(task)
     if _is_own(chosen):
         return cast(Region, region)
-    why = _UNPROVED if chosen.certificate is None else _UNCHECKED
+    why = _UNCHECKED if has_proof(chosen) else _UNPROVED
     doubt = Assumed.unverified("region", f"the region {chosen.value} of another package has {why}")
     ledger = replace(region.ledger, assumptions=(*region.ledger.assumptions, doubt))
     return cast(Region, replace(region, ledger=ledger))
+
+
+def has_proof(kind: RegionKind) -> bool:
+    """Whether certificates hold a kind: it names a method of the package, and is made alike."""
+    alike = "certificate", "is_of_intervals", "has_intervals", "bets"
+    return kind.certificate is not None and any(
+        all(getattr(kind, name) == getattr(own, name) for name in alike) for own in own_kinds()
+    )
 
 
 def _is_own(kind: RegionKind) -> bool:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from tightrope.prism.expand.expressions import children
-from tightrope.prism.parse.syntax import Binary, Call, Conditional, Expression, Label, Literal, Name, Unary
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    Label,
+    Literal,
+    Name,
+    Unary,
+    children,
+)
 
 
 def shown(expression: Expression) -> str:

@@ -18,13 +18,14 @@ from benchmark_script import run_benchmark
 from places import TESTS
 from same_model import assert_same_model
 from storm import MODELS, Case, cases, plain_from_storm, plain_from_tightrope
+from test_language import TIMED
 from tightrope.benchmarks.suite import parse_bench
 from tightrope.cli.app import run
 from tightrope.errors import InputError
 from tightrope.io.jani.read import read_jani, read_program, read_properties
 from tightrope.io.jani.write import as_program, write_jani
 from tightrope.model.structure import ParametricReward
-from tightrope.prism.load import load_prism
+from tightrope.prism.load import load_prism, load_prism_text
 from tightrope.prism.load import read_program as read_prism_program
 
 CASES = [case for case in cases() if case.kind != "interval" and "several" not in case.file]
@@ -211,7 +212,7 @@ def edited(path: list[Any], value: Any) -> Any:
 
 
 MISTAKES: list[tuple[list[Any], Any, str]] = [
-    (["type"], "pta", "type: models of type pta are not supported: only dtmc, mdp, ctmc and ma are"),
+    (["type"], "sha", "type: models of type sha are not supported: only dtmc, mdp, ctmc, ma, pta are"),
     (["functions"], {}, "functions: a list […] is expected here"),
     (
         ["variables", 0, "type"],
@@ -393,7 +394,7 @@ PROPERTIES: list[tuple[Any, str]] = [
                 "reward-bounds": [{"exp": 1, "accumulate": ["steps"], "bounds": {"lower": 1, "upper": 4}}],
             },
         },
-        'Pmax=? [ F{"steps"}[1,4] (over) ]',
+        'Pmax=? [ F^{rew{"steps"}[1,4]} (over) ]',
     ),
     (
         {
@@ -402,9 +403,10 @@ PROPERTIES: list[tuple[Any, str]] = [
                 "op": "F",
                 "exp": "over",
                 "reward-bounds": [{"exp": 1, "accumulate": ["steps"], "bounds": {"upper": 4}}] * 2,
+                "step-bounds": {"upper": 5},
             },
         },
-        "one bound is read, on steps, on time or on one reward: memory counts one of them",
+        'Pmax=? [ F^{steps<=(5),rew{"steps"}<=(4),rew{"steps"}<=(4)} (over) ]',
     ),
     ({"op": "Pmax", "exp": {"op": "F", "exp": "over", "step-bounds": {}}}, "a bound is 'lower' or 'upper'"),
     (
@@ -447,9 +449,206 @@ def test_properties_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     # A try costs 4.25, and the third step is the last one with probability 1/16: 12.75 + 2.75/16.
     # It is over for ever with probability 1, and then nothing costs anything any more.
     values = [round(answer["lower"], 3) for answer in answers if "lower" in answer]
-    assert values == [0.156, 0.0, 41.0, 9.0, 4.0, 12.922, 0.0, 1.0, 0.156, 0.156, 1.0, 0.0]
+    assert values == [0.156, 0.0, 41.0, 9.0, 4.0, 12.922, 0.0, 1.0, 0.156, 0.156, 0.156, 1.0, 0.0]
     assert [answer["answer"] for answer in answers if "lower" not in answer] == ["true", "true"]
     assert "the property 'number 0' of" in err and "is left out: 'reach' is not understood here" in err
+
+
+def compared(left: Any, operator: str, right: Any) -> dict[str, Any]:
+    return {"op": operator, "left": left, "right": right}
+
+
+def test_bounds_and_averages_are_those_of_storm(tmp_path: Path) -> None:
+    """Of the properties that Storm reads itself: several reward bounds, and shares of time."""
+    edges = [
+        {
+            "location": "l",
+            "guard": {"exp": compared("s", guard, 2)},
+            "destinations": [
+                {
+                    "location": "l",
+                    "probability": {"exp": share},
+                    "assignments": [{"ref": "s", "value": to}, {"ref": "cost", "value": cost}],
+                }
+                for share, to in ((0.25, one), (0.75, other))
+            ],
+        }
+        for guard, one, other, cost in (("<", 2, 1, 1), ("<", 0, 2, 3), ("=", 0, 1, 2))
+    ]
+    content = {
+        "jani-version": 1,
+        "name": "ring",
+        "type": "mdp",
+        "features": ["derived-operators"],
+        "variables": [
+            {
+                "name": "s",
+                "type": {"kind": "bounded", "base": "int", "lower-bound": 0, "upper-bound": 2},
+                "initial-value": 0,
+            },
+            {"name": "cost", "type": "real", "transient": True, "initial-value": 0},
+        ],
+        "automata": [{"name": "a", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": edges}],
+        "system": {"elements": [{"automaton": "a"}]},
+    }
+    bounds = [
+        {"exp": "cost", "accumulate": ["steps"], "bounds": {"upper": 6}},
+        {"exp": 1, "accumulate": ["steps"], "bounds": {"upper": 4}},
+    ]
+    reached = {"op": "F", "exp": compared("s", "=", 2), "reward-bounds": bounds}
+    asked = [
+        {"op": operator, "exp": exp}
+        for operators, exp in ((("Pmax", "Pmin"), reached), (("Smax", "Smin"), compared("s", "=", 2)))
+        for operator in operators
+    ]
+    content["properties"] = [
+        {
+            "name": f"p{number}",
+            "expression": {"op": "filter", "fun": "max", "states": {"op": "initial"}, "values": one},
+        }
+        for number, one in enumerate(asked)
+    ]
+    file = put(content, tmp_path)
+    model, ours = read_jani(file), [each.text for each in read_properties(file)]
+    assert ours[0] == 'Pmax=? [ F^{rew{"cost"}<=(6),rew{"steps"}<=(4)} (s = 2) ]'
+    parsed, theirs = stormpy.parse_jani_model(str(file))
+    for text, formula in zip(ours, theirs, strict=True):
+        built = stormpy.build_model(parsed, [formula])
+        checked = stormpy.model_checking(built, formula, only_initial_states=True)
+        found = tr.solve(model, text).bounds
+        value = checked.get_value(built.initial_states[0])
+        assert found is not None and found[0] - 1e-5 <= value <= found[1] + 1e-5, text
+
+
+LATE = compared("x", "≥", 4)
+TIMED_LINE: dict[str, Any] = {
+    "jani-version": 1,
+    "name": "sender",
+    "type": "pta",
+    "constants": [{"name": "D", "type": "int", "value": 2}],
+    "variables": [
+        {"name": "done", "type": "bool", "transient": True, "initial-value": False},
+        {"name": "energy", "type": "real", "transient": True, "initial-value": 0},
+    ],
+    "automata": [
+        {
+            "name": "sender",
+            "variables": [{"name": "x", "type": "clock", "initial-value": 0}],
+            "locations": [
+                {
+                    "name": "send",
+                    "time-progress": {"exp": compared("x", "≤", "D")},
+                    "transient-values": [{"ref": "energy", "value": 2}],
+                },
+                {"name": "wait", "time-progress": {"exp": compared("x", "≤", 5)}},
+                {"name": "end", "transient-values": [{"ref": "done", "value": True}]},
+            ],
+            "initial-locations": ["send"],
+            "edges": [
+                {
+                    "location": "send",
+                    "guard": {"exp": compared("x", "≥", 1)},
+                    "assignments": [{"ref": "energy", "value": 5}],
+                    "destinations": [
+                        {"location": "end", "probability": {"exp": 0.7}},
+                        {
+                            "location": "wait",
+                            "probability": {"exp": 0.3},
+                            "assignments": [{"ref": "x", "value": 0}],
+                        },
+                    ],
+                },
+                {
+                    "location": "wait",
+                    "guard": {"exp": compared("x", "≥", 3)},
+                    "destinations": [{"location": "send", "assignments": [{"ref": "x", "value": 0}]}],
+                },
+                {"location": "end", "destinations": [{"location": "end"}]},
+            ],
+        }
+    ],
+    "system": {"elements": [{"automaton": "sender"}]},
+    "properties": [
+        {
+            "name": "time",
+            "expression": {"op": "Emin", "exp": 1, "accumulate": ["time"], "reach": "done"},
+        },
+        {
+            "name": "soon",
+            "expression": {
+                "op": "Pmin",
+                "exp": {"op": "F", "exp": "done", "time-bounds": {"upper": 8}},
+            },
+        },
+        {
+            "name": "energy",
+            "expression": {"op": "Emin", "exp": "energy", "accumulate": ["time", "steps"], "reach": "done"},
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("is_global", [False, True])
+def test_timed_automata_have_digital_clocks(tmp_path: Path, is_global: bool) -> None:
+    """The same automaton as in the PRISM language (test_language), where values are worked out by hand."""
+    content = json.loads(json.dumps(TIMED_LINE))
+    if is_global:
+        content["variables"] += content["automata"][0].pop("variables")
+    file = put(content, tmp_path)
+    model, twin = read_jani(file), load_prism_text(TIMED)
+    assert (model.states, model.transitions) == (twin.states, twin.transitions)
+    texts = [each.text for each in read_properties(file)]
+    assert texts == [
+        'R{"time"}min=? [ F (done) ]',
+        "Pmin=? [ F<=(8) (done) ]",
+        'R{"energy"}min=? [ F (done) ]',
+    ]
+    for text, value in zip(texts, (1.9 / 0.7, 0.7, 10), strict=True):
+        for subject, asked in ((model, text), (twin, text.replace("(done)", '"done"'))):
+            assert tr.solve(subject, asked).bounds == pytest.approx((value, value), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"exp": compared("x", "<", "D")}, "clock 'x' is compared by <"),
+        ({"exp": compared({"op": "max", "left": "x", "right": 1}, "≤", "D")}, "turned round"),
+        ({"exp": {"op": "¬", "exp": compared("x", "≤", "D")}}, "turned round"),
+    ],
+)
+def test_what_digital_clocks_cannot_say(tmp_path: Path, change: Any, message: str) -> None:
+    content = json.loads(json.dumps(TIMED_LINE))
+    content["automata"][0]["locations"][0]["time-progress"] = change
+    with pytest.raises(InputError, match=message):
+        read_jani(put(content, tmp_path))
+    content["type"] = "mdp"
+    with pytest.raises(InputError, match="the type clock is not supported"):
+        read_jani(put(content, tmp_path))
+
+
+def test_a_clock_is_looked_at_by_one_automaton(tmp_path: Path) -> None:
+    content = json.loads(json.dumps(TIMED_LINE))
+    content["variables"] += content["automata"][0].pop("variables")
+    watcher = {
+        "name": "watcher",
+        "locations": [{"name": "l"}],
+        "initial-locations": ["l"],
+        "edges": [
+            {"location": "l", "guard": {"exp": compared("x", "≥", 4)}, "destinations": [{"location": "l"}]}
+        ],
+    }
+    content["automata"].append(watcher)
+    content["system"]["elements"].append({"automaton": "watcher"})
+    with pytest.raises(InputError, match="clock 'x' stands in guards of other modules"):
+        read_jani(put(content, tmp_path))
+    late = {"op": "Pmax", "exp": {"op": "F", "exp": LATE}}
+    content["properties"] = [{"name": "late", "expression": late}]
+    content["automata"].pop()
+    content["system"]["elements"].pop()
+    file = put(content, tmp_path)
+    (text,) = [each.text for each in read_properties(file)]
+    with pytest.raises(InputError, match="clock"):
+        tr.solve(read_jani(file), text)
 
 
 def test_several_initial_states_are_not_written(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from lark.exceptions import UnexpectedInput
 from places import TESTS
 from prism_text import shown
 from tightrope.errors import InputError
-from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import parser
 from tightrope.prism.parse.builders import ModelBuilder
 from tightrope.prism.parse.grammar import STARTS, as_text, compute_tables, load_lark
@@ -33,6 +32,7 @@ from tightrope.prism.parse.syntax import (
     ModuleRenaming,
     Position,
     Type,
+    children,
 )
 from tightrope.prism.parse.tables import path_of
 

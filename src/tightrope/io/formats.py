@@ -76,10 +76,14 @@ class Jani(ModelFormat):
         return bool(_module("io.jani.read").is_jani_of("ma", path))
 
     def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.jani.read").read_jani_automaton(path, options.constants, **options.words)
+        return self._built("build_automaton", path, options)
 
     def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.jani.read").read_jani_rates(path, options.constants, **options.words)
+        return self._built("build_rates", path, options)
+
+    def _built(self, build: str, path: Path, options: FileOptions) -> Any:
+        make = getattr(_module("prism.load"), build)
+        return _module("io.jani.read").built(make, path, options.constants, **options.words)
 
     def write(self, model: Any, path: Path) -> list[Path]:
         jani = _module("io.jani.write")

@@ -416,7 +416,7 @@ def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: lis
     if "branches" not in values:
         return RewardStructure(state, choice)
     probability = archive.branch_to_probability or [1] * len(values["branches"])
-    expected = []
+    expected, is_mean = [], False
     for number, (begin, end) in enumerate(pairwise(starts)):
         earned = [Fraction(value) for value in values["branches"][begin:end]]
         total = Fraction(0) if choice is None else Fraction(float(choice[number]))
@@ -428,9 +428,9 @@ def _rewards(archive: Any, title: str, values: dict[str, list[Any]], starts: lis
                 "intervals: what the choice earns depends on nature"
             )
         else:
-            weights = [Fraction(value) for value in probability[begin:end]]
+            is_mean, weights = True, [Fraction(value) for value in probability[begin:end]]
             expected.append(door.double(total + sum(p * r for p, r in zip(weights, earned, strict=True))))
-    return RewardStructure(state, np.array(expected, np.float64))
+    return RewardStructure(state, np.array(expected, np.float64), is_mean)
 
 
 def _model(archive: Any, structure: Structure) -> MDP | IntervalMDP:

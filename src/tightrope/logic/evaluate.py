@@ -29,7 +29,7 @@ from tightrope.model.product import Letters
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import error_factor
-from tightrope.prism.expand.expressions import check_arity, children
+from tightrope.prism.expand.expressions import check_arity
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse.property_syntax import (
     Branching,
@@ -48,6 +48,7 @@ from tightrope.prism.parse.syntax import (
     Literal,
     Type,
     Unary,
+    children,
     position_of,
 )
 from tightrope.prism.properties.query import Query

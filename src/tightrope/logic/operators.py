@@ -15,7 +15,7 @@ import numpy as np
 from tightrope.logic.conditional import MOST_STARTS, Both, bound_beginning_anew, bound_quotient
 from tightrope.logic.cvar import CvarProblem, bound_largest_cvar, bound_least_cvar
 from tightrope.logic.long_run import average_policy, bound_average
-from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_reward_bound, require_whole
+from tightrope.logic.reward_bounds import bound_rewarded, bound_window, expand_reward_bound, whole_rewards
 from tightrope.logic.solving import Directions, Solve, under
 from tightrope.logic.temporal import PathBounds, SteeredPath, Translator, bound_path, bound_reward
 from tightrope.logic.translation import is_co_safe
@@ -360,8 +360,7 @@ class Operators:
         costs = read_objective(operator, self.file, self.structure, self.options, self._nested)
         reward = costs.reward
         assert reward is not None
-        cost = reward.per_choice(self.structure)
-        require_whole(cost, "of this CVaR", "as it needs", operator.position)
+        cost = whole_rewards(reward, self.structure, "of this CVaR", "it", operator.position)
         objective = Objective(
             costs.kind,
             agent,

@@ -7,6 +7,7 @@ leads through a state of its own. The state that ends the path earns nothing any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -34,13 +35,12 @@ _TAKES = "a bound on a reward goes with F, G and U over state formulas"
 
 @dataclass(frozen=True, eq=False)
 class RewardBounded:
-    """`allowed U target` while what was earned is within `limits` (the last may be None), or the complement
-    of it; a reward per choice."""
+    """`allowed U target` while what was earned is within limits (the last may be None), or the complement of
+    it; `bounds` are rewards per choice and their limits."""
 
     target: BoolArray
     allowed: BoolArray
-    earned: FloatArray
-    limits: tuple[int, int | None]
+    bounds: tuple[tuple[FloatArray, tuple[int, int | None]], ...]
     complement: bool
 
 
@@ -55,23 +55,38 @@ def expand_reward_bound(
         is_path(inner.right) or (inner.left is not None and is_path(inner.left))
     ):
         raise syntax.Complaint(_TAKES, inner.position)
-    limits = steps_of(inner.bound, formulas, inner.position)
+    bounds = []
+    for one in (inner.bound, *inner.bound.also):
+        reward = np.ones(structure.choices)
+        if one.reward is not None:
+            given = _structure_of(one, inner, structure)
+            reward = whole_rewards(given, structure, f'"{one.reward}"', "a bound on them", inner.position)
+        bounds.append((reward, steps_of(one, formulas, inner.position)))
     right = formulas.states(inner.right)
     is_global = inner.operator is PathOperator.GLOBALLY
     allowed = np.ones(structure.states, np.bool_) if inner.left is None else formulas.states(inner.left)
-    reward = _structure_of(inner.bound, inner, structure).per_choice(structure)
-    require_whole(reward, f'"{inner.bound.reward}"', "as a bound on them needs", inner.position)
-    return RewardBounded(~right if is_global else right, allowed, reward, limits, is_global != negated)
+    target = ~right if is_global else right
+    return RewardBounded(target, allowed, tuple(bounds), is_global != negated)
 
 
-def require_whole(reward: FloatArray, name: str, why: str, position: syntax.Position | None) -> None:
-    """Refuse rewards that no finite memory adds up."""
+def whole_rewards(
+    given: RewardStructure, structure: Structure, name: str, asks: str, position: syntax.Position | None
+) -> FloatArray:
+    """What choices earn; refuses what no finite memory adds up, and means, which no single play earns."""
+    reward = given.per_choice(structure)
+    if given.is_mean:
+        raise syntax.Complaint(
+            f"the rewards {name} differ by successor, and {asks} needs what every step earns",
+            position,
+            "let the reward be that of the state that is reached, or of a choice of its own",
+        )
     if (reward < 0).any() or (reward % 1 != 0).any():
         raise syntax.Complaint(
-            f"the rewards {name} are not all whole numbers from 0 on, {why}",
+            f"the rewards {name} are not all whole numbers from 0 on, as {asks} needs",
             position,
             "scale them in the model",
         )
+    return reward
 
 
 def bound_rewarded(
@@ -81,25 +96,30 @@ def bound_rewarded(
     starts: OffsetArray,
     solve: Solve,
 ) -> PathBounds:
-    """Bounds on the probability from the states `starts`."""
+    """Bounds on the probability from the states `starts`. The memory holds one sum for each bound, up to
+    where more makes no difference."""
     states, longer = model.states, through_choices(model)
-    amounts, place = np.unique(np.concatenate([[0.0], problem.earned]), return_inverse=True)
+    earned, limits = zip(*problem.bounds, strict=True)
+    most = [least if last is None else last + 1 for least, last in limits]
+    shape = tuple(end + 1 for end in most)
+    if math.prod(shape) > MOST_STATES:
+        raise syntax.Complaint(f"bounds on rewards remember at most {MOST_STATES:,} sums", None)
+    free = np.zeros((len(earned), 1))
+    amounts, place = np.unique(np.hstack([free, np.stack(earned)]), axis=1, return_inverse=True)
+    place = place.reshape(-1)
     letter = np.concatenate([np.full(states, place[0]), place[1:]]).astype(np.int32)
-    least, last = problem.limits
-    most = least if last is None else last + 1
-    if most >= MOST_STATES:
-        raise syntax.Complaint(f"a bound on a reward is less than {MOST_STATES:,}", None)
-    sums = np.minimum(np.arange(most + 1)[:, None] + amounts[None, :], most)
-    letters = Letters(letter, tuple(range(len(amounts))))
-    product = product_of(Support.of(longer), letters, Automaton(sums.astype(np.int32)), starts)
-    inside = product.memory >= least
-    if last is not None:
-        inside &= product.memory <= last
+    held = np.stack(np.unravel_index(np.arange(math.prod(shape)), shape))
+    sums = np.minimum(held[:, :, None] + amounts[:, None, :], np.array(most)[:, None, None])
+    following = np.ravel_multi_index(tuple(sums.astype(np.int64)), shape).astype(np.int32)
+    letters = Letters(letter, tuple(range(amounts.shape[1])))
+    product = product_of(Support.of(longer), letters, Automaton(following), starts)
+    first = np.array([least for least, _ in limits])[:, None]
+    last = np.array([end if last is None else last for end, (_, last) in zip(most, limits, strict=True)])
+    is_open: BoolArray = np.all(held <= last[:, None], axis=0)
+    inside = is_open & np.all(held >= first, axis=0)
     choices = np.ones(model.structure.choices, np.bool_)
-    target = np.concatenate([problem.target, ~choices])[product.state] & inside
-    allowed = np.concatenate([problem.allowed, choices])[product.state]
-    if last is not None:
-        allowed = allowed & (product.memory <= last)
+    target = np.concatenate([problem.target, ~choices])[product.state] & inside[product.memory]
+    allowed = np.concatenate([problem.allowed, choices])[product.state] & is_open[product.memory]
     solution = solve(
         product.model(longer), reaching(directions, target, allowed | target, problem.complement)
     )
@@ -239,9 +259,14 @@ def read_threshold(quantile: formulas.Quantile) -> Threshold:
         raise syntax.Complaint("a quantile is about a path with a bound", operator.position, _FORM)
     path, negated = without_negation(operator.path)
     bound = path.bound if isinstance(path, formulas.PathFormula) else None
-    if not isinstance(path, formulas.PathFormula) or bound is None or path.operator not in _RISES:
+    if (
+        not isinstance(path, formulas.PathFormula)
+        or bound is None
+        or bound.also
+        or path.operator not in _RISES
+    ):
         raise syntax.Complaint(
-            "a quantile is about F, G or U with a bound on steps or on a reward", operator.position, _FORM
+            "a quantile is about F, G or U with one bound, on steps or on a reward", operator.position, _FORM
         )
     is_upper = bound.lower is None and _is(bound.upper, quantile.variable)
     if not is_upper and not (bound.upper is None and _is(bound.lower, quantile.variable)):

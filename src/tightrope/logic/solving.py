@@ -16,7 +16,7 @@ from tightrope.logic.values import StateBounds
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure, Structure
+from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
 from tightrope.solver.solution import Solution
 
@@ -103,7 +103,7 @@ def under(model: MDP | IntervalMDP, choice: OffsetArray) -> MDP | IntervalMDP:
     structure = model.structure
     followed, _ = ranges(structure.transition_start, choice)
     rewards = {
-        name: RewardStructure(reward.state, None if reward.choice is None else reward.choice[choice])
+        name: replace(reward, choice=None if reward.choice is None else reward.choice[choice])
         for name, reward in structure.rewards.items()
     }
     built = replace(

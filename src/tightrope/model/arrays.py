@@ -136,7 +136,7 @@ def _plain(
         pairs[:, 1].astype(np.int32),
         tuple(names),
         given,
-        {} if rewards is None else {REWARD: RewardStructure(choice=rewards)},
+        {} if rewards is None else {REWARD: RewardStructure(None, rewards, np.ndim(R[0]) == 2)},
         {},
         NamedStates(own),
         declared_mdp=len(names) > 1,

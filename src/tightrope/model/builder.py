@@ -552,7 +552,7 @@ def _polynomials(
     both, rows = table.freeze(np.array([table.add(f) for f in (*whole, *single)], dtype=np.int32))
     if both.is_constant.all():
         values = both.exact_values([0] * len(names))
-        return RewardStructure(choice=door.doubles(values)[rows[:size]])
+        return RewardStructure(None, door.doubles(values)[rows[:size]], is_mean=True)
     return ParametricReward(name, both, rows[:size], rows[size:])
 
 

@@ -243,7 +243,7 @@ class FactoredRows(Record):
             parts = [
                 None if part is None else np.append(part, number) for part in (reward.state, reward.choice)
             ]
-            reward = RewardStructure(*parts)
+            reward = RewardStructure(parts[0], parts[1])
         return replace(
             objective,
             target=None if target is None else np.append(target, truth),

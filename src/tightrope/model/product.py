@@ -295,10 +295,12 @@ def lift_model(model: M, product: Product) -> M:
 def lift_reward(reward: RewardStructure, product: Product) -> RewardStructure:
     """A reward of the model, on the states and choices of the product."""
     if isinstance(reward, ParametricReward):
-        return ParametricReward(reward.name, reward.expressions, reward.expression[product.choice])
+        lifted = reward.expression[product.choice]
+        return ParametricReward(reward.name, reward.expressions, lifted, is_mean=reward.is_mean)
     return RewardStructure(
         None if reward.state is None else reward.state[product.state],
         None if reward.choice is None else reward.choice[product.choice],
+        reward.is_mean,
     )
 
 

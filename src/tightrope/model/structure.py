@@ -222,7 +222,7 @@ class Structure(Record):
             if not np.all(np.isfinite(frozen)):
                 raise InputError(f"reward structure '{name}' has a {kind} reward that is not finite")
             parts[kind] = frozen
-        return type(reward)(parts["state"], parts["choice"])
+        return replace(reward, state=parts["state"], choice=parts["choice"])
 
     # --- sizes and views -------------------------------------------------------------------
 
@@ -543,6 +543,8 @@ class RewardStructure(Record):
 
     state: FloatArray | None = None
     choice: FloatArray | None = None
+    is_mean: bool = False
+    """What choices earn are means: successors of some earn different amounts."""
 
     @remember
     def per_choice(self, structure: Structure) -> FloatArray:
@@ -588,6 +590,7 @@ class ParametricReward(RewardStructure):
         expressions: Expressions,
         expression: IndexArray,
         by_transition: IndexArray | None = None,
+        is_mean: bool = False,
     ):
         expressions.check_held("a reward")
         frozen = frozen_array(expression, np.int32)
@@ -595,6 +598,7 @@ class ParametricReward(RewardStructure):
         for key, value in (("name", name), ("expressions", expressions), ("expression", frozen)):
             object.__setattr__(self, key, value)
         object.__setattr__(self, "by_transition", own)
+        object.__setattr__(self, "is_mean", is_mean or own is not None)
 
     def of_transitions(self, structure: Structure) -> IndexArray:
         """The row of the table that every transition earns: what the mean of an observed cost is."""
@@ -605,7 +609,8 @@ class ParametricReward(RewardStructure):
     def at(self, point: Point) -> RewardStructure:
         """The rewards at a point: the float64 nearest to the exact values."""
         try:
-            return RewardStructure(choice=doubles(self.expressions.exact_values(point))[self.expression])
+            choice = doubles(self.expressions.exact_values(point))[self.expression]
+            return RewardStructure(None, choice, self.is_mean)
         except NotHeldError as error:
             named = f"the rewards '{self.name}'" if self.name else "the rewards"
             raise InputError(f"{named} at this point: {error.message}") from None
@@ -659,7 +664,13 @@ class ParametricReward(RewardStructure):
         return hash((self.name, len(self.expression)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ParametricReward, (self.name, self.expressions, self.expression, self.by_transition)
+        return ParametricReward, (
+            self.name,
+            self.expressions,
+            self.expression,
+            self.by_transition,
+            self.is_mean,
+        )
 
     def _facts_(self) -> Facts:
         return self.expressions._facts_()

@@ -367,7 +367,9 @@ def read_state_rewards(path: Path, states: int) -> tuple[str | None, FloatArray,
     return name, rewards, lambda state: exact_number(texts.get(state, "0"))
 
 
-def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str | None, FloatArray, Exact]:
+def read_transition_rewards(
+    path: Path, transitions: Transitions
+) -> tuple[str | None, FloatArray, Exact, bool]:
     """The name in the file's comment, and the rewards of the choices; where numbers are rates, what they earn
     per unit of time."""
     width = 2 if transitions.is_chain else 3
@@ -425,7 +427,7 @@ def read_transition_rewards(path: Path, transitions: Transitions) -> tuple[str |
             low[choice] = door.double(exact(choice))
         except door.NotHeldError as error:
             fail(path, *first, f"what this choice earns on average: {error.message}")
-    return name, low, exact
+    return name, low, exact, len(differ) > 0
 
 
 def _read_named_content(file: Any) -> tuple[str | None, Iterator[tuple[int, str]]]:
@@ -678,12 +680,12 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
     rewards: dict[str, RewardStructure] = {}
     for number, files in reward_files(base).items():
         names: list[str | None] = []
-        state = choice = None
+        state, choice, is_mean = None, None, False
         if ".srew" in files:
             name, state, held = read_state_rewards(files[".srew"], len(transitions.choice_start) - 1)
             names.append(name)
         if ".trew" in files:
-            name, choice, earned = read_transition_rewards(files[".trew"], transitions)
+            name, choice, earned, is_mean = read_transition_rewards(files[".trew"], transitions)
             names.append(name)
         if state is not None and choice is not None:
             try:
@@ -700,7 +702,7 @@ def _rewards(base: Path, transitions: Transitions) -> dict[str, RewardStructure]
             raise InputError(
                 f"a second reward structure '{known}'", Location(str(next(iter(files.values()))))
             )
-        rewards[known] = RewardStructure(state, choice)
+        rewards[known] = RewardStructure(state, choice, is_mean)
     return rewards
 
 

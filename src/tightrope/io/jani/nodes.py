@@ -22,8 +22,9 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from tightrope.prism.expand.constants import resolve_constants
-from tightrope.prism.expand.expressions import Inliner, check_type, children, dependency_order, fold
+from tightrope.prism.expand.expressions import Inliner, check_type, dependency_order, fold
 from tightrope.prism.parse import syntax
+from tightrope.prism.parse.digital_clocks import Clock
 from tightrope.prism.parse.syntax import (
     Binary,
     Checked,
@@ -33,6 +34,7 @@ from tightrope.prism.parse.syntax import (
     Literal,
     Type,
     VariableDeclaration,
+    children,
     suggestion,
 )
 
@@ -126,6 +128,7 @@ class Declarations:
     given: Mapping[str, str]
     types: dict[str, Type] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
+    has_clocks: bool = False
 
     @cached_property
     def values(self) -> Mapping[str, Literal]:
@@ -494,21 +497,39 @@ def read_constants(root: JaniNode, scope: JaniScope) -> list[Constant]:
     return constants
 
 
-def read_variable(node: JaniNode, scope: JaniScope, name: str) -> list[VariableDeclaration] | Transient:
+@dataclass(frozen=True)
+class Declared:
+    """What a model or an automaton declares, each kind in order."""
+
+    variables: list[VariableDeclaration] = field(default_factory=list)
+    transients: list[Transient] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
+
+
+def _read_variable(node: JaniNode, scope: JaniScope, name: str, made: Declared) -> None:
     """One variable under the name that it has with us; of an array, its elements."""
     node.members(("name", "type", "transient", "initial-value"))
+    if node.at("type").value == "clock" and scope.declared.has_clocks:
+        if node.has("initial-value") and node.at("initial-value").value != 0:
+            node.fail(f"the clock '{name}' begins at 0")
+        scope.declared.types[name] = Type.INT
+        made.clocks.append(Clock(name, node.position))
+        return
     kind = read_type(node.at("type"), scope)
     if kind.levels:
-        return _read_array(node, kind, scope, name)
+        made.variables.extend(_read_array(node, kind, scope, name))
+        return
     scope.declared.types[name] = kind.type
     initial = expression(node.at("initial-value"), scope) if node.has("initial-value") else None
     if node.has("transient") and node.at("transient").value is True:
         if initial is None:
             node.fail(f"the transient variable '{name}' needs an initial value")
-        return Transient(name, kind.type, initial, node, _title(node, name))
+        made.transients.append(Transient(name, kind.type, initial, node, _title(node, name)))
+        return
     if kind.type is Type.DOUBLE:
         node.fail(f"variable '{name}' cannot be real: a state has bool and integer variables only")
-    return [VariableDeclaration(name, kind.type, kind.low, kind.high, initial, node.position)]
+    position = node.position
+    made.variables.append(VariableDeclaration(name, kind.type, kind.low, kind.high, initial, position))
 
 
 def _read_array(node: JaniNode, kind: JaniType, scope: JaniScope, name: str) -> list[VariableDeclaration]:
@@ -548,13 +569,12 @@ def _title(node: JaniNode, name: str) -> str:
     return comment[len(_CALLED) :] if isinstance(comment, str) and comment.startswith(_CALLED) else name
 
 
-def read_variables(
-    nodes: Iterable[JaniNode], scope: JaniScope
-) -> tuple[list[VariableDeclaration], list[Transient]]:
-    """Variables and transient ones, each in order."""
-    made = [read_variable(node, scope, scope.ours(node.name())) for node in nodes]
-    plain = [one for each in made if isinstance(each, list) for one in each]
-    return plain, [each for each in made if isinstance(each, Transient)]
+def read_variables(nodes: Iterable[JaniNode], scope: JaniScope) -> Declared:
+    """Variables, transient ones and clocks."""
+    made = Declared()
+    for node in nodes:
+        _read_variable(node, scope, scope.ours(node.name()), made)
+    return made
 
 
 def global_scope(root: JaniNode, given: Mapping[str, str]) -> JaniScope:
@@ -564,7 +584,8 @@ def global_scope(root: JaniNode, given: Mapping[str, str]) -> JaniScope:
     declare_functions(root, bare)
     for node in root.each("constants"):
         types[node.name()] = _single(node, bare).type
-    return JaniScope(Declarations(read_constants(root, bare), given, types))
+    has_clocks = root.at("type").value == "pta"
+    return JaniScope(Declarations(read_constants(root, bare), given, types, has_clocks=has_clocks))
 
 
 @dataclass(frozen=True)

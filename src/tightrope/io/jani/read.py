@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from tightrope.errors import InputError, Location
 from tightrope.io.jani.nodes import (
     TRUE,
     Array,
+    Declared,
     Index,
     JaniNode,
     JaniScope,
@@ -42,22 +43,23 @@ from tightrope.io.jani.nodes import (
     read_variables,
 )
 from tightrope.io.text import shorten
-from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.function_text import LONGEST, exact_number
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import reading
-from tightrope.prism.expand.expressions import children, fold, names
+from tightrope.prism.expand.expressions import fold
 from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, Synchronisation
-from tightrope.prism.load import BuildWords, PrismRates, build_automaton, build_model, build_rates
+from tightrope.prism.load import BuildWords, build_model
 from tightrope.prism.parse import syntax
+from tightrope.prism.parse.digital_clocks import TIME, Clock, Invariant, as_mdp, with_digital_clocks
 from tightrope.prism.parse.property_syntax import PropertyFile, spell
-from tightrope.prism.parse.syntax import Complaint
+from tightrope.prism.parse.syntax import Complaint, children, names
 
-Earned = tuple[tuple[str, syntax.Expression], ...]
-"""What an edge assigns to transient variables, by name."""
+M = TypeVar("M")
+Earned = tuple[tuple[str, syntax.Expression, bool], ...]
+"""What an edge assigns to transient variables, by name, and whether that is a mean over destinations."""
 
 
 @dataclass
@@ -73,19 +75,32 @@ class JaniAutomaton:
     """Conditions on the initial states: locations, and what the automaton restricts."""
     written: dict[str | None, set[str]] = field(default_factory=dict)
     """Which variables the edges of an own action assign."""
+    progress: list[syntax.Expression] = field(default_factory=list)
+    """Conditions for time to pass."""
 
 
 def read_automaton(
-    node: JaniNode, name: str, scope: JaniScope, transients: Mapping[str, Transient], type_: str
+    node: JaniNode,
+    name: str,
+    scope: JaniScope,
+    transients: Mapping[str, Transient],
+    type_: str,
+    clocks: Sequence[Clock],
 ) -> JaniAutomaton:
-    """An automaton under the name of its instance; `transients` are the global ones."""
+    """An automaton under the name of its instance; `transients` are the global ones, `clocks` those that are
+    looked at here first."""
     node.members(
         ("name", "variables", "functions", "restrict-initial", "locations", "initial-locations", "edges")
     )
-    variables, own = read_variables(node.each("variables"), scope)
+    declared = read_variables(node.each("variables"), scope)
     read_functions(node, scope)
-    known = {**transients, **{each.name: each for each in own}}
-    return _AutomatonReader(node, name, scope, known, type_).read(variables, own)
+    known = {**transients, **{each.name: each for each in declared.transients}}
+    made = _AutomatonReader(node, name, scope, known, type_).read(declared)
+    clocks, progress = (*clocks, *declared.clocks), made.progress
+    if clocks or progress:
+        may_pass = Invariant(conjunction(progress, node.position)) if progress else None
+        made.module = with_digital_clocks(made.module, clocks, may_pass)
+    return made
 
 
 class _AutomatonReader:
@@ -100,8 +115,8 @@ class _AutomatonReader:
         self.locations = {each.name(): i for i, each in enumerate(node.each("locations"))}
         self.location = f"{name}_location"
 
-    def read(self, variables: list[syntax.VariableDeclaration], own: list[Transient]) -> JaniAutomaton:
-        node, position = self.node, self.node.position
+    def read(self, declared: Declared) -> JaniAutomaton:
+        node, position, variables = self.node, self.node.position, declared.variables
         if not self.locations:
             node.fail("an automaton needs a location")
         initial = []
@@ -128,7 +143,19 @@ class _AutomatonReader:
             assigned = {a.name for update in command.updates for a in update.assignments}
             written.setdefault(command.action, set()).update(assigned)
         module = syntax.Module(self.name, tuple(variables), tuple(commands), position)
-        return JaniAutomaton(module, groups, self._in_state(), own, initial, written)
+        state = self._in_state(), declared.transients
+        return JaniAutomaton(module, groups, *state, initial, written, list(self._progress()))
+
+    def _progress(self) -> Iterator[syntax.Expression]:
+        for number, location in enumerate(self.node.each("locations")):
+            if location.has("time-progress"):
+                if self.type != "pta":
+                    location.fail("'time-progress' belongs to models of type pta")
+                may_pass = expression(location.at("time-progress").at("exp"), self.scope)
+                if len(self.locations) > 1:
+                    here = self._is_at(number, location.position)
+                    may_pass = syntax.Binary("=>", here, may_pass, location.position)
+                yield may_pass
 
     def _number(self, node: JaniNode) -> int:
         number = self.locations.get(node.text())
@@ -230,7 +257,7 @@ class _AutomatonReader:
     def _in_state(self) -> dict[str, syntax.Expression]:
         values: dict[str, syntax.Expression] = {}
         for number, location in enumerate(self.node.each("locations")):
-            location.members(("name", "transient-values", "x-momba-group"))
+            location.members(("name", "transient-values", "time-progress", "x-momba-group"))
             for each in location.each("transient-values"):
                 ref = each.at("ref")
                 name = self.scope.ours(ref.text())
@@ -328,14 +355,14 @@ def _take_expectation(
     for name in names:
         values = [each.get(name) for _, each in earned]
         if all(value == values[0] for value in values) and values[0] is not None:
-            result.append((name, values[0]))
+            result.append((name, values[0], False))
             continue
         pairs = zip(earned, values, strict=True)
         terms = [syntax.Binary("*", p, value, position) for (p, _), value in pairs if value is not None]
         total: syntax.Expression = terms[0]
         for term in terms[1:]:
             total = syntax.Binary("+", total, term, position)
-        result.append((name, total))
+        result.append((name, total, True))
     return tuple(result)
 
 
@@ -365,6 +392,9 @@ def synchronise(
                     vectors.append((alone, action, system))
     synchronisations: list[Synchronisation] = []
     rewards: dict[str, list[syntax.RewardItem]] = {}
+    commands = [(number, command) for number, one in enumerate(automata) for command in one.module.commands]
+    if timed := tuple((number, TIME) for number, command in commands if command.is_time):
+        synchronisations.append(Synchronisation(TIME, timed, (TIME,)))
     for number, automaton in enumerate(automata):
         for earned, own in automaton.own_actions.get(None, {}).items():
             _add([(number, earned, own)], None, system, synchronisations, rewards)
@@ -395,27 +425,27 @@ def _add(
     synchronisations: list[Synchronisation],
     rewards: dict[str, list[syntax.RewardItem]],
 ) -> None:
-    earned: dict[str, syntax.Expression] = {}
+    earned: dict[str, tuple[syntax.Expression, bool]] = {}
     for _, own, _ in parts:
-        for name, value in own:
+        for name, value, is_mean in own:
             if name in earned:
                 node.fail(f"two automata that move together both assign '{name}'")
-            earned[name] = value
+            earned[name] = value, is_mean
     key = f"{visible or ''}#{len(synchronisations)}" if earned else visible
     synchronisations.append(Synchronisation(key, tuple((i, own) for i, _, own in parts), (visible,)))
     always = syntax.Literal(True, syntax.Type.BOOL, node.position)
-    for name, value in earned.items():
-        rewards.setdefault(name, []).append(syntax.RewardItem(True, key, always, value, node.position))
+    for name, (value, is_mean) in earned.items():
+        item = syntax.RewardItem(True, key, always, value, node.position, is_mean)
+        rewards.setdefault(name, []).append(item)
 
 
 SUM_TOLERANCE = Fraction(1, 10**6)
 """Of the decimals beside a rate: only their products with it are rates, so no other check sees their sum."""
 
 STEPS = "steps"
-"""The reward structure that gives 1 for every step."""
+"""The reward structure that gives 1 for every step; TIME gives 1 per unit of time."""
 
-TIME = "time"
-"""The reward structure that gives 1 per unit of time."""
+TIMED = ("ctmc", "ma", "pta")
 
 _COMPARISONS = {"≥": ">=", ">": ">", "≤": "<=", "<": "<", "=": "=", "≠": "!="}
 _QUANTIFIERS = ("Pmin", "Pmax", "Emin", "Emax", "Smin", "Smax")
@@ -462,7 +492,7 @@ class _Translator:
         read_variables(root.each("variables"), self._scope)
         read_functions(root, self._scope)
         self._is_chain = root.at("type").value in ("dtmc", "ctmc")
-        self._clock = "time" if root.at("type").value in ("ctmc", "ma") else "step"
+        self._clock = "time" if root.at("type").value in TIMED else "step"
 
     def text(self, node: JaniNode) -> str:
         """A property as a whole."""
@@ -529,12 +559,11 @@ class _Translator:
         node.members(("op", own, "reward-bounds", *sides))
         bound = self._bound(node.at(own)) if node.has(own) else ""
         if earned := node.each("reward-bounds"):
-            earned[0].members(("exp", "accumulate", "bounds"))
-            limit = self._bound(earned[0].at("bounds"))
-            if bound or len(earned) > 1:
-                node.fail("one bound is read, on steps, on time or on one reward: memory counts one of them")
-            name, window = self._reward(earned[0]), limit.startswith("[")
-            bound = f'{{"{name}"}}{limit}' if window else f'^{{rew{{"{name}"}}{limit}}}'
+            bounds = [f"{'steps' if self._clock == 'step' else 'time'}{bound}"] if bound else []
+            for each in earned:
+                each.members(("exp", "accumulate", "bounds"))
+                bounds.append(f'rew{{"{self._reward(each)}"}}{self._bound(each.at("bounds"))}')
+            bound = f"^{{{','.join(bounds)}}}"
         if operator in ("F", "G"):
             return f"{operator}{bound} ({self._state(node.at('exp'))})"
         return f"({self._state(node.at('left'))}) {operator}{bound} ({self._state(node.at('right'))})"
@@ -624,6 +653,7 @@ _TYPES = {
     "mdp": syntax.ModelType.MDP,
     "ctmc": syntax.ModelType.CTMC,
     "ma": syntax.ModelType.MA,
+    "pta": syntax.ModelType.PTA,
 }
 
 
@@ -631,29 +661,21 @@ def read_jani(
     path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
 ) -> ParametricMDP | IntervalMDP:
     """The model of a JANI file; the arguments are those of `load_prism`."""
+    model = built(build_model, path, constants, **words).model
+    assert not isinstance(model, POMDP)  # there are none in JANI
+    return model
+
+
+def built(
+    build: Callable[..., M],
+    path: str | Path,
+    constants: Mapping[str, str] | None = None,
+    **words: Unpack[BuildWords],
+) -> M:
+    """What `build` (of `tightrope.prism.load`) makes of a JANI file."""
     file = Path(path)
     with _naming_paths(file) as places:
-        model = build_model(_program(_parse(file), places, str(file), constants or {}), **words).model
-        assert not isinstance(model, POMDP)  # there are none in JANI
-        return model
-
-
-def read_jani_rates(
-    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> PrismRates:
-    """The chain in continuous time of a JANI file."""
-    file = Path(path)
-    with _naming_paths(file) as places:
-        return build_rates(_program(_parse(file), places, str(file), constants or {}), **words)
-
-
-def read_jani_automaton(
-    path: str | Path, constants: Mapping[str, str] | None = None, **words: Unpack[BuildWords]
-) -> MarkovAutomaton:
-    """The Markov automaton of a JANI file."""
-    file = Path(path)
-    with _naming_paths(file) as places:
-        return build_automaton(_program(_parse(file), places, str(file), constants or {}), **words)
+        return build(_program(_parse(file), places, str(file), constants or {}), **words)
 
 
 def is_jani_of(kind: str, path: str | Path) -> bool:
@@ -742,18 +764,17 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     root.members(_KNOWN)
     kind = root.at("type").text()
     if kind not in _TYPES:
-        root.at("type").fail(f"models of type {kind} are not supported: only dtmc, mdp, ctmc and ma are")
+        root.at("type").fail(f"models of type {kind} are not supported: only {', '.join(_TYPES)} are")
     scope = global_scope(root, given)
-    variables, transients = read_variables(root.each("variables"), scope)
+    declared = read_variables(root.each("variables"), scope)
+    transients = declared.transients
     read_functions(root, scope)
-    by_name = {each.name: each for each in transients}
-    in_use = {each.name() for key in ("constants", "variables") for each in root.each(key)}
-    automata = _automata(root, in_use, by_name, scope)
+    automata = _automata(root, declared, scope)
     for automaton in automata:
         transients += automaton.transients
     synchronisations, earned = synchronise(root.at("system"), automata)
     in_state = _in_state(automata, transients)
-    init, variables, modules = _initial(root, variables, automata, scope)
+    init, variables, modules = _initial(root, declared.variables, automata, scope)
     position = root.position
     model = syntax.ModelFile(
         type=_TYPES[kind],
@@ -773,7 +794,7 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
         source="\n".join([*places.paths, _description(content)]),
         file=file,
     )
-    return expand(model, given, synchronisations)
+    return expand(as_mdp(model) if kind == "pta" else model, given, synchronisations)
 
 
 def _description(content: Any) -> str:
@@ -782,11 +803,11 @@ def _description(content: Any) -> str:
     return description if isinstance(description, str) else ""
 
 
-def _automata(
-    root: JaniNode, in_use: set[str], transients: Mapping[str, Transient], outer: JaniScope
-) -> list[JaniAutomaton]:
+def _automata(root: JaniNode, model: Declared, outer: JaniScope) -> list[JaniAutomaton]:
     """One instance per element of the system; local variables whose names clash get its name in front."""
     declared = {each.name(): each for each in root.each("automata")}
+    in_use = {each.name() for key in ("constants", "variables") for each in root.each(key)}
+    clocks, transients = list(model.clocks), {each.name: each for each in model.transients}
     root.at("system").members(("elements", "syncs"))
     used: dict[str, int] = {}
     automata = []
@@ -807,10 +828,18 @@ def _automata(
             in_use.add(renamed.get(each.name(), own))
         scope = replace(outer, renamed=renamed, functions=dict(outer.functions))
         kind = root.at("type").text()
-        automata.append(read_automaton(declared[name], instance, scope, transients, kind))
+        looked_at = [clock for clock in clocks if _mentions(declared[name].value, clock.name)]
+        clocks = [clock for clock in clocks if clock not in looked_at]
+        automata.append(read_automaton(declared[name], instance, scope, transients, kind, looked_at))
     if not automata:
         root.at("system").fail("the system has no automaton")
     return automata
+
+
+def _mentions(value: Any, name: str) -> bool:
+    if isinstance(value, dict):
+        return any(_mentions(each, name) for each in value.values())
+    return value == name or (isinstance(value, list) and any(_mentions(each, name) for each in value))
 
 
 def _in_state(automata: list[JaniAutomaton], transients: list[Transient]) -> dict[str, syntax.Expression]:
@@ -847,25 +876,19 @@ def _initial(
         for each in everything
         if each.initial is not None
     ]
-    freed = [_without_value(each) for each in variables]
+    freed = [replace(each, initial=None) for each in variables]
     modules = tuple(
-        type(m)(m.name, tuple(_without_value(v) for v in m.variables), m.commands, m.position)
-        for m in modules
+        replace(one, variables=tuple(replace(each, initial=None) for each in one.variables))
+        for one in modules
     )
     return conjunction([*given, *restricted], position), freed, modules
-
-
-def _without_value(variable: syntax.VariableDeclaration) -> syntax.VariableDeclaration:
-    return syntax.VariableDeclaration(
-        variable.name, variable.type, variable.low, variable.high, None, variable.position
-    )
 
 
 def _steps(root: JaniNode) -> tuple[syntax.Rewards, ...]:
     """One for every step, or per unit of time, where a property counts that."""
     position = root.position
     always = syntax.RewardItem(False, None, TRUE, syntax.Literal(1, syntax.Type.INT, position), position)
-    name = TIME if root.at("type").value in ("ctmc", "ma") else STEPS
+    name = TIME if root.at("type").value in TIMED else STEPS
     return (syntax.Rewards(name, (always,), position),) if counts_steps(root) else ()
 
 

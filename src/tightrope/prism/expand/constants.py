@@ -19,13 +19,10 @@ from tightrope.prism.expand.expressions import (
     Scope,
     Value,
     check_type,
-    children,
     dependency_order,
     fold,
-    names,
     type_of,
     value_of,
-    with_children,
 )
 from tightrope.prism.parse.syntax import (
     Binary,
@@ -38,8 +35,11 @@ from tightrope.prism.parse.syntax import (
     Name,
     Type,
     Unary,
+    children,
+    names,
     position_of,
     suggestion,
+    with_children,
 )
 
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+|[0-9]*\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)((?:/[0-9]+)*)")

@@ -8,17 +8,18 @@ probabilities and rewards, as polynomials. Every error says where in the file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from types import MappingProxyType
 
 from tightrope.prism.expand.constants import Expander, resolve_constants
-from tightrope.prism.expand.expressions import Inliner, fold, names, type_of, value_of
+from tightrope.prism.expand.expressions import Inliner, fold, type_of, value_of
 from tightrope.prism.expand.modules import CommandExpander, actions_of, compose, copy_out
 from tightrope.prism.expand.program import Program, StateVariable, Synchronisation
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.digital_clocks import TIME, check_clocks, observe_clocks
-from tightrope.prism.parse.syntax import Complaint, SourceText, position_of, suggestion
+from tightrope.prism.parse.syntax import Complaint, SourceText, names, position_of, suggestion
 
 
 def expand(
@@ -188,7 +189,7 @@ def _rewards(
             )
         else:
             reward = expander.polynomial(item.reward, "a reward")
-        return syntax.RewardItem(item.is_choice, item.action, guard, reward, item.position)
+        return replace(item, guard=guard, reward=reward)
 
     return tuple(
         syntax.Rewards(rewards.name, tuple(item_of(item) for item in rewards.items), rewards.position)

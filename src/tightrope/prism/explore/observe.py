@@ -19,7 +19,6 @@ import numpy.typing as npt
 from tightrope.model import numbers as door
 from tightrope.model.structure import UNLABELLED, ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
-from tightrope.prism.expand.expressions import names
 from tightrope.prism.expand.program import Program
 from tightrope.prism.explore.assemble import ModelRows
 from tightrope.prism.explore.compile import Compiler, StateSpace, Terms, balance, polynomials
@@ -36,6 +35,7 @@ from tightrope.prism.parse.syntax import (
     RewardItem,
     Rewards,
     Type,
+    names,
 )
 
 _STATE = -1
@@ -64,6 +64,7 @@ class ParametricObserver:
         self.name = rewards.name or ""
         self._position = rewards.position
         self._rows = rows
+        self._is_mean = any(item.is_mean for item in rewards.items)
         self._table = PolynomialIndex(program.parameters)
         self._number: IndexArray = np.zeros(len(rows.action), dtype=np.int32)
         on_states, on_actions = split_items(rewards.items, actions)
@@ -88,7 +89,7 @@ class ParametricObserver:
 
     def finish(self) -> ParametricReward:
         expressions, expression = self._table.freeze(self._number)
-        return ParametricReward(self.name, expressions, expression)
+        return ParametricReward(self.name, expressions, expression, is_mean=self._is_mean)
 
 
 def split_items(
@@ -193,6 +194,7 @@ class _Reward:
         self._state_value = _total(on_states, compiler) if on_states else None
         self._state = np.zeros(len(rows.deadlock)) if on_states else None
         self._choice_value = {number: _total(own, compiler) for number, own in on_actions.items()}
+        self._is_mean = any(item.is_mean for item in items)
         self._choice = np.zeros(len(rows.action)) if len(on_states) < len(items) else None
 
     def observe(self, frame: StateFrame, part: slice) -> None:
@@ -253,6 +255,7 @@ class _Reward:
             own = np.flatnonzero(action == number)
             earned[own] = self._nearest(value, frame)[state[own] - part.start]
         place = state - part.start
+        self._is_mean |= bool(np.any(earned != earned[np.searchsorted(state, state)]))
         commands = np.bincount(place, minlength=frame.size)
         total = np.bincount(place, weights=earned, minlength=frame.size)
         size = np.bincount(place, weights=np.abs(earned), minlength=frame.size)
@@ -273,7 +276,7 @@ class _Reward:
         if self._choice is not None:
             without = self._rows.deadlock | self._rows.stopped
             self._choice[self._rows.choice_start[:-1][without]] = 0.0
-        return RewardStructure(self._state, self._choice)
+        return RewardStructure(self._state, self._choice, self._is_mean)
 
 
 def _total(items: Sequence[RewardItem], compiler: Compiler) -> Number:

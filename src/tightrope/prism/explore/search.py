@@ -291,7 +291,11 @@ def _over(structure: Structure, names: tuple[str, ...]) -> dict[str, RewardStruc
     """The rewards, those with parameters over all coordinates."""
     return {
         key: ParametricReward(
-            each.name, replace(each.expressions, parameter_names=names), each.expression, each.by_transition
+            each.name,
+            replace(each.expressions, parameter_names=names),
+            each.expression,
+            each.by_transition,
+            each.is_mean,
         )
         if isinstance(each, ParametricReward)
         else each

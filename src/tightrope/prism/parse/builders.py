@@ -519,8 +519,20 @@ class PropertyBuilder(DeclarationBuilder):
     ) -> StepBound:
         return StepBound(lower, upper, reward=reward.strip('"'))
 
+    def named_bounds(self, power: Token, *bounds: StepBound) -> StepBound:
+        """Those of rewards first: a bound on steps beside them is one of a reward of 1."""
+        first, *others = sorted(bounds, key=lambda one: one.reward is None)
+        if others and first.reward is None:
+            raise Complaint("steps are bounded twice", at(power), "F[a,b] bounds them from both sides")
+        return replace(first, also=tuple(others))
+
+    def named_window(
+        self, word: Token, reward: Token | None, lower: Expression, upper: Expression
+    ) -> StepBound:
+        return replace(self.named_bound(word, reward, Token("="), lower), upper=upper)
+
     def named_bound(
-        self, power: Token, word: Token, reward: Token | None, comparison: Token, steps: Expression
+        self, word: Token, reward: Token | None, comparison: Token, steps: Expression
     ) -> StepBound:
         """`F^{rew{"cost"}<=k}`, `F^{steps<=k}`"""
         if word != "rew" if reward is not None else word not in ("steps", "time"):

@@ -13,7 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.syntax import Binary, Call, Complaint, Expression, Literal, Name, Position, Type
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Call,
+    Complaint,
+    Expression,
+    Literal,
+    Name,
+    Position,
+    Type,
+    children,
+    names,
+    with_children,
+)
 
 TIME = "time"
 _COMPARISONS = ("=", "<=", ">=", "<", ">", "!=")
@@ -58,8 +70,8 @@ def with_digital_clocks(
         updates.append(syntax.Assignment(clock.name, later[clock.name], clock.position))
     certain = syntax.CommandUpdate(Literal(1, Type.INT, place), None, tuple(updates), place)
     passes = syntax.GuardedCommand(TIME, _put(condition, later), (certain,), place, is_time=True)
-    names = tuple(clock.name for clock in clocks)
-    return replace(module, variables=tuple(variables), commands=(*module.commands, passes), clocks=names)
+    own = tuple(clock.name for clock in clocks)
+    return replace(module, variables=tuple(variables), commands=(*module.commands, passes), clocks=own)
 
 
 def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
@@ -133,13 +145,13 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
                     guard.position,
                     "closed guards have the same values in whole units of time",
                 )
-            if any(name in most for name in _names(other)):
+            if any(name.name in most for name in names(other)):
                 raise Complaint("two clocks are compared, which digital clocks cannot say", guard.position)
             most[side.name].append(other)
             return
     if isinstance(guard, Name) and guard.name in most:
         raise Complaint(f"clock '{guard.name}' stands alone, not in a comparison", guard.position)
-    parts = _parts(guard)
+    parts = children(guard)
     turned: tuple[Expression, ...] = ()
     if isinstance(guard, syntax.Unary) or (
         isinstance(guard, Binary) and guard.operator in ("<=>", *_COMPARISONS)
@@ -147,7 +159,7 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
         turned = parts
     elif isinstance(guard, syntax.Conditional) or (isinstance(guard, Binary) and guard.operator == "=>"):
         turned = parts[:1]
-    if any(name in most for part in turned for name in _names(part)):
+    if any(name.name in most for part in turned for name in names(part)):
         raise Complaint(
             "a comparison of a clock stands where it is turned round (under !, <=>, =, left of => or ?)",
             syntax.position_of(guard),
@@ -167,47 +179,12 @@ def _beyond(constants: Sequence[Expression], place: Position) -> Expression:
 def _put(expression: Expression, values: dict[str, Expression]) -> Expression:
     if isinstance(expression, Name):
         return values.get(expression.name, expression)
-    parts = _parts(expression)
-    return with_parts(expression, tuple(_put(part, values) for part in parts)) if parts else expression
+    return with_children(expression, tuple(_put(part, values) for part in children(expression)))
 
 
 def _refuse(expression: Expression, clocks: set[str], where: str) -> None:
-    for name in _names(expression):
-        if name in clocks:
-            raise Complaint(
-                f"clock '{name}' stands in {where}, and a clock counts no further than its own module looks",
-                syntax.position_of(expression),
-            )
-
-
-def _names(expression: Expression) -> list[str]:
-    if isinstance(expression, Name):
-        return [expression.name]
-    return [name for part in _parts(expression) for name in _names(part)]
-
-
-def _parts(expression: Expression) -> tuple[Expression, ...]:
-    match expression:
-        case syntax.Unary(_, operand):
-            return (operand,)
-        case Binary(_, left, right):
-            return left, right
-        case syntax.Conditional(condition, then, otherwise):
-            return condition, then, otherwise
-        case Call(_, arguments):
-            return arguments
-    return ()
-
-
-def with_parts(expression: Expression, parts: tuple[Expression, ...]) -> Expression:
-    """The same expression of other parts."""
-    match expression:
-        case syntax.Unary():
-            return replace(expression, operand=parts[0])
-        case Binary():
-            return replace(expression, left=parts[0], right=parts[1])
-        case syntax.Conditional():
-            return replace(expression, condition=parts[0], then=parts[1], otherwise=parts[2])
-        case Call():
-            return replace(expression, arguments=parts)
-    return expression
+    for name in {each.name for each in names(expression)} & clocks:
+        raise Complaint(
+            f"clock '{name}' stands in {where}, and a clock counts no further than its own module looks",
+            syntax.position_of(expression),
+        )

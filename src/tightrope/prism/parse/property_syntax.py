@@ -30,13 +30,15 @@ class PathOperator(Enum):
 @dataclass(frozen=True)
 class StepBound:
     """`lower <= steps <= upper`, inclusive; `upper` None means unbounded. With the name of a `reward` it is
-    what was earned that is bounded, not the number of steps."""
+    what was earned that is bounded, not the number of steps, and `also` are bounds that hold at the same
+    time."""
 
     lower: Expression | None
     upper: Expression | None
     lower_strict: bool = False
     upper_strict: bool = False
     reward: str | None = None
+    also: tuple[StepBound, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,11 @@ class _Speller:
     def _bound(self, bound: StepBound | None) -> str:
         if bound is None:
             return ""
+        if bound.also:
+            every = [replace(bound, also=()), *bound.also]
+            words = ["steps" if one.reward is None else f'rew{{"{one.reward}"}}' for one in every]
+            ends = [self._bound(replace(one, reward=None)) for one in every]
+            return f"^{{{','.join(map(''.join, zip(words, ends, strict=True)))}}}"
         if bound.reward is not None:
             return f'{{"{bound.reward}"}}{self._bound(replace(bound, reward=None))}'
         if bound.lower is not None and bound.upper is not None:

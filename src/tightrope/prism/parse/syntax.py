@@ -255,6 +255,8 @@ class RewardItem:
     guard: Expression
     reward: Expression
     position: Position
+    is_mean: bool = False
+    """Of what the destinations of an edge earn (JANI)."""
 
 
 @dataclass(frozen=True)
@@ -372,6 +374,48 @@ class Complaint(Exception):
         self.message = message
         self.position = position
         self.hint = hint
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of an expression, from left to right."""
+    if isinstance(expression, Binary):
+        return expression.left, expression.right
+    if isinstance(expression, Unary):
+        return (expression.operand,)
+    if isinstance(expression, Conditional):
+        return expression.condition, expression.then, expression.otherwise
+    if isinstance(expression, Call):
+        return expression.arguments
+    if isinstance(expression, Checked):
+        return expression.condition, expression.value
+    return ()
+
+
+def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expression:
+    """The same node over other operands; the node itself where they are its own."""
+    if all(ours is theirs for ours, theirs in zip(children(expression), new, strict=True)):
+        return expression
+    if isinstance(expression, Binary):
+        return Binary(expression.operator, new[0], new[1], expression.position)
+    if isinstance(expression, Unary):
+        return Unary(expression.operator, new[0], expression.position)
+    if isinstance(expression, Conditional):
+        return Conditional(new[0], new[1], new[2], expression.position)
+    if isinstance(expression, Checked):
+        return Checked(new[0], new[1], expression.message, expression.position)
+    assert isinstance(expression, Call)
+    return Call(expression.function, new, expression.position)
+
+
+def names(expression: Expression) -> Iterator[Name]:
+    """All names in an expression, from left to right, with repetitions."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Name):
+            yield node
+        else:
+            stack.extend(reversed(children(node)))
 
 
 def position_of(expression: Expression | None) -> Position | None:

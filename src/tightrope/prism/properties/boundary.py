@@ -21,7 +21,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.structure import Structure
-from tightrope.prism.expand.expressions import check_type, children, fold, with_children
+from tightrope.prism.expand.expressions import check_type, fold
 from tightrope.prism.expand.program import Definitions, Program
 from tightrope.prism.parse.property_syntax import (
     PathFormula,
@@ -32,7 +32,17 @@ from tightrope.prism.parse.property_syntax import (
     RewardOperator,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import Binary, Complaint, Expression, Label, ModelType, Type, Unary
+from tightrope.prism.parse.syntax import (
+    Binary,
+    Complaint,
+    Expression,
+    Label,
+    ModelType,
+    Type,
+    Unary,
+    children,
+    with_children,
+)
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.shape import kind_of, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.model.structure import Durations, Structure
-from tightrope.prism.expand.expressions import children
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
+from tightrope.prism.parse.syntax import children
 from tightrope.prism.properties.capabilities import QueryKind
 
 STATE_OPERATORS = (
@@ -200,6 +200,7 @@ def with_time_bounds(
         not isinstance(path, formulas.PathFormula)
         or path.bound is None
         or path.bound.reward not in (None, TIME)
+        or path.bound.also
     ):
         return operator
     if any(part is not None and (is_path(part) or has_operators(part)) for part in (path.left, path.right)):

@@ -113,7 +113,7 @@ class StateFormulas:
         if has_operators(expression) or is_path(expression):
             raise syntax.Complaint(f"{what} must be constant", syntax.position_of(expression))
         written_out = self._formulas.inline(expression)
-        for name in expressions.names(written_out):
+        for name in syntax.names(written_out):
             if name.name in self._variables:
                 raise syntax.Complaint(
                     f"{what} must be constant, but depends on variable '{name.name}'", name.position
@@ -170,9 +170,9 @@ class StateFormulas:
             column = f'"operator {len(columns)}"'
             columns[column] = self._nested(expression)
             return syntax.Name(column, syntax.position_of(expression))
-        return expressions.with_children(
+        return syntax.with_children(
             expression,
-            tuple(self._labels_as_columns(child, columns) for child in expressions.children(expression)),
+            tuple(self._labels_as_columns(child, columns) for child in syntax.children(expression)),
         )
 
     def _scope(
@@ -186,7 +186,7 @@ class StateFormulas:
         from tightrope.prism.explore.compile import evaluate
 
         states = self._structure.states
-        used = {name.name for name in expressions.names(expression)}
+        used = {name.name for name in syntax.names(expression)}
         valuations = {
             name: column if column.dtype == np.bool_ else column.astype(np.int64)
             for name, column in self._structure.valuations.items()
@@ -195,7 +195,7 @@ class StateFormulas:
         return evaluate(expression, {**valuations, **columns}, states)
 
     def _suggest_quotes(self, expression: syntax.Expression, scope: Mapping[str, syntax.Type]) -> None:
-        for name in expressions.names(expression):
+        for name in syntax.names(expression):
             if name.name not in scope and (name.name in self._labels or name.name in self._structure.labels):
                 raise syntax.Complaint(
                     f"'{name.name}' is not declared", name.position, f'a label is quoted: "{name.name}"'

@@ -16,9 +16,9 @@ import stormpy.examples.files as examples
 import tightrope as tr
 from benchmark_script import run_benchmark
 from places import TESTS
+from prism.test_language_forms import TIMED
 from same_model import assert_same_model
 from storm import MODELS, Case, cases, plain_from_storm, plain_from_tightrope
-from test_language import TIMED
 from tightrope.benchmarks.suite import parse_bench
 from tightrope.cli.app import run
 from tightrope.errors import InputError

@@ -14,7 +14,7 @@ from tightrope.prism.parse.parser import parse_properties
 PROPERTIES = [
     (
         "Pmax=? [ F^{rew} s=2 ]",
-        ["--prop:1:16: unexpected '}'", "hint: expected '<', '<=', '=', '>', '>=' or '{'"],
+        ["--prop:1:16: unexpected '}'", "hint: expected '<', '<=', '=', '>', '>=', '[' or '{'"],
     ),
     (
         "Pmax=? [ F^{sum<=2} s=2 ]",

@@ -59,27 +59,18 @@ def _plain_text(path: Path) -> str:
     return _ASIDE.sub(" ", read_program_text(path))
 
 
-class Jani(ModelFormat):
+class Jani(PrismLanguage):
     """Programs; a model of states and transitions is written as one of a single automaton."""
 
     name, mark = "JANI", output.JANI
     suffixes = (".jani",)
     holds = Capabilities(constants=True, parameters=True, exact=True, rates=True, compressed=True)
 
-    def read(self, path: Path, options: FileOptions) -> Any:
-        return _module("io.jani.read").read_jani(path, options.constants, **options.words)
-
     def is_continuous(self, path: Path) -> bool:
         return bool(_module("io.jani.read").is_jani_of("ctmc", path))
 
     def is_automaton(self, path: Path) -> bool:
         return bool(_module("io.jani.read").is_jani_of("ma", path))
-
-    def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        return self._built("build_automaton", path, options)
-
-    def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return self._built("build_rates", path, options)
 
     def _built(self, build: str, path: Path, options: FileOptions) -> Any:
         make = getattr(_module("prism.load"), build)

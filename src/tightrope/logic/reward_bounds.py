@@ -24,8 +24,8 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
-from tightrope.prism.parse.property_syntax import PathFormula, PathOperator, StepBound
-from tightrope.prism.properties.resolve import steps_of
+from tightrope.prism.parse.property_syntax import PathFormula, PathOperator
+from tightrope.prism.properties.resolve import named_reward, steps_of
 from tightrope.prism.properties.shape import is_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution
@@ -59,7 +59,7 @@ def expand_reward_bound(
     for one in (inner.bound, *inner.bound.also):
         reward = np.ones(structure.choices)
         if one.reward is not None:
-            given = _structure_of(one, inner, structure)
+            given = named_reward(one.reward, inner.position, structure)
             reward = whole_rewards(given, structure, f'"{one.reward}"', "a bound on them", inner.position)
         bounds.append((reward, steps_of(one, formulas, inner.position)))
     right = formulas.states(inner.right)
@@ -141,17 +141,6 @@ def through_choices(model: MDP | IntervalMDP) -> MDP | IntervalMDP:
     if isinstance(model, MDP):
         return MDP(built, np.concatenate([certain, model.probability]))
     return IntervalMDP(built, np.concatenate([certain, model.lower]), np.concatenate([certain, model.upper]))
-
-
-def _structure_of(bound: StepBound, path: PathFormula, structure: Structure) -> RewardStructure:
-    name = bound.reward or ""
-    if name in structure.rewards:
-        return structure.rewards[name]
-    raise syntax.Complaint(
-        f'there is no reward structure "{name}"',
-        path.position,
-        syntax.suggestion(name, structure.rewards, "reward structures"),
-    )
 
 
 # Late rewards: `C[a,b]`, of the steps behind the first a up to b, and `C>=a`, of all behind. `C[0,b]` is
@@ -242,11 +231,13 @@ class Threshold:
 
     def at(self, k: int | None) -> formulas.ValueOperator:
         """With a number in place of the variable; None: without a bound."""
-        path, negated = without_negation(_path(self.operator))
+        assert isinstance(self.operator.path, syntax.Expression)
+        path, negated = without_negation(self.operator.path)
         assert isinstance(path, formulas.PathFormula) and path.bound is not None
-        number = None if k is None else syntax.Literal(k, syntax.Type.INT, path.position)
-        bound = None if number is None else _place(path.bound, number)
-        inner: syntax.Expression = replace(path, bound=bound)
+        number = syntax.Literal(k or 0, syntax.Type.INT, path.position)
+        is_upper, bound = path.bound.lower is None, path.bound
+        bound = replace(bound, upper=number) if is_upper else replace(bound, lower=number)
+        inner: syntax.Expression = replace(path, bound=None if k is None else bound)
         return replace(self.operator, path=syntax.Unary("!", inner, path.position) if negated else inner)
 
 
@@ -335,16 +326,5 @@ def _first(holds: Callable[[int], BoolArray], sought: BoolArray) -> FloatArray:
         at_least = np.where(now, at_least, np.maximum(at_least, k + 1))
 
 
-def _path(operator: formulas.ValueOperator) -> syntax.Expression:
-    assert isinstance(operator.path, syntax.Expression)
-    return operator.path
-
-
 def _is(bound: syntax.Expression | None, variable: str) -> bool:
     return isinstance(bound, syntax.Name) and bound.name == variable
-
-
-def _place(bound: formulas.StepBound, number: syntax.Literal) -> formulas.StepBound:
-    if bound.lower is not None:
-        return replace(bound, lower=number)
-    return replace(bound, upper=number)

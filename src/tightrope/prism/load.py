@@ -11,8 +11,9 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypedDict, TypeVar, Unpack
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -60,20 +61,18 @@ class BuildWords(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False)
-class PrismModel:
-    """A model in discrete time; one without parameters is a `ParametricMDP` with none."""
+class Built(Generic[M]):
+    """A model, and whether states beyond a boundary were left out."""
 
-    model: ParametricMDP | IntervalMDP | POMDP
+    model: M
     is_partial: bool = False
-    """Whether states beyond a boundary were left out."""
 
 
-@dataclass(frozen=True, eq=False)
-class PrismRates:
-    """A chain in continuous time."""
+PrismModel = Built[ParametricMDP | IntervalMDP | POMDP]
+"""In discrete time; a model without parameters is a `ParametricMDP` with none."""
 
-    model: ParametricCTMC
-    is_partial: bool = False
+PrismRates = Built[ParametricCTMC]
+"""In continuous time."""
 
 
 def load_prism(
@@ -118,26 +117,11 @@ def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
         )
     parameters = narrow_domain(Parameters.unit_box(program.parameters), words.get("box"), words.get("domain"))
     if program.type is not ModelType.POMDP:
-        return PrismModel(*_explore(_judged(words.get("judge")), program, parameters, words))
+        explore = partial(explore_until, judge=words.get("judge"))
+        return PrismModel(*_explore(explore, program, parameters, words))
     words["boundary"] = None  # what a boundary leaves out of a state are actions, and these must agree
     hidden, _ = _explore(explore_until, program, parameters, words)
     return PrismModel(_observed(program, hidden))
-
-
-def _judged(judge: Judge | None) -> Callable[..., tuple[ParametricMDP | IntervalMDP, bool]]:
-    """`explore_until` with a judge where the question has a boundary: it then speaks of states by their
-    variables alone, so that what it says of one that was not looked at is right."""
-
-    def explore(
-        program: Program,
-        stop: Expression | None,
-        parameters: Parameters,
-        progress: Progress | None,
-        warn: Warn | None,
-    ) -> tuple[ParametricMDP | IntervalMDP, bool]:
-        return explore_until(program, stop, parameters, progress, warn, None if stop is None else judge)
-
-    return explore
 
 
 def _observed(program: Program, hidden: ParametricMDP | IntervalMDP) -> POMDP:

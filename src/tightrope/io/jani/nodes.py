@@ -205,7 +205,7 @@ def read_value(node: JaniNode, scope: JaniScope) -> Value:
     if isinstance(value, bool):
         return syntax.Literal(value, syntax.Type.BOOL, position)
     if isinstance(value, int):
-        return syntax.Literal(value, syntax.Type.INT, position)
+        return whole(value, position)
     if isinstance(value, Fraction):
         return syntax.Literal(value, syntax.Type.DOUBLE, position)
     if isinstance(value, str):
@@ -232,7 +232,7 @@ def _binary(node: JaniNode, scope: JaniScope, operator: str, position: syntax.Po
 
 def _unary(node: JaniNode, scope: JaniScope, operator: str, position: syntax.Position) -> syntax.Expression:
     operand = expression(node.at("exp"), scope)
-    zero = syntax.Literal(0, syntax.Type.INT, position)
+    zero = whole(0, position)
     negative = syntax.Binary("<", operand, zero, position)
     if operator == "¬":
         return syntax.Unary("!", operand, position)
@@ -240,10 +240,8 @@ def _unary(node: JaniNode, scope: JaniScope, operator: str, position: syntax.Pos
         return syntax.Call("max", (operand, syntax.Unary("-", operand, position)), position)
     if operator == "sgn":
         positive = syntax.Binary(">", operand, zero, position)
-        ones = syntax.Literal(1, syntax.Type.INT, position), syntax.Literal(-1, syntax.Type.INT, position)
-        return syntax.Conditional(
-            positive, ones[0], syntax.Conditional(negative, ones[1], zero, position), position
-        )
+        otherwise = syntax.Conditional(negative, whole(-1, position), zero, position)
+        return syntax.Conditional(positive, whole(1, position), otherwise, position)
     if operator == "trc":
         ends = syntax.Call("ceil", (operand,), position), syntax.Call("floor", (operand,), position)
         return syntax.Conditional(negative, *ends, position)
@@ -280,7 +278,7 @@ def _elements(node: JaniNode, scope: JaniScope, operator: str, position: syntax.
     if not isinstance(length, Literal) or length.type is not Type.INT or length.value < 0:
         node.at("length").fail("the length of an array must be a constant natural number")
     variable, content = node.at("var").text(), node.at("exp")
-    indices = (Literal(k, Type.INT, position) for k in range(int(length.value)))
+    indices = (whole(k, position) for k in range(int(length.value)))
     return _array(node, (read_value(content, scope.binding({variable: each})) for each in indices))
 
 
@@ -327,8 +325,7 @@ class Index:
     def checked(self, length: int) -> Expression:
         """The index, an error where it is none of an array of that length."""
         message = f"this index is outside of the array, whose {length} elements are 0..{length - 1}"
-        ends = Literal(0, Type.INT), Literal(length - 1, Type.INT)
-        return _within(self.value, *ends, message, self.node.position)
+        return _within(self.value, whole(0), whole(length - 1), message, self.node.position)
 
 
 def _pick(array: Value, node: JaniNode, indices: Sequence[Index]) -> Value:
@@ -346,7 +343,7 @@ def _pick(array: Value, node: JaniNode, indices: Sequence[Index]) -> Value:
         if len(among) == 1:
             return _pick(elements[among[0]], node, others)
         middle = len(among) // 2
-        below = Binary("<", at, Literal(among[middle], Type.INT, position), position)
+        below = Binary("<", at, whole(among[middle], position), position)
         return _choose(below, halve(among[:middle], index.value), halve(among[middle:], index.value), node)
 
     among, checked = index.of(len(elements)), index.checked(len(elements))
@@ -455,15 +452,28 @@ _MAKERS: dict[str, Callable[[JaniNode, JaniScope, str, syntax.Position], Value]]
 }
 
 
-def conjunction(parts: list[syntax.Expression], position: syntax.Position) -> syntax.Expression:
+def joined(
+    parts: Sequence[syntax.Expression], position: syntax.Position, operator: str = "&"
+) -> syntax.Expression:
     """All of them; true where there are none. Halved again and again, so that no pass has to go deep."""
     if not parts:
         return TRUE
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
-    left, right = (conjunction(part, position) for part in (parts[:middle], parts[middle:]))
-    return syntax.Binary("&", left, right, position)
+    left, right = (joined(part, position, operator) for part in (parts[:middle], parts[middle:]))
+    return syntax.Binary(operator, left, right, position)
+
+
+def whole(number: int, position: syntax.Position | None = None) -> Literal:
+    """A whole number as an expression."""
+    return Literal(number, Type.INT, position)
+
+
+def anywhere(value: Any, holds: Callable[[Any], bool]) -> bool:
+    """Whether something holds of a part of a JSON value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return holds(value) is True or any(anywhere(part, holds) for part in parts)
 
 
 _LARGEST = 2**31 - 1
@@ -485,16 +495,6 @@ class Transient:
     @property
     def is_label(self) -> bool:
         return self.type is Type.BOOL
-
-
-def read_constants(root: JaniNode, scope: JaniScope) -> list[Constant]:
-    """All constants; the values of some come from `--const`."""
-    constants = []
-    for node in root.each("constants"):
-        node.members(("name", "type", "value"))
-        value = expression(node.at("value"), scope) if node.has("value") else None
-        constants.append(Constant(node.name(), _single(node, scope).type, value, node.position))
-    return constants
 
 
 @dataclass(frozen=True)
@@ -583,9 +583,21 @@ def global_scope(root: JaniNode, given: Mapping[str, str]) -> JaniScope:
     bare = JaniScope(Declarations((), {}, types))
     declare_functions(root, bare)
     for node in root.each("constants"):
-        types[node.name()] = _single(node, bare).type
-    has_clocks = root.at("type").value == "pta"
-    return JaniScope(Declarations(read_constants(root, bare), given, types, has_clocks=has_clocks))
+        node.members(("name", "type", "value"))
+        kind = read_type(node.at("type"), bare)
+        if kind.levels:
+            node.at("type").fail("a constant cannot be an array")
+        types[node.name()] = kind.type
+    constants = [
+        Constant(
+            node.name(),
+            types[node.name()],
+            expression(node.at("value"), bare) if node.has("value") else None,
+            node.position,
+        )
+        for node in root.each("constants")
+    ]
+    return JaniScope(Declarations(constants, given, types, has_clocks=root.at("type").value == "pta"))
 
 
 @dataclass(frozen=True)
@@ -614,13 +626,6 @@ class JaniType:
         return _within(value, low, high, f"{what} is outside of its bounds", node.position)
 
 
-def _single(node: JaniNode, scope: JaniScope) -> JaniType:
-    kind = read_type(node.at("type"), scope)
-    if kind.levels:
-        node.at("type").fail("a constant cannot be an array")
-    return kind
-
-
 def read_type(node: JaniNode, scope: JaniScope) -> JaniType:
     """A type of the file."""
     if isinstance(node.value, str):
@@ -639,6 +644,6 @@ def read_type(node: JaniNode, scope: JaniScope) -> JaniType:
         return JaniType(Type.DOUBLE)
     ends = []
     for key, sign in (("lower-bound", -1), ("upper-bound", 1)):
-        unlimited = Literal(sign * _LARGEST, Type.INT, node.position)
+        unlimited = whole(sign * _LARGEST, node.position)
         ends.append(expression(node.at(key), scope) if node.has(key) else unlimited)
     return JaniType(Type.INT, ends[0], ends[1])

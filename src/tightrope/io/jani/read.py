@@ -33,14 +33,16 @@ from tightrope.io.jani.nodes import (
     Places,
     Transient,
     Value,
-    conjunction,
+    anywhere,
     expression,
     global_scope,
+    joined,
     leaves_of,
     read_functions,
     read_indices,
     read_value,
     read_variables,
+    whole,
 )
 from tightrope.io.text import shorten
 from tightrope.model.function_text import LONGEST, exact_number
@@ -75,48 +77,27 @@ class JaniAutomaton:
     """Conditions on the initial states: locations, and what the automaton restricts."""
     written: dict[str | None, set[str]] = field(default_factory=dict)
     """Which variables the edges of an own action assign."""
-    progress: list[syntax.Expression] = field(default_factory=list)
-    """Conditions for time to pass."""
-
-
-def read_automaton(
-    node: JaniNode,
-    name: str,
-    scope: JaniScope,
-    transients: Mapping[str, Transient],
-    type_: str,
-    clocks: Sequence[Clock],
-) -> JaniAutomaton:
-    """An automaton under the name of its instance; `transients` are the global ones, `clocks` those that are
-    looked at here first."""
-    node.members(
-        ("name", "variables", "functions", "restrict-initial", "locations", "initial-locations", "edges")
-    )
-    declared = read_variables(node.each("variables"), scope)
-    read_functions(node, scope)
-    known = {**transients, **{each.name: each for each in declared.transients}}
-    made = _AutomatonReader(node, name, scope, known, type_).read(declared)
-    clocks, progress = (*clocks, *declared.clocks), made.progress
-    if clocks or progress:
-        may_pass = Invariant(conjunction(progress, node.position)) if progress else None
-        made.module = with_digital_clocks(made.module, clocks, may_pass)
-    return made
 
 
 class _AutomatonReader:
+    """An automaton under the name of its instance; `transients` are the global ones."""
+
     def __init__(
-        self, node: JaniNode, name: str, scope: JaniScope, transients: Mapping[str, Transient], type_: str
+        self, node: JaniNode, name: str, scope: JaniScope, transients: Sequence[Transient], type_: str
     ):
-        self.node = node
-        self.type = type_
-        self.name = name
-        self.scope = scope
-        self.transients = transients
+        node.members(
+            ("name", "variables", "functions", "restrict-initial", "locations", "initial-locations", "edges")
+        )
+        self.node, self.name, self.scope, self.type = node, name, scope, type_
+        self.declared = read_variables(node.each("variables"), scope)
+        read_functions(node, scope)
+        self.transients = {each.name: each for each in (*transients, *self.declared.transients)}
         self.locations = {each.name(): i for i, each in enumerate(node.each("locations"))}
         self.location = f"{name}_location"
 
-    def read(self, declared: Declared) -> JaniAutomaton:
-        node, position, variables = self.node, self.node.position, declared.variables
+    def read(self, clocks: Sequence[Clock]) -> JaniAutomaton:
+        """With the global clocks that are looked at here first."""
+        node, position, variables = self.node, self.node.position, self.declared.variables
         if not self.locations:
             node.fail("an automaton needs a location")
         initial = []
@@ -124,14 +105,14 @@ class _AutomatonReader:
         if not starts:
             node.fail("an automaton needs an initial location")
         if len(self.locations) > 1:
-            low, high = (syntax.Literal(k, syntax.Type.INT, position) for k in (0, len(self.locations) - 1))
-            first = syntax.Literal(starts[0], syntax.Type.INT, position) if len(starts) == 1 else None
+            low, high, first = (whole(k, position) for k in (0, len(self.locations) - 1, starts[0]))
+            given = first if len(starts) == 1 else None
             variables = [
-                syntax.VariableDeclaration(self.location, syntax.Type.INT, low, high, first, position),
+                syntax.VariableDeclaration(self.location, syntax.Type.INT, low, high, given, position),
                 *variables,
             ]
-            if len(starts) > 1:
-                initial.append(_any([self._is_at(start, position) for start in starts], position))
+            if given is None:
+                initial.append(joined([self._is_at(start, position) for start in starts], position, "|"))
         if node.has("restrict-initial"):
             initial.append(expression(node.at("restrict-initial").at("exp"), self.scope))
         groups: dict[str | None, dict[Earned, str | None]] = {}
@@ -143,8 +124,11 @@ class _AutomatonReader:
             assigned = {a.name for update in command.updates for a in update.assignments}
             written.setdefault(command.action, set()).update(assigned)
         module = syntax.Module(self.name, tuple(variables), tuple(commands), position)
-        state = self._in_state(), declared.transients
-        return JaniAutomaton(module, groups, *state, initial, written, list(self._progress()))
+        progress, clocks = list(self._progress()), (*clocks, *self.declared.clocks)
+        if clocks or progress:
+            module = with_digital_clocks(module, clocks, Invariant(joined(progress, position)))
+        in_state, transients = self._in_state(), self.declared.transients
+        return JaniAutomaton(module, groups, in_state, transients, initial, written)
 
     def _progress(self) -> Iterator[syntax.Expression]:
         for number, location in enumerate(self.node.each("locations")):
@@ -164,12 +148,7 @@ class _AutomatonReader:
         return number
 
     def _is_at(self, number: int, position: syntax.Position) -> syntax.Expression:
-        return syntax.Binary(
-            "=",
-            syntax.Name(self.location, position),
-            syntax.Literal(number, syntax.Type.INT, position),
-            position,
-        )
+        return syntax.Binary("=", syntax.Name(self.location, position), whole(number, position), position)
 
     def _command(
         self, edge: JaniNode, groups: dict[str | None, dict[Earned, str | None]]
@@ -193,12 +172,12 @@ class _AutomatonReader:
         updates, earned = [], []
         for destination in edge.each("destinations"):
             destination.members(("location", "probability", "assignments"))
-            probability: syntax.Expression = syntax.Literal(1, syntax.Type.INT, position)
+            probability: syntax.Expression = whole(1, position)
             if destination.has("probability"):
                 probability = expression(destination.at("probability").at("exp"), self.scope)
             assignments, values = self._assignments(edge, destination)
             if len(self.locations) > 1:
-                target = syntax.Literal(self._number(destination.at("location")), syntax.Type.INT, position)
+                target = whole(self._number(destination.at("location")), position)
                 assignments.append(syntax.Assignment(self.location, target, destination.position))
             weight = probability
             if has_rates:
@@ -211,15 +190,15 @@ class _AutomatonReader:
             edge.fail("an edge needs a destination")
         folded = [fold(probability, {}) for probability, _ in earned]
         shares = [Fraction(each.value) for each in folded if isinstance(each, syntax.Literal)]
-        whole = sum(shares, Fraction(0))
-        if has_rates and len(shares) == len(folded) and abs(whole - 1) > SUM_TOLERANCE:
-            edge.fail(f"the probabilities of its destinations sum to {float(whole):.9g}, not to 1")
+        total_share = sum(shares, Fraction(0))
+        if has_rates and len(shares) == len(folded) and abs(total_share - 1) > SUM_TOLERANCE:
+            edge.fail(f"the probabilities of its destinations sum to {float(total_share):.9g}, not to 1")
         action = edge.at("action").text() if edge.has("action") else None
         known = groups.setdefault(action, {})
         total = _take_expectation(earned, position)
         if total not in known:
             known[total] = action if not known else f"{action or ''}#{len(known)}"
-        guard, is_markovian = conjunction(parts, position), has_rates and self.type == "ma"
+        guard, is_markovian = joined(parts, position), has_rates and self.type == "ma"
         return syntax.GuardedCommand(known[total], guard, tuple(updates), position, is_markovian)
 
     def _assignments(
@@ -289,7 +268,7 @@ class _Reference:
         same: list[syntax.Expression] = [
             syntax.Binary("=", one.value, two.value, position) for one, two in pairs
         ]
-        apart = fold(syntax.Unary("!", conjunction(same, position), position), {})
+        apart = fold(syntax.Unary("!", joined(same, position), position), {})
         if apart == syntax.Literal(False, syntax.Type.BOOL):
             self.node.fail(f"one update assigns '{self.name}' twice")
         return None if isinstance(apart, syntax.Literal) else apart
@@ -308,7 +287,7 @@ class _Reference:
             if not _alike(target, self.value):
                 self.node.fail(f"what is assigned to '{self.name}' is not of its length")
             for name, value in zip(leaves_of(target), leaves_of(self.value), strict=True):
-                yield name, conjunction(met, position), value
+                yield name, joined(met, position), value
             return
         index = self.indices[level]
         if not isinstance(target, Array):
@@ -318,7 +297,7 @@ class _Reference:
             message = f"one update assigns an element of '{self.name}' twice"
             checked = syntax.Checked(apart, checked, message, position)
         for k in index.of(len(target.elements)):
-            here = syntax.Binary("=", checked, syntax.Literal(k, syntax.Type.INT, position), position)
+            here = syntax.Binary("=", checked, whole(k, position), position)
             yield from self._spread(target.elements[k], level + 1, [], [*met, here])
 
 
@@ -358,19 +337,11 @@ def _take_expectation(
             result.append((name, values[0], False))
             continue
         pairs = zip(earned, values, strict=True)
-        terms = [syntax.Binary("*", p, value, position) for (p, _), value in pairs if value is not None]
-        total: syntax.Expression = terms[0]
-        for term in terms[1:]:
-            total = syntax.Binary("+", total, term, position)
-        result.append((name, total, True))
+        terms: list[syntax.Expression] = [
+            syntax.Binary("*", p, value, position) for (p, _), value in pairs if value is not None
+        ]
+        result.append((name, joined(terms, position, "+"), True))
     return tuple(result)
-
-
-def _any(parts: list[syntax.Expression], position: syntax.Position) -> syntax.Expression:
-    result = parts[0]
-    for part in parts[1:]:
-        result = syntax.Binary("|", result, part, position)
-    return result
 
 
 def synchronise(
@@ -405,17 +376,13 @@ def synchronise(
             for i, action in parts
         ]
         for chosen in product(*choices):
-            _check_writes([automata[i].written.get(own, set()) for i, _, own in chosen], node)
+            writes = [name for i, _, own in chosen for name in automata[i].written.get(own, ())]
+            if twice := sorted({name for name in writes if writes.count(name) > 1}):
+                node.fail(
+                    f"two automata that move together may both assign '{twice[0]}', which is not supported"
+                )
             _add(list(chosen), result, node, synchronisations, rewards)
     return tuple(synchronisations), rewards
-
-
-def _check_writes(written: Sequence[set[str]], node: JaniNode) -> None:
-    seen: set[str] = set()
-    for own in written:
-        for name in sorted(own & seen):
-            node.fail(f"two automata that move together may both assign '{name}', which is not supported")
-        seen |= own
 
 
 def _add(
@@ -474,15 +441,13 @@ def property_of(root: JaniNode, node: JaniNode, given: Mapping[str, str]) -> Rea
 
 def counts_steps(root: JaniNode) -> bool:
     """Whether a property counts steps, by an expected value of the constant 1."""
-    return any(_has_steps(node.value) for node in root.each("properties"))
+    return any(anywhere(node.value, _has_steps) for node in root.each("properties"))
 
 
 def _has_steps(value: Any) -> bool:
-    if isinstance(value, dict):
-        if (value.get("op") in ("Emin", "Emax") or "accumulate" in value) and value.get("exp") == 1:
-            return True
-        return any(_has_steps(each) for each in value.values())
-    return isinstance(value, list) and any(_has_steps(each) for each in value)
+    if not isinstance(value, dict) or value.get("exp") != 1:
+        return False
+    return value.get("op") in ("Emin", "Emax") or "accumulate" in value
 
 
 class _Translator:
@@ -807,7 +772,7 @@ def _automata(root: JaniNode, model: Declared, outer: JaniScope) -> list[JaniAut
     """One instance per element of the system; local variables whose names clash get its name in front."""
     declared = {each.name(): each for each in root.each("automata")}
     in_use = {each.name() for key in ("constants", "variables") for each in root.each(key)}
-    clocks, transients = list(model.clocks), {each.name: each for each in model.transients}
+    clocks = list(model.clocks)
     root.at("system").members(("elements", "syncs"))
     used: dict[str, int] = {}
     automata = []
@@ -827,19 +792,14 @@ def _automata(root: JaniNode, model: Declared, outer: JaniScope) -> list[JaniAut
                 renamed[each.name()] = f"{instance}_{renamed.get(each.name(), own)}"
             in_use.add(renamed.get(each.name(), own))
         scope = replace(outer, renamed=renamed, functions=dict(outer.functions))
-        kind = root.at("type").text()
-        looked_at = [clock for clock in clocks if _mentions(declared[name].value, clock.name)]
+        node, kind = declared[name], root.at("type").text()
+        looked_at = [clock for clock in clocks if anywhere(node.value, clock.name.__eq__)]
         clocks = [clock for clock in clocks if clock not in looked_at]
-        automata.append(read_automaton(declared[name], instance, scope, transients, kind, looked_at))
+        reader = _AutomatonReader(node, instance, scope, model.transients, kind)
+        automata.append(reader.read(looked_at))
     if not automata:
         root.at("system").fail("the system has no automaton")
     return automata
-
-
-def _mentions(value: Any, name: str) -> bool:
-    if isinstance(value, dict):
-        return any(_mentions(each, name) for each in value.values())
-    return value == name or (isinstance(value, list) and any(_mentions(each, name) for each in value))
 
 
 def _in_state(automata: list[JaniAutomaton], transients: list[Transient]) -> dict[str, syntax.Expression]:
@@ -881,13 +841,13 @@ def _initial(
         replace(one, variables=tuple(replace(each, initial=None) for each in one.variables))
         for one in modules
     )
-    return conjunction([*given, *restricted], position), freed, modules
+    return joined([*given, *restricted], position), freed, modules
 
 
 def _steps(root: JaniNode) -> tuple[syntax.Rewards, ...]:
     """One for every step, or per unit of time, where a property counts that."""
     position = root.position
-    always = syntax.RewardItem(False, None, TRUE, syntax.Literal(1, syntax.Type.INT, position), position)
+    always = syntax.RewardItem(False, None, TRUE, whole(1, position), position)
     name = TIME if root.at("type").value in TIMED else STEPS
     return (syntax.Rewards(name, (always,), position),) if counts_steps(root) else ()
 

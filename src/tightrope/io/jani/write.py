@@ -24,7 +24,7 @@ import numpy as np
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.jani.nodes import name_in_comment
+from tightrope.io.jani.nodes import anywhere, name_in_comment
 from tightrope.io.output import JANI_MARK
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text
@@ -89,7 +89,7 @@ class _ProgramWriter:
         if program.parameters:
             content["constants"] = [{"name": name, "type": "real"} for name in program.parameters]
         content["variables"] = [
-            *(_variable(each, start) for each, start in zip(program.variables, self._starts(), strict=True)),
+            *map(_variable, program.variables, program.initial_values[0]),
             *(_transient(name, "bool", False, title) for title, name in self._labels.items()),
             *(
                 _transient(name, "real", 0, rewards.name or "")
@@ -98,12 +98,9 @@ class _ProgramWriter:
         ]
         content["automata"] = self._automata()
         content["system"] = self._system()
-        if _has_arrays(content):
+        if anywhere(content, lambda value: isinstance(value, dict) and value.get("op") == "aa"):
             content["features"].append("arrays")
         return content
-
-    def _starts(self) -> Sequence[int]:
-        return self._program.initial_values[0]
 
     def _automata(self) -> list[dict[str, Any]]:
         """The modules, in which the commands of an action that earns something stand for themselves."""
@@ -216,7 +213,8 @@ def json_expression(expression: syntax.Expression) -> Any:
         case syntax.Unary(_, operand):
             return {"op": "-", "left": 0, "right": json_expression(operand)}
         case syntax.Binary(operator, left, right):
-            return _apply(_OPERATORS.get(operator, operator), left, right)
+            sides = {"left": json_expression(left), "right": json_expression(right)}
+            return {"op": _OPERATORS.get(operator, operator), **sides}
         case syntax.Conditional(condition, then, otherwise):
             keys = ("if", "then", "else")
             parts = (json_expression(each) for each in (condition, then, otherwise))
@@ -240,16 +238,6 @@ def json_expression(expression: syntax.Expression) -> Any:
                 }
             return result
     raise AssertionError(expression)
-
-
-def _has_arrays(value: Any) -> bool:
-    if isinstance(value, dict):
-        return value.get("op") == "aa" or any(map(_has_arrays, value.values()))
-    return isinstance(value, list) and any(map(_has_arrays, value))
-
-
-def _apply(operator: str, left: syntax.Expression, right: syntax.Expression) -> dict[str, Any]:
-    return {"op": operator, "left": json_expression(left), "right": json_expression(right)}
 
 
 def _number(value: int | Fraction | bool) -> Any:

@@ -61,10 +61,10 @@ def with_digital_clocks(
     variables, updates = list(module.variables), []
     later: dict[str, Expression] = {}
     for clock in clocks:
-        last = _beyond(most[clock.name], clock.position)
-        zero = Literal(0, Type.INT, clock.position)
+        zero, one = (Literal(k, Type.INT, clock.position) for k in (0, 1))
+        largest = Call("max", (zero, zero, *most[clock.name]), clock.position)
+        last = Binary("+", largest, one, clock.position)
         variables.append(syntax.VariableDeclaration(clock.name, Type.INT, zero, last, zero, clock.position))
-        one = Literal(1, Type.INT, clock.position)
         following = Binary("+", Name(clock.name, clock.position), one, clock.position)
         later[clock.name] = Call("min", (following, last), clock.position)
         updates.append(syntax.Assignment(clock.name, later[clock.name], clock.position))
@@ -78,7 +78,15 @@ def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
     """A timed automaton whose modules have digital clocks already, with its rewards per unit of time."""
     modules = [module for module in model.modules if isinstance(module, syntax.Module)]
     clocks = {name for module in modules for name in module.clocks}
-    rewards = [replace(one, items=tuple(_per_unit(item) for item in one.items)) for one in model.rewards]
+    rewards = [
+        replace(
+            one,
+            items=tuple(
+                item if item.is_choice else replace(item, is_choice=True, action=TIME) for item in one.items
+            ),
+        )
+        for one in model.rewards
+    ]
     if clocks and not any(one.name == TIME for one in rewards):
         place = modules[0].position
         item = syntax.RewardItem(
@@ -129,10 +137,6 @@ def check_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> N
                         _refuse(part, clocks, "updates")
 
 
-def _per_unit(item: syntax.RewardItem) -> syntax.RewardItem:
-    return item if item.is_choice else replace(item, is_choice=True, action=TIME)
-
-
 def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
     """The constants that clocks are compared with; what digital clocks cannot say is refused."""
     if isinstance(guard, Binary) and guard.operator in _COMPARISONS:
@@ -167,13 +171,6 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
         )
     for part in parts:
         _collect(part, most)
-
-
-def _beyond(constants: Sequence[Expression], place: Position) -> Expression:
-    largest: Expression = Literal(0, Type.INT, place)
-    if constants:
-        largest = Call("max", (largest, *constants), place)
-    return Binary("+", largest, Literal(1, Type.INT, place), place)
 
 
 def _put(expression: Expression, values: dict[str, Expression]) -> Expression:

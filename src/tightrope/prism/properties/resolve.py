@@ -231,16 +231,15 @@ def _reward_objective(
     return Objective(ObjectiveKind.DISCOUNTED, *directions, reward=reward, discount=discount)
 
 
-def reward_structure_of(operator: ValueOperator, structure: Structure) -> RewardStructure:
+def named_reward(wanted: str | None, position: Position, structure: Structure) -> RewardStructure:
     """By name, by number from 1 (`R{2}`), or the first where the property names none; "time" is known in
     continuous time, too, where the model does not have it."""
-    wanted = operator.reward_name
     known = [name for name, reward in structure.rewards.items() if not isinstance(reward, Durations)]
     if wanted is not None and wanted in structure.rewards:
         return structure.rewards[wanted]
     if not known:
         hint = 'T=? [ F "goal" ] asks for an expected time' if structure.rewards else None
-        raise Complaint("the model has no reward structure", operator.position, hint)
+        raise Complaint("the model has no reward structure", position, hint)
     if wanted is None:
         return structure.rewards[known[0]]
     if wanted.isdecimal() and len(wanted) < 10 and 1 <= int(wanted) <= len(known):
@@ -248,13 +247,18 @@ def reward_structure_of(operator: ValueOperator, structure: Structure) -> Reward
     if wanted.isdecimal():
         raise Complaint(
             f"there is no reward structure {wanted}; the model has {len(known)}, counted from 1",
-            operator.position,
+            position,
         )
     raise Complaint(
         f'there is no reward structure "{wanted}"',
-        operator.position,
+        position,
         suggestion(wanted, known, "reward structures"),
     )
+
+
+def reward_structure_of(operator: ValueOperator, structure: Structure) -> RewardStructure:
+    """The reward structure of an operator."""
+    return named_reward(operator.reward_name, operator.position, structure)
 
 
 def _terminal(name: str | None, structure: Structure) -> FloatArray | None:

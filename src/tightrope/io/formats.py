@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,8 @@ def _module(name: str) -> Any:
     return import_module(f"tightrope.{name}")
 
 
-class PrismLanguage(ModelFormat):
-    """Programs in the PRISM language; models of states and transitions are not written as such."""
-
-    name = "PRISM"
-    suffixes = (".prism", ".nm", ".pm", ".sm", ".ma")
-    holds = Capabilities(
-        constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
-    )
+class Programs(ModelFormat):
+    """Programs, which `_built` reads and builds."""
 
     def read(self, path: Path, options: FileOptions) -> Any:
         return self.build(path, options)[0]
@@ -36,6 +31,25 @@ class PrismLanguage(ModelFormat):
     def build(self, path: Path, options: FileOptions) -> tuple[Any, bool]:
         read = self._built("build_model", path, options)
         return read.model, read.is_partial
+
+    def read_automaton(self, path: Path, options: FileOptions) -> Any:
+        return self._built("build_automaton", path, options)
+
+    def read_rates(self, path: Path, options: FileOptions) -> Any:
+        return self._built("build_rates", path, options)
+
+    @abstractmethod
+    def _built(self, build: str, path: Path, options: FileOptions) -> Any: ...
+
+
+class PrismLanguage(Programs):
+    """Programs in the PRISM language; models of states and transitions are not written as such."""
+
+    name = "PRISM"
+    suffixes = (".prism", ".nm", ".pm", ".sm", ".ma")
+    holds = Capabilities(
+        constants=True, parameters=True, intervals=True, exact=True, rates=True, compressed=True, writes=False
+    )
 
     def _built(self, build: str, path: Path, options: FileOptions) -> Any:
         load = _module("prism.load")
@@ -47,19 +61,13 @@ class PrismLanguage(ModelFormat):
     def is_automaton(self, path: Path) -> bool:
         return _AUTOMATON.search(_plain_text(path)) is not None
 
-    def read_automaton(self, path: Path, options: FileOptions) -> Any:
-        return self._built("build_automaton", path, options)
-
-    def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return self._built("build_rates", path, options)
-
 
 def _plain_text(path: Path) -> str:
     """A PRISM file without comments and quoted names."""
     return _ASIDE.sub(" ", read_program_text(path))
 
 
-class Jani(PrismLanguage):
+class Jani(Programs):
     """Programs; a model of states and transitions is written as one of a single automaton."""
 
     name, mark = "JANI", output.JANI

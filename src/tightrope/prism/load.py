@@ -61,17 +61,17 @@ class BuildWords(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Built(Generic[M]):
+class BuiltModel(Generic[M]):
     """A model, and whether states beyond a boundary were left out."""
 
     model: M
     is_partial: bool = False
 
 
-PrismModel = Built[ParametricMDP | IntervalMDP | POMDP]
+PrismModel = BuiltModel[ParametricMDP | IntervalMDP | POMDP]
 """In discrete time; a model without parameters is a `ParametricMDP` with none."""
 
-PrismRates = Built[ParametricCTMC]
+PrismRates = BuiltModel[ParametricCTMC]
 """In continuous time."""
 
 

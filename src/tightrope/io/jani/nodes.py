@@ -477,7 +477,9 @@ def anywhere(value: Any, holds: Callable[[Any], bool]) -> bool:
 
 
 _LARGEST = 2**31 - 1
-_CALLED = "in tightrope called: "
+CALLED = "in tightrope called: "
+"""How the comment of a variable begins that says what its label or reward structure is called."""
+
 _TYPES = {"int": Type.INT, "real": Type.DOUBLE, "bool": Type.BOOL}
 
 
@@ -559,14 +561,9 @@ def _read_array(node: JaniNode, kind: JaniType, scope: JaniScope, name: str) -> 
     return declared
 
 
-def name_in_comment(title: str) -> str:
-    """The comment by which a variable says what its label or reward structure is called, if not as it is."""
-    return f"{_CALLED}{title}"
-
-
 def _title(node: JaniNode, name: str) -> str:
     comment = node.value.get("comment")
-    return comment[len(_CALLED) :] if isinstance(comment, str) and comment.startswith(_CALLED) else name
+    return comment[len(CALLED) :] if isinstance(comment, str) and comment.startswith(CALLED) else name
 
 
 def read_variables(nodes: Iterable[JaniNode], scope: JaniScope) -> Declared:

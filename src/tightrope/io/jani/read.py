@@ -740,7 +740,8 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
     synchronisations, earned = synchronise(root.at("system"), automata)
     in_state = _in_state(automata, transients)
     init, variables, modules = _initial(root, declared.variables, automata, scope)
-    position = root.position
+    position, metadata = root.position, content.get("metadata")
+    about = metadata.get("description", "") if isinstance(metadata, dict) else ""
     model = syntax.ModelFile(
         type=_TYPES[kind],
         constants=tuple(scope.declared.constants),
@@ -756,16 +757,10 @@ def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) 
         modules=modules,
         rewards=(*_rewards(transients, in_state, earned), *_steps(root)),
         init=init,
-        source="\n".join([*places.paths, _description(content)]),
+        source="\n".join([*places.paths, str(about)]),
         file=file,
     )
     return expand(as_mdp(model) if kind == "pta" else model, given, synchronisations)
-
-
-def _description(content: Any) -> str:
-    about = content.get("metadata")
-    description = about.get("description") if isinstance(about, dict) else None
-    return description if isinstance(description, str) else ""
 
 
 def _automata(root: JaniNode, model: Declared, outer: JaniScope) -> list[JaniAutomaton]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.jani.nodes import anywhere, name_in_comment
+from tightrope.io.jani.nodes import CALLED, anywhere
 from tightrope.io.output import JANI_MARK
 from tightrope.io.rate_rewards import exit_rewards
 from tightrope.io.text import decimal_text
@@ -276,7 +276,7 @@ def _variable(variable: StateVariable, start: int) -> dict[str, Any]:
 
 def _transient(name: str, kind: str, value: Any, title: str) -> dict[str, Any]:
     made = {"name": name, "type": kind, "transient": True, "initial-value": value}
-    return made if title == name else {**made, "comment": name_in_comment(title)}
+    return made if title == name else {**made, "comment": f"{CALLED}{title}"}
 
 
 def _free(name: str, names: set[str]) -> str:

@@ -181,7 +181,7 @@ def explore_until(
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
     """The model of a program in which states with `stop` only have a self-loop, and whether there are any;
     its parameters lie in [0, 1] where nothing else is said. It ends where the judge has enough: what was not
-    looked at has a self-loop, too. Without `stop` no judge is asked: only a question with a boundary speaks of
+    looked at has a self-loop, too. Without `stop` no judge is asked: only questions with a boundary speak of
     states by their variables alone, so that what it says of one that was not looked at is right."""
     with SourceText(program.source, program.file).complaints():
         return _explore(program, stop, parameters, progress, warn, None if stop is None else judge)

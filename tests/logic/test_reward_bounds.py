@@ -165,7 +165,7 @@ def test_what_is_refused() -> None:
         (model, 'Pmax=? [ F{"cost"}<=99999 "a" ]', "bounds on rewards remember at most 50,000 sums"),
         (model, 'Pmax=? [ F^{rew{"cost"}<=999,steps<=99} "a" ]', "remember at most 50,000 sums"),
         (model, 'Pmax=? [ F^{steps<=3,steps>1} "a" ]', "steps are bounded twice"),
-        (model, 'quantile(min k, Pmax>=0.5 [ F^{rew{"cost"}<=k,steps<=3} "a" ])', "with one bound"),
+        (model, 'quantile(min k, Pmax>=0.5 [ F^{rew{"cost"}<=k,steps<=3} "a" ])', "and no other"),
     ):
         with pytest.raises(tr.InputError, match=message):
             tr.solve(subject, asked)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second checker for certificates, written from docs/trust.md and nothing else.
+"""A second checker for certificates, written from docs/reference/certificate-format.md and nothing else.
 
     python verify_standalone.py CERTIFICATE…
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_tools"))
 
-from generated_parts import fill_in, read_docstring
+from generated_parts import fill_in, read_docstring, write_api_pages
 from prism_lexer import PrismLexer
 from sphinx.application import Sphinx
 
@@ -25,7 +25,7 @@ author = "The tightrope maintainers"
 copyright = author
 release = version = tightrope.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_tools"]
 myst_heading_anchors = 4
@@ -35,7 +35,10 @@ default_role = "code"  # docstrings write names in single backticks
 
 autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": "__new__, __init__"}
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "both"
+autodoc_typehints_description_target = "documented"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 add_module_names = False
@@ -54,5 +57,6 @@ pygments_dark_style = "monokai"
 
 def setup(app: Sphinx) -> None:
     app.add_lexer("prism", PrismLexer)
+    app.connect("builder-inited", write_api_pages)
     app.connect("source-read", fill_in)
     app.connect("autodoc-process-docstring", read_docstring)

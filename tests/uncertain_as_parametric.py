@@ -94,7 +94,7 @@ def from_vertices(structure: Structure, vertices: Sequence[Sequence[Distribution
         for corner in exact:
             if len(corner) != length or min(corner) < 0 or sum(corner) != 1:
                 raise InputError(
-                    f"{structure.choice_name(choice)}: {[str(p) for p in corner]} is no distribution "
+                    f"{structure.choice_name(choice)}: {[str(p) for p in corner]} is not a distribution "
                     f"over its {length} transitions"
                 )
         if not exact:

@@ -65,7 +65,7 @@ CASES = [
     WrongLog("an empty Parquet file", b"", "log.parquet"),
     WrongLog("no Arrow file", "ARROW1 this is none", "log.arrow"),
     WrongLog("a broken line of JSON", '{"wear": 0}\n{"wear": \n', "log.jsonl"),
-    WrongLog("a line that is no object", '{"wear": 0}\n[1, 2]\n', "log.jsonl"),
+    WrongLog("a line that is not an object", '{"wear": 0}\n[1, 2]\n', "log.jsonl"),
     WrongLog(
         "values of two types",
         '{"wear": 0, "broken": 0, "action": "run", "wear_next": 1, "broken_next": 0}\n'
@@ -165,7 +165,7 @@ CASES = [
     WrongLog("rows after the end", E.replace("\n", ",done\n") + "0,0,0,0,run,1,0,1\n0,1,1,0,run,1,0,0\n"),
     WrongLog("a step twice", E + "0,0,0,0,run,0,0\n0,0,0,0,run,1,0\n"),
     WrongLog("an episode without a name", E + "0,0,0,0,run,0,0\n,1,0,0,run,1,0\n"),
-    WrongLog("a step that is no number", E + "0,0,0,0,run,0,0\n0,one,0,0,run,1,0\n"),
+    WrongLog("a step that is not a number", E + "0,0,0,0,run,0,0\n0,one,0,0,run,1,0\n"),
     # --- readings that look wrong ---
     WrongLog("nothing left", V + "7,0,run,1,0\n0,0,fly,1,0\n", words={"skip_invalid": True}),
     WrongLog("variables counted from 1", V + "1,1,run,2,1\n2,1,repair,1,1\n2,1,run,2,1\n"),

@@ -6,6 +6,8 @@ every page exists as a file and every link to it can be followed in the reposito
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import re
 from pathlib import Path
@@ -25,16 +27,48 @@ ELSEWHERE = {
 """Links to what is no page: the page to go to instead, or None where the words stay without a link."""
 
 
+def listed_names() -> list[str]:
+    """The names that the tables of contents of `reference/api.md` list."""
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    return re.findall(r"^api/([\w.]+)$", text, re.MULTILINE)
+
+
+def unlisted_names() -> list[str]:
+    """Public names that `reference/api.md` does not list yet."""
+    listed = set(listed_names())
+    return [name for name in tightrope.__all__ if name not in listed]
+
+
 def other_names() -> str:
-    """Public names that no page of the reference shows yet, so that a new one is there from its first day."""
-    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
-    shown = set(re.findall(r"^\.\. auto(?:class|function):: (\w+)$", pages, re.MULTILINE))
-    kinds = {
-        name: "class" if isinstance(getattr(tightrope, name), type) else "function"
-        for name in tightrope.__all__
-    }
-    lines = [f".. auto{kind}:: {name}" for name, kind in kinds.items() if name not in shown]
-    return "\n".join(["```{eval-rst}", ".. currentmodule:: tightrope", "", *lines, "```"]) if lines else ""
+    """A table of contents of the unlisted public names, so that a new one is there from its first day."""
+    entries = [f"api/{name}" for name in unlisted_names()]
+    head = ["## More", "", "```{toctree}", ":maxdepth: 1", ""]
+    return "\n".join([*head, *entries, "```"]) if entries else ""
+
+
+def write_api_pages(_app: object) -> None:
+    """Sphinx's event `builder-inited`: one page per name under `reference/api/`, which git ignores."""
+    folder = DOCS / "reference" / "api"
+    folder.mkdir(exist_ok=True)
+    wanted = {f"{name}.md": api_page(name) for name in (*listed_names(), *unlisted_names())}
+    for page in folder.glob("*.md"):
+        if page.name not in wanted:
+            page.unlink()
+    for file, text in wanted.items():
+        page = folder / file
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def api_page(name: str) -> str:
+    """The page of a public name, or of a class by its module."""
+    module, _, short = name.rpartition(".")
+    member = getattr(importlib.import_module(module or "tightrope"), short)
+    kind = "class" if isinstance(member, type) else "function" if callable(member) else "data"
+    if kind == "function" and not inspect.isfunction(inspect.unwrap(member)):
+        kind = "data"
+    directive = f".. currentmodule:: {module or 'tightrope'}\n\n.. auto{kind}:: {short}"
+    return f"# {short}\n\n```{{eval-rst}}\n{directive}\n```\n"
 
 
 def other_pages() -> str:

@@ -82,9 +82,9 @@ class Prose:
 
 
 def pages() -> list[Path]:
-    """README and all pages but those of measurements."""
+    """README and all pages but measurements and generated ones."""
     found = sorted((ROOT / "docs").rglob("*.md"))
-    return [ROOT / "README.md", *(page for page in found if page.parent.name != "results")]
+    return [ROOT / "README.md", *(page for page in found if page.parent.name not in ("results", "api"))]
 
 
 def measure(page: Path) -> Prose:

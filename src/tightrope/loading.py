@@ -51,16 +51,29 @@ def load(
     domain: str | None = None,
     progress: Progress | None = None,
 ) -> AnyModel:
-    """Read a model: a PRISM, JANI, DRN, UMB or explicit file, or a benchmark such as "bench:rover(10,10)".
+    """Read a model from a file, or build a benchmark such as "bench:rover(10,10)".
 
-    * `const`: values of undefined constants of a PRISM or JANI file.
-    * `params`: the range of each parameter, {"p": (0.1, 0.9)}; [0, 1] by default.
-    * `domain`: linear constraints on the parameters, "p+q<=1, 0.1<=p".
-    * `progress(states, transitions)` is called now and then while a PRISM model is built.
+    Parameters
+    ----------
+    source : str or path
+        A PRISM, JANI, DRN, UMB or explicit file, or a benchmark.
+    const : mapping
+        Values of undefined constants of a PRISM or JANI file.
+    params : mapping
+        The range of each parameter, {"p": (0.1, 0.9)}; [0, 1] by default.
+    domain : str
+        Linear constraints on the parameters, "p+q<=1, 0.1<=p".
+    progress : function of (states, transitions)
+        Called now and then while a PRISM model is built.
 
-    A `ctmc` file gives a `ParametricCTMC` (parameters in [0, 1000] by default), an `ma` file a
-    `MarkovAutomaton`, others a model in discrete time. Warnings report deadlocks and similar findings.
+    Returns
+    -------
+    ParametricMDP, IntervalMDP, MDP, ParametricCTMC, MarkovAutomaton or POMDP
+        A `ctmc` file gives a `ParametricCTMC` (parameters in [0, 1000] by default), an `ma` file a
+        `MarkovAutomaton`. Warnings report deadlocks and similar findings.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> model = tr.load("bench:betting(5)", params={"p": (0.4, 0.6)})
     >>> model.states, model.parameters.text()
@@ -92,7 +105,7 @@ class ModelRequest:
     domain: str | None = None
     boundary: Boundary | None = None
     untimed: bool = False
-    """Only what does not speak of time is asked, so that a Markov automaton's MDP of jumps will do."""
+    """Only what does not refer to time is asked, so that a Markov automaton's MDP of jumps will do."""
     judge: Judge | None = None
 
     def narrowed(self, parameters: Parameters) -> Parameters:
@@ -160,7 +173,9 @@ def _read_automaton(
         raise InputError(f"{path.name} is a Markov automaton: only 'check' and tr.solve take it")
     for argument, given in (("params", request.params), ("domain", request.domain)):
         if given is not None:
-            raise InputError(f"`{argument}` does not go with {path.name}: Markov automata have no parameters")
+            raise InputError(
+                f"`{argument}` cannot be used: the Markov automata of {path.name} have no parameters"
+            )
     automaton: MarkovAutomaton = form.read_automaton(path, options)
     return automaton
 
@@ -220,8 +235,22 @@ def benchmark(
     domain: str | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """An instance of a benchmark family, such as "rover(10,10)"; arguments are those of `load`.
+    """Build an instance of a benchmark family.
 
+    Parameters
+    ----------
+    name : str
+        Such as "rover(10,10)".
+    params, domain, progress
+        As for `load`.
+
+    Returns
+    -------
+    Benchmark
+        The problem and its true parameters.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> bench.model.states, bench.problem.text
@@ -252,7 +281,7 @@ def _instance(request: ModelRequest) -> Instance:
     instance = parse_bench(request.source)
     if request.constants:
         raise InputError(
-            f"`const` does not go with {request.source}: a benchmark's constants follow from its arguments",
+            f"`const` cannot be used with {request.source}: its arguments determine its constants",
             hint=f"the model itself is the file {instance.path}",
         )
     if request.params is None and request.domain is None:

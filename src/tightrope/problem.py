@@ -205,7 +205,7 @@ class Problem(Record):
         'MDP'
         """
         if not isinstance(self.model, ParametricMDP | ParametricCTMC):
-            raise InputError("this model has no parameters, so there is no point to look at")
+            raise InputError("this model has no parameters, so it has no points")
         return self.with_model(self.model.instantiate(point, **values))
 
     def with_model(self, model: AnyModel) -> Problem:
@@ -229,11 +229,11 @@ def require_discrete(model: Any) -> Model:
         return known
     if isinstance(known, POMDP):
         raise InputError(
-            "the model is partially observable, and this is not there for such models",
+            "the model is partially observable, and this is not supported for such models",
             hint="`check`, `learn`, tr.solve and tr.learn take them; `model.model` is the model behind the "
             "observations, whose policies see everything",
         )
-    raise InputError(f"`model` is {describe(model)}, and a model in discrete time is wanted")
+    raise InputError(f"`model` is {describe(model)}, and a model in discrete time is required")
 
 
 def require_model(model: Any) -> AnyModel:
@@ -243,7 +243,7 @@ def require_model(model: Any) -> AnyModel:
     if isinstance(model, str):
         raise InputError(f"`model` is the text {model!r}, not a model", hint=f"read it: tr.load({model!r})")
     if isinstance(model, Problem):
-        raise InputError("`model` is a problem, which has a model and a property already")
+        raise InputError("`model` is a problem; give its model or the problem alone")
     raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
 
 
@@ -277,9 +277,7 @@ def learnable(given: Any) -> Problem:
             hint="`solve` computes the values of such a model",
         )
     if problem.objective.kind is ObjectiveKind.CUMULATIVE and problem.objective.terminal is not None:
-        raise InputError(
-            "instantaneous rewards, and what the last of some steps is worth, are not learned about"
-        )
+        raise InputError("`learn` does not support instantaneous rewards (R [ I=k ])")
     if problem.query.is_threshold:
         raise InputError(
             f"{problem.text} is true or false, but learning needs a value to optimise",
@@ -298,7 +296,7 @@ def _query(
     if isinstance(property, Query | Objective):
         for name, value in (("const", const), ("discount", discount), ("terminal_reward", terminal_reward)):
             if value is not None:
-                raise InputError(f"`{name}` goes with a property's text, and an objective is given")
+                raise InputError(f"`{name}` requires a property as text, and an objective is given")
         if isinstance(property, Query):
             return property
         if not isinstance(model, (*DISCRETE, POMDP)):
@@ -323,7 +321,7 @@ def _query(
     )
     if isinstance(model, MarkovAutomaton):
         if discount is not None:
-            raise InputError("`discount` does not go with Markov automata: steps mean nothing there")
+            raise InputError("`discount` cannot be used with Markov automata: steps mean nothing there")
         query = parse_query(property, model.untimed.structure, replace(options, is_timed=True))
         if speaks_of_time(query.syntax):
             return query

@@ -282,7 +282,7 @@ class Provenance:
             return Provenance(int(fields["rows"]), episodes, parts, pieces, int(fields["limit"], 16))
         except (KeyError, ValueError, binascii.Error):
             raise InputError(
-                f"this does not say from which data something was made: {text.strip()[:60]!r}",
+                f"this line does not name the data of a model: {text.strip()[:60]!r}",
                 None if file is None else Location(file),
                 hint="the line is written by tightrope: leave it as it was, or remove it",
             ) from None

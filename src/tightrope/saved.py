@@ -33,10 +33,22 @@ from tightrope.verdict import Word
 
 
 def load_result(path: str | PathLike[str], *, model: ParametricMDP | None = None) -> SavedResult:
-    """The result in a directory, or in its `result.json`; of several kinds of sets the one of the last.
+    """Read a saved result.
 
-    `model` is needed for the policies alone, and only where it cannot be loaded from where it came from.
+    Parameters
+    ----------
+    path : str or path
+        Its directory or `result.json`; of several kinds of sets the last is read.
+    model : optional
+        Needed for the policies alone, if the model cannot be loaded from its source.
 
+    Returns
+    -------
+    SavedResult
+        Numbers, policies and reports as in `LearningResult`.
+
+    Examples
+    --------
     >>> import tempfile
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")

@@ -68,7 +68,7 @@ def load(path: str | Path, budget: WorkBudget | None = None) -> LoadedCertificat
     try:
         size = file.stat().st_size
         if not file.is_file():
-            raise InputError("this is not a certificate: it is no regular file")
+            raise InputError("this is not a certificate: it is not a regular file")
         if size > MOST_BYTES:
             raise InputError(f"this is not a certificate: it has more than {MOST_BYTES:,} bytes")
         data, allowed = file.read_bytes(), budget or WorkBudget.of(None)
@@ -162,8 +162,8 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     try:
         head = json.loads(content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise _Malformed("the header is no JSON text of ours") from error
-    _require(isinstance(head, dict), "the header is no object")
+        raise _Malformed("the header is not JSON text of ours") from error
+    _require(isinstance(head, dict), "the header is not an object")
     if head.get("format") != FORMAT or type(head["format"]) is not int:
         words = f"a certificate of another format: this version reads format {FORMAT}"
         hint = "make the certificate again with this version, or verify it with the one that made it"
@@ -190,7 +190,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise _Malformed(f"{name} is no number")
+    raise _Malformed(f"{name} is not a number")
 
 
 def _describes(recipe: Any, content: bytes) -> bool:
@@ -221,7 +221,7 @@ def _value(spec: Field, node: Any, path: str, arrays: dict[str, Any]) -> Any:
     if spec.kind == "part" and node is not None:
         return _part(spec.load(), node, f"{path}.", arrays)
     if spec.kind == "parts":
-        _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is no list, or too long")
+        _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is not a list, or too long")
         return tuple(_part(spec.load(), one, f"{path}.{i}.", arrays) for i, one in enumerate(node))
     return float("inf") if spec.kind == "real" and node == "inf" else node
 
@@ -250,7 +250,7 @@ def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any,
     hold("texts", _TERM_BYTES * (lines + sum(parts)) + len(content), lasting=True)
     *texts, rest = content.decode("ascii", "replace").split("\n")
     fits = shape == [len(texts)] and rest == "" and all(map(_LINE[kind].match, texts))
-    _require(fits, f"'{path}' is no list of {kind}")
+    _require(fits, f"'{path}' is not a list of {kind}")
     return tuple(map(_rational if kind == "rationals" else _polynomial, texts))
 
 

@@ -821,7 +821,7 @@ class CoupledCheck:
             state = int(self.state[wrong[0]])
             return f"the error is too small at {len(wrong)} states, first at state {state}"
         if self.steps and max(hints.lower_dual[proof], hints.upper_dual[proof]) >= 0:
-            return "occupancies go with unbounded values"
+            return "occupancies require unbounded values"
         try:
             return self.ends(self.n, proof) or "nothing is known of the initial state"
         except OutOfRange:

@@ -168,7 +168,7 @@ def validate(value: Any, path: str = "", lengths: dict[str, int] | None = None) 
     for name, spec in list_fields(value):
         held, here = getattr(value, name), f"{path}{name}"
         if wrong := spec.wrong(held, lengths):
-            raise InputError(f"this is no certificate: '{here}' {wrong}")
+            raise InputError(f"this is not a certificate: '{here}' {wrong}")
         if held is not None and spec.kind in ("part", "parts"):
             several = spec.kind == "parts"
             for number, one in enumerate(held if several else (held,)):
@@ -177,7 +177,7 @@ def validate(value: Any, path: str = "", lengths: dict[str, int] | None = None) 
                 lengths |= {key: length for key, length in known.items() if key.isupper()}
     if trouble := getattr(value, "trouble", lambda: None)():
         where = f"'{path[:-1]}': " if path else ""
-        raise InputError(f"this is no certificate: {where}{trouble}")
+        raise InputError(f"this is not a certificate: {where}{trouble}")
     return lengths
 
 

@@ -485,7 +485,7 @@ class Learned:
         """Do the probabilities of every choice sum to 1, as functions?"""
         name, kinds = "probabilities of every choice sum to 1", self.kinds
         if not all(0 <= self.polynomials[e].get((), 0) <= 1 for e in self.used if not self.unknown[e]):
-            return Check(name, False, "a number among them is no probability")
+            return Check(name, False, "a number among them is not a probability")
         spend("outcomes of choices", 1000 + 20 * len(self.expression))
         ones = np.unique(kinds.of_choice, return_index=True)[1]
         for first, last in zip(kinds.start[ones].tolist(), kinds.start[ones + 1].tolist(), strict=True):
@@ -556,7 +556,7 @@ class Learned:
         if region is not None:
             early = region.row[region.row[:, 0] != RowOrigin.EXPRESSION]
             if not np.array_equal(early, region.row[: len(early)]):
-                raise ValueError("rows that rest on proved bounds come last")
+                raise ValueError("rows that depend on proved bounds come last")
             stages = len(region.box_basis) // (2 * self.space.size)
             box = shrunk_box(writer, early, region)
             rows = writer.rows(early, box)

@@ -32,7 +32,7 @@ def trouble(certificate: Certificate) -> str | None:
     if hints is None or problem.assumed_support is not None or len(numbers(problem)) != 1:
         return "a misfit is one number, for models over a domain without an assumption about supports"
     bases = [one.lower_basis is not None or one.upper_basis is not None for one in certificate.values]
-    return "a misfit goes with bounds of single probabilities" if hints.coupled or any(bases) else None
+    return "a misfit requires bounds of single probabilities" if hints.coupled or any(bases) else None
 
 
 def assumption(problem: CertifiedProblem) -> Assumption:

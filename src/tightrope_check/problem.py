@@ -354,7 +354,7 @@ class Certificate:
                 continue
             least, most = self.problem.objective.range
             if not least <= claim.lower <= claim.upper <= most:
-                return f"claim {number}: what is claimed is no value of the quantity"
+                return f"claim {number}: what is claimed is not a value of the quantity"
             if self.problem.automaton is not None:  # what they must fit is derived
                 own = self.learned and (claim.name, claim.policy) == ("robust policy", "fixed")
                 alone = claim.name == "given policy" and len(self.claims) == 1 and claim.earlier is None

@@ -42,7 +42,7 @@ class QuotientSpace(Space):
     def __init__(self, problem: CertifiedProblem, polynomials: Polynomials):
         assert problem.domain is not None and problem.denominator is not None
         if problem.data is not None and not problem.data.has_intervals:
-            raise ValueError("quotients go with intervals alone")
+            raise ValueError("quotients are for intervals alone")
         lower, upper = problem.domain.lower, problem.domain.upper
         self.parameters, self.denominators = len(lower), problem.denominator
         if any(i >= len(lower) for g in self.denominators for monomial in g for i, _ in monomial):
@@ -57,12 +57,12 @@ class QuotientSpace(Space):
         divisors = {m[-1] if m and m[-1][0] >= self.parameters else None for m in polynomial} or {None}
         last = divisors.pop()
         if divisors or any(i >= self.parameters for monomial in polynomial for i, _ in monomial[:-1]):
-            raise ValueError("an expression is no quotient with one denominator")
+            raise ValueError("an expression is not a quotient with one denominator")
         if last is None:
             return None
         number, power = last[0] - self.parameters, last[1]
         if power != 1 or number >= len(self.denominators):
-            raise ValueError("an expression is divided by what is no denominator")
+            raise ValueError("an expression is divided by what is not a denominator")
         return number
 
     def split(self, polynomial: Polynomial) -> tuple[Polynomial, Polynomial]:

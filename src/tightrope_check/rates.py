@@ -48,7 +48,7 @@ Prove = Callable[..., tuple[list[Check], BoundVector]]
 """The checks behind one bound of vectors, and that (`tightrope_check.checker`)."""
 
 KINDS = {"UNTIL": (0, 1, 2), "TOTAL": (1, 2), "REACH_REWARD": (0,), "AVERAGE": (0,)}
-"""How many times a question may speak of."""
+"""How many times a question may refer to."""
 
 ABOVE = {True: Fraction(9, 8), False: 1 + Fraction(1, 1 << 20)}
 """By how much uniform rates are above the largest exit rate: of averages, so that no step is certain."""

@@ -112,7 +112,7 @@ ATTACKS = [
     # Quotients: what bases prove is divided by the denominator's range.
     Attack("quotient-near-far-away", QUOTIENTS, bases(1e300), "f − c·g with c so large that f drowns"),
     Attack("quotient-near-negative", QUOTIENTS, bases(-5.0), "the sign of what is divided"),
-    Attack("quotient-near-inside", QUOTIENTS, bases(0.43, 0.99), "c where the end is wanted"),
+    Attack("quotient-near-inside", QUOTIENTS, bases(0.43, 0.99), "c where the end is required"),
     Attack("quotient-near-tiny", QUOTIENTS, bases(5e-324), "what is left is rounding"),
     Attack("quotient-near-missing", QUOTIENTS, both(bases(0.0), lambda f: f.drop(f"{REGION}.bound_near")), "c = 0 in place of the end"),
     Attack("quotient-near-nan", QUOTIENTS, bases(np.nan), "NaN violates no inequality"),
@@ -125,7 +125,7 @@ ATTACKS = [
     Attack("cells-of-stages-moved", CELLS, both(slab(lambda a: a * 0.5, "point"), tight(0.5)), "tangents elsewhere: other rows than the cells were made for"),
     Attack("cells-of-stages-without-shares", CELLS, both(slab(np.zeros_like, "share"), tight(0.5)), "a mixture of nothing"),
     Attack("cells-of-one-share", CELLS, both(slab(lambda a: (np.arange(a.shape[1]) == 0) * np.ones_like(a), "share"), tight(0.5)), "all on the first scale"),
-    Attack("cells-of-a-stage-by-itself", CELLS, both(stage_of_itself, tight(0.5)), "rows that rest on their own bounds"),
+    Attack("cells-of-a-stage-by-itself", CELLS, both(stage_of_itself, tight(0.5)), "rows that depend on their own bounds"),
     Attack("cells-errors-halved", CELLS, both(cells(lambda a: a * 0.5, "error"), tight(0.5)), "models closer than they are"),
     Attack("cells-errors-negative", CELLS, both(cells(lambda a: -a, "error"), tight(0.5)), "an error below 0"),
     Attack("cells-points-drawn-in", CELLS, both(cells(lambda a: a * 0.5, "point"), tight(0.5)), "hulls that leave out what they should contain"),

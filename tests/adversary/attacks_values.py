@@ -220,7 +220,7 @@ ATTACKS = [
     Attack("goal-is-worth-less", REACHING, lambda f: pinned(f, "upper", {3: 0.5}, False), "U below 1 at the target"),
     Attack("goal-is-worth-more", UNBOUNDED, lambda f: pinned(f, "lower", {3: 2.0}, False), "L above 1 at the target"),
     # Costs: minimisers own the upper bound, and in a loop without cost U = 0 is inductive.
-    Attack("toll-loop", COSTS, loop("upper", 0.0), "staying for ever costs nothing, and never arrives"),
+    Attack("toll-loop", COSTS, loop("upper", 0.0), "staying forever costs nothing, and never arrives"),
     Attack("toll-loop-all-rank-zero", COSTS, loop("upper", 0.0, [0] * 6), "equal ranks taken for progress"),
     Attack("toll-loop-circle", COSTS, loop("upper", 0.0, [3, 2, 3, 0, 0, 1]), "1 → 5 → 1 can never fall"),
     Attack("cost-upper-zero", ("point/cost", "interval/cost"), vectors("upper", np.zeros_like), "free of charge"),
@@ -229,7 +229,7 @@ ATTACKS = [
     Attack("cost-lower-infinite", ("point/cost", "interval/cost"), vectors("lower", lambda v: np.where(v > 0, np.inf, v)), "∞ is its own backup"),
     Attack("cost-infinite-from-loop", ("point/cost", "interval/cost"), both(vectors("lower", lambda v: np.full_like(v, np.inf)), ranked([0] * 6)), "targets are infinite as well"),
     Attack("cost-infinite-ranked", ("point/toll",), both(vectors("lower", lambda v: np.where(np.arange(6) < 3, np.inf, v)), ranked([2, 0, 1, 0, 0, 0])), "ranks that lead nowhere"),
-    Attack("most-cost-finite", ("point/most-cost", "interval/most-cost"), vectors("upper", lambda u: np.where(np.isinf(u), 50.0, u)), "staying in the loop costs for ever"),
+    Attack("most-cost-finite", ("point/most-cost", "interval/most-cost"), vectors("upper", lambda u: np.where(np.isinf(u), 50.0, u)), "staying in the loop costs forever"),
     Attack("prize-forgotten", ("point/prize", "interval/prize"), lambda f: pinned(f, "upper", {3: 0.0}, False), "the target's own value is left out"),
     Attack("total-loop", ("point/total", "interval/total"), loop("lower", 9.0), "nothing is earned in the loop"),
     Attack("total-loop-circle", ("point/total",), loop("lower", 9.0, [3, 2, 3, 0, 0, 1]), "1 → 5 → 1 can never fall"),

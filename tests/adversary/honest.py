@@ -47,7 +47,7 @@ rewards "mean"
  s=5 : 2;
 endrewards
 """
-"""1 and 5 are an end component without a goal: every bound that holds there rests on a ranking."""
+"""1 and 5 are an end component without a goal: every bound that holds there depends on a ranking."""
 
 POINT = GAME.format(p="0.55", q="0.45")
 INTERVAL = (

@@ -166,7 +166,7 @@ NEWEST: dict[str, tuple[str, Make]] = {
     "costs of a reward without parameters": ("newest/costs", lambda f: (f.drop("problem.objective.earned"), f.__setitem__("problem.objective.reward", np.ones(6)), archive_bytes(f.members()))[2]),
     "rewards earned beyond": ("newest/costs", lambda f: edited(("problem.objective.earned", f["problem.objective.earned"] + 99))(f)),
     "a denominator without its parameter": ("walk/polytope/quotients", lambda f: (f.drop("problem.denominator"), archive_bytes(f.members()))[1]),
-    "a denominator that is no list": ("walk/polytope/quotients", edited(("problem.denominator", np.ones(1)))),
+    "a denominator that is not a list": ("walk/polytope/quotients", edited(("problem.denominator", np.ones(1)))),
     "a basis near nothing": ("walk/polytope/quotients", lambda f: edited(("learned.region.bound_near", np.array([np.nan])))(f)),
     "shares that are no numbers": ("spread/slab/coupled", lambda f: edited(("learned.slab.0.share", f["learned.slab.0.share"] * -1))(f)),
     "a stage without its points": ("spread/slab/coupled", lambda f: (f.drop("learned.slab.0.point"), archive_bytes(f.members()))[1]),

@@ -231,7 +231,7 @@ MALFORMED: dict[str, Make] = {
     "a member nobody declared": lambda f: archive_bytes({**f.members(), "more": b"1"}),
     "a path as a name": lambda f: archive_bytes({**f.members(), "../../etc/passwd": b"1"}),
     "a folder": with_members(("folder/", b"")),
-    "a name that is no text": lambda f: zip_bytes([(b"\xff\xfe\xfa", b"1")], flags=0x800),
+    "a name that is not a text": lambda f: zip_bytes([(b"\xff\xfe\xfa", b"1")], flags=0x800),
     "a name with a zero byte": with_members(("more\0", b"1")),
     "a name with colours": with_members(("\x1b[31mred\x1b[0m", b"1")),
     "a hundred thousand members": lambda f: zip_bytes([(f"m{i}", b"") for i in range(60_000)]),

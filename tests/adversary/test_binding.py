@@ -221,9 +221,11 @@ def test_what_refers_to_time_is_not_tied_to_jumps(asked: str, tmp_path: Path) ->
     ):
         tr.verify(path, model=chain, property=asked)
     code, _, err = quietly(["verify", str(path), "--model", str(tmp_path / "loop.prism"), "--prop", asked])
-    assert code == 2 and "only what does not speak of time" in err
+    assert code == 2 and "only what does not refer to time" in err
     if "S" not in asked:
-        with pytest.raises(InputError, match="the objective counts steps"):
+        with pytest.raises(
+            InputError, match="the objective counts steps; a chain in continuous time has jumps"
+        ):
             tr.verify(path, model=chain, property=jumps.problem(asked).objective)
 
 
@@ -231,7 +233,7 @@ def test_discounts_are_not_tied_to_jumps() -> None:
     honest = TIMED[1]
     for option in (("--discount", "0.9"), ("--terminal-reward", "spent")):
         verdict = verify(honest.certificate, *honest.binding(), *option)
-        assert verdict.code == 2 and "does not go with continuous time" in verdict.err
+        assert verdict.code == 2 and "cannot be used with continuous time" in verdict.err
 
 
 def test_rates_elsewhere_are_another_chain() -> None:
@@ -301,7 +303,7 @@ def test_data_that_came_in_another_order_are_others(tmp_path: Path) -> None:
 def test_a_certificate_about_joint_bounds_says_so(tmp_path: Path) -> None:
     """What nature may do is read in one of two ways, and the values differ: which one it is, is told."""
     (tmp_path / "machines.prism").write_text(MACHINES)
-    with pytest.warns(UserWarning, match="what they allow together is enclosed factor by factor"):
+    with pytest.warns(UserWarning, match="P and R over paths use the factors"):
         model, asked = tr.load(tmp_path / "machines.prism"), "Pmaxmax=? [ F x=1 & y=1 ]"
     factors = tr.certify(model.problem(asked), tmp_path / "factors.cert")
     joint = tr.certify(model.without_factors.problem(asked), tmp_path / "joint.cert")
@@ -318,7 +320,7 @@ def test_a_certificate_about_joint_bounds_says_so(tmp_path: Path) -> None:
 def test_draws_within_a_step_are_no_steps_of_the_model(asked: str, tmp_path: Path) -> None:
     """A forger may count them, or discount each, in a game that is otherwise that of the factors."""
     honest = ALL["factors/bounded"]
-    with pytest.warns(UserWarning, match="what they allow together is enclosed factor by factor"):
+    with pytest.warns(UserWarning, match="P and R over paths use the factors"):
         model = tr.load(honest.folder() / honest.model)
     rows = model.factored
     draws = IntervalMDP(rows.structure, rows.lower, rows.upper)
@@ -335,7 +337,9 @@ def test_draws_within_a_step_are_no_steps_of_the_model(asked: str, tmp_path: Pat
 
 def test_a_point_is_not_asked_of_a_whole_domain() -> None:
     honest = ALL["domain/coupled"]
-    with pytest.raises(InputError, match="`at` goes with certificates about a point"):
+    with pytest.raises(
+        InputError, match="`at` requires a certificate about a point; this one is about no point"
+    ):
         tr.verify(
             honest.certificate,
             model=tr.load(honest.folder() / honest.model, domain=honest.options[1]),

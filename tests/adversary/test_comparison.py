@@ -181,7 +181,7 @@ def test_who_collected_a_log_is_what_its_header_says(tmp_path: Path) -> None:
     own = ["--model", str(tmp_path / "m.prism"), *about]
     assert verify(tmp_path / "c.cert", *own, "--policy", str(first)).accepted
     code, _, err = quietly([*learn, "--policy", str(second), "--behaviour", str(second)])
-    assert code == 2 and "another policy collected them" in err
+    assert code == 2 and "record another policy" in err
     # A forger says that the other policy made these episodes.
     honest = load(tmp_path / "c.cert").certificate
     assert honest.problem.data is not None and honest.problem.data.seen is not None
@@ -194,7 +194,7 @@ def test_who_collected_a_log_is_what_its_header_says(tmp_path: Path) -> None:
     )
     save_certificate(forged, tmp_path / "forged.cert")
     found = verify(tmp_path / "forged.cert", *own, "--policy", str(second))
-    assert found.code == 1 and "another policy collected them" in found.err
+    assert found.code == 1 and "record another policy" in found.err
 
 
 def test_returns_that_the_model_refutes_are_refused_with_and_without_data(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_what_is_no_probability_is_no_claim(
     forgery = emptied(lower, "inf" if upper == float("inf") else upper)  # type: ignore[arg-type]
     for tied in ([], binding()):
         verdict = verify(forgery.save(tmp_path / "empty.cert"), *tied, *options)
-        assert verdict.code == 2 and "no certificate" in verdict.err
+        assert verdict.code == 2 and "not a certificate" in verdict.err
 
 
 @pytest.mark.parametrize("name", ["walk/events/tied", "walk/events/untied", "walk/l1/expression"])
@@ -112,7 +112,7 @@ def test_costs_that_are_never_negative_are_not_claimed_to_be(
     forgery = Forgery.of(ALL[name].certificate)
     forgery["claims.0.lower"], forgery["claims.0.upper"] = lower, upper
     verdict = verify(forgery.save(tmp_path / "negative.cert"))
-    assert verdict.code == 2 and "what is claimed is no value of the quantity" in verdict.err
+    assert verdict.code == 2 and "what is claimed is not a value of the quantity" in verdict.err
 
 
 def test_costs_with_parameters_are_not_claimed_to_be_negative(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ MOST = {"a": 1550, "the": 2400, "learned:": 2820, "coupled:": 3440, "rates:": 29
 BUDGET = "tightrope_check.budget"
 SEARCH = "tightrope_check.search"
 NO_PROOF = (BUDGET, SEARCH, "tightrope_check.arrays", "tightrope_check.errors")
-"""No proof rests on these: what counts work, searches whose results are used whatever they are, names."""
+"""No proof depends on these: what counts work, searches whose results are used whatever they are, names."""
 
 CHAIN = """ctmc
 const double lam;

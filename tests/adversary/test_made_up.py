@@ -36,7 +36,7 @@ rewards
  s=0 : 3;
 endrewards
 """
-"""At least 5e-16 lead away from the target for ever: the cost is infinite, not 3."""
+"""At least 5e-16 lead away from the target forever: the cost is infinite, not 3."""
 
 MADE_UP = {
     "remainder": (
@@ -107,7 +107,7 @@ def test_rewards_that_overflow_upwards(reward: float, tmp_path: Path) -> None:
     claim(forgery, 1e308, np.inf)
     path = forgery.save(tmp_path / "overflow.cert")
     assert refutation(honest, forgery) is None
-    assert verify(path).code == 2 and second_verdict(path) == 2, "a bounded sum is no infinite value"
+    assert verify(path).code == 2 and second_verdict(path) == 2, "a bounded sum is not an infinite value"
     claim(forgery, 1e308, 1.7e308)
     assert not verify(forgery.save(path)).accepted and not verify(path, "--exact").accepted
 

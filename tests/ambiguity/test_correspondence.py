@@ -171,7 +171,7 @@ def test_shared_parameters_and_shared_constraints_are_not_rectangular() -> None:
     ("vertices", "message"),
     [
         (VERTICES[:3], "vertices are given for 3 of 4 choices"),
-        ([VERTICES[0], [(F(1, 2), F(1, 3))], *VERTICES[2:]], "is no distribution"),
+        ([VERTICES[0], [(F(1, 2), F(1, 3))], *VERTICES[2:]], "is not a distribution"),
         ([VERTICES[0], [], *VERTICES[2:]], "has no vertex"),
     ],
 )

@@ -198,7 +198,7 @@ def test_regions_of_other_models_and_missing_regions_are_refused() -> None:
     with pytest.raises(InputError, match=r"the region is one of \(x\)"):
         expression(region, model)
     sets = tied(event_intervals(model, generative(model, TRUTH, 10, np.random.default_rng(1)), 0.1))
-    with pytest.raises(InputError, match="rectangular sets, and only these, need a region"):
+    with pytest.raises(InputError, match="a region is required for rectangular sets"):
         replace(sets, kind=SetsKind.RECTANGULAR)
     with pytest.raises(InputError, match="one lower bound per transition"):
         replace(sets, lower=sets.lower[1:])

@@ -348,7 +348,7 @@ def test_learning_covers_the_controllers_true_value():
         assert result.guarantee > 0.5
     assert any("independently given the state" in note for note in result.notes)
     assert misses <= repeats(8, 8)
-    with pytest.raises(tr.InputError, match="a slab bets on a value that is known before the data"):
+    with pytest.raises(tr.InputError, match="needs a policy that is chosen before the data"):
         tr.learn(problem, data, delta=0.1, region="slab")
 
 
@@ -390,7 +390,7 @@ def test_controllers_are_written_and_read(tmp_path, capsys):
     ("text", "message"),
     [
         (MAZE.replace("observables o endobservables", ""), "a pomdp says what is observed"),
-        (MAZE.replace("observables o", "observables q"), "observable 'q' is no variable"),
+        (MAZE.replace("observables o", "observables q"), "observable 'q' is not a variable"),
         (MAZE.replace("pomdp", "mdp"), "observables belong to models of type pomdp"),
         (MAZE.replace("[south] s=1|s=3|s=8", "[south] s=1|s=8"), "look alike"),
         (MAZE.replace("observables o endo", "observables o, o endo"), "'o' is observed twice"),
@@ -472,7 +472,7 @@ def test_controllers_are_simulated_and_their_models_watched(tmp_path, capsys, em
     swapped = out.read_text().replace('"left"', '"#"').replace('"right"', '"left"').replace("#", "right")
     other.write_text(swapped)
     assert run([*watched, str(log), "--policy", str(other)]) == 2
-    assert "promises nothing about this controller" in capsys.readouterr().err
+    assert "no guaranteed bound for this controller" in capsys.readouterr().err
     model = tr.load(path, params={"err": ("0.01", "0.4")})
     assert model.problem('Pmax=? [ F "through" ]').model is model
     (written,) = model.save(tmp_path / "camera.drn")
@@ -569,7 +569,7 @@ def test_wrong_controllers_are_refused(tmp_path):
     path: Path = tmp_path / "c.json"
     head = '"format": "tightrope observer", "version": 1'
     for document, message in (
-        ("[", "no JSON"),
+        ("[", "not JSON"),
         ('{"format": "tightrope policy"}', "sees observations"),
         (f'{{{head}, "controller": [[0, "o0"]]}}', "row 1 is not"),
         (f'{{{head}, "controller": [[0, "x", "a0", 0]]}}', "row 1: there is no"),

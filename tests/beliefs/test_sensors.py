@@ -138,7 +138,7 @@ def test_readings_are_counted_at_their_sensor(taxi, tmp_path):
         ("place,camera,count\n1,left\n", "labels.csv:2"),
         ("place,camera,camera\n1,left,left\n", "camera"),
         ("place,camera,count\n", "the table has no rows"),
-        ("place,camera,count\n1,unseen,4\n", "'unseen' is no reading"),
+        ("place,camera,count\n1,unseen,4\n", "'unseen' is not a reading"),
     ],
 )
 def test_wrong_tables_are_refused(taxi, tmp_path, table, words, capsys):

@@ -134,7 +134,7 @@ def test_a_cell_over_its_memory_limit_is_a_result_not_a_failure(
         (["--methods", "magic", "-o", "x"], "there is no method 'magic'"),
         (["--seeds", "one", "-o", "x"], "neither a seed nor a range"),
         (["--engine", "ray", "-o", "x"], "'ray' is not an engine"),
-        (["--engine", "dask://localhost:1", "--jobs", "2", "-o", "x"], "--jobs does not go with"),
+        (["--engine", "dask://localhost:1", "--jobs", "2", "-o", "x"], "--jobs cannot be used with"),
         (["--time-limit", "soon", "-o", "x"], "'soon' is not a duration"),
         (["--memory-limit", "big", "-o", "x"], "'big' is not an amount of memory"),
         (["--delta", "2", "-o", "x"], "δ is 2.0, not within (0, 1)"),

@@ -121,14 +121,14 @@ def test_what_is_no_engine_is_refused(text: str) -> None:
 
 
 def test_jobs_are_for_this_machine() -> None:
-    with pytest.raises(InputError, match="--jobs does not go with a running scheduler"):
+    with pytest.raises(InputError, match="--jobs cannot be used with a running scheduler"):
         parse_engine("dask://host:8786", 2)
 
 
 @pytest.mark.parametrize(
     ("engine", "scheduler", "message"),
     [
-        ("local", "host:8786", '`scheduler` goes with `engine="dask"`'),
+        ("local", "host:8786", '`scheduler` requires `engine="dask"`'),
         ("dask", "host", "'host' is not the address of a scheduler"),
         ("dask", "host:0", "'host:0' is not the address of a scheduler"),
         ("dask://host:1", "host:2", "each name a scheduler"),

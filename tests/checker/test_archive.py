@@ -345,7 +345,7 @@ def test_lengths_that_a_field_must_have_are_asked_at_the_door(length: int) -> No
     """Shares of δ without one, and a difference of other than two policies."""
     proof = walk_certificate()
     pair = Claim("difference", "pair", -1.0, 1.0, pair=np.zeros(length, dtype=np.int64))
-    with pytest.raises(InputError, match="this is no certificate: 'claims"):
+    with pytest.raises(InputError, match="this is not a certificate: 'claims"):
         validate(replace(proof, claims=(*proof.claims, pair), values=(*proof.values, ValueHints())))
     nothing = np.zeros(0, dtype=np.int64)
     fixed = ("clopper-pearson", "events", "trajectories", False, False, False)

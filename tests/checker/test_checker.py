@@ -153,7 +153,7 @@ MUTATIONS = [
     ("one lower bound raised", ObjectiveKind.UNTIL, "values.lower", at(2, 0.6)),
     ("an upper bound lowered", ObjectiveKind.UNTIL, "values.upper", lambda v: v - 1e-4),
     ("a negative upper bound", ObjectiveKind.UNTIL, "values.upper", at(0, -1.0)),
-    ("a bound that is no number", ObjectiveKind.UNTIL, "values.lower", at(1, np.nan)),
+    ("a bound that is not a number", ObjectiveKind.UNTIL, "values.lower", at(1, np.nan)),
     ("the other choice", ObjectiveKind.UNTIL, "values.witness", at(2, 4)),
     ("a choice of another state", ObjectiveKind.UNTIL, "values.witness", at(2, 0)),
     ("a flat ranking", ObjectiveKind.UNTIL, "values.lower_ranking", lambda v: np.zeros_like(v)),
@@ -227,7 +227,7 @@ IMPOSSIBLE = [
     ("a way to the target through −∞", loop("UNTIL", [0.9, 1, -np.inf], [1.0, 1, 1])),
     ("an infinite probability", loop("UNTIL", [np.inf, 1, 0], [np.inf, 1, 1])),
     ("an infinite discounted reward", loop("DISCOUNTED", [np.inf, 0, 0], [np.inf, 1, 1])),
-    ("a tail that is no number", loop("UNTIL", [np.nan, 1, 0], [1.0, 1, 1], lower_steps=1)),
+    ("a tail that is not a number", loop("UNTIL", [np.nan, 1, 0], [1.0, 1, 1], lower_steps=1)),
     (
         "targets that are numbers",
         mutated(loop("UNTIL", [0.0, 1, 0], [1.0, 1, 1]), "problem.objective.target", np.int8),
@@ -245,7 +245,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("words", "certificate"), IMPOSSIBLE, ids=[words for words, _ in IMPOSSIBLE])
 def test_values_no_objective_can_have_prove_nothing(words, certificate):
-    with pytest.raises(InputError, match="this is no certificate"):
+    with pytest.raises(InputError, match="this is not a certificate"):
         check(certificate)
 
 

@@ -125,7 +125,7 @@ MUTATIONS = [
     ("the method", changed(f"{DATA}.method", "beta-binomial")),
     ("the domain", changed("problem.domain.upper", lambda a: tuple(2 * value for value in a))),
     ("tangents' directions", changed(f"{REGION}.point", lambda a: a[::-1])),
-    ("a direction that is no number", changed(f"{REGION}.point", lambda a: a * np.nan)),
+    ("a direction that is not a number", changed(f"{REGION}.point", lambda a: a * np.nan)),
     ("a tangent that is not there", changed(f"{REGION}.row", lambda a: a + np.array([0, 1000, 0]))),
     ("a basis out of range", changed(f"{REGION}.box_basis", added(0, 10_000))),
     ("lower values", changed("values.0.lower", lambda a: np.where((a > 0) & (a < 1), a + 1e-5, a))),

@@ -157,7 +157,7 @@ def test_what_cannot_be_is_no_certificate(tmp_path: Path) -> None:
         {"design": "adaptive", "planned": 500},
     ]
     for case in cases:
-        with pytest.raises(tr.InputError, match="this is no certificate"):
+        with pytest.raises(tr.InputError, match="this is not a certificate"):
             check(forged(certificate, **case))
         as_file(certificate).save(tmp_path / "a.cert")
         forgery = Forgery.of(tmp_path / "a.cert")
@@ -361,7 +361,7 @@ def test_forged_returns_prove_nothing_more(tmp_path: Path) -> None:
         {"anytime": True},
     ]
     for case in cases:
-        with pytest.raises(tr.InputError, match="this is no certificate"):
+        with pytest.raises(tr.InputError, match="this is not a certificate"):
             check(forged(certificate, **case))
     reach = honest()
     with pytest.raises(tr.InputError, match="rewards that are known"):

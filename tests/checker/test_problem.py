@@ -151,7 +151,7 @@ def test_the_command_line_ties_formula_and_automaton(
     assert run(["verify", proof, "--model", str(source), *other]) == 1
     assert "about another property: 'automaton." in capsys.readouterr().err
     assert run(["check", str(source), "--prop", "P>=1 [ F P>=1 [ X s=1 ] ]", "--certificate", proof]) == 2
-    assert "--certificate does not go with" in capsys.readouterr().err
+    assert "--certificate cannot be used with" in capsys.readouterr().err
 
 
 def test_automata_of_other_programs_stay_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "another model: 'polynomial' differs" in capsys.readouterr().err
     target = tmp_path / "wider.cert"
     assert run("learn", *about, *asked, *options[:-1], str(target), "--region", "ellipsoid") == 0
-    assert "the certificate rests on an interval for every event" in capsys.readouterr().err
+    assert "the certificate depends on an interval for every event" in capsys.readouterr().err
     assert run("verify", str(target), "--model", *about, *asked) == 0
 
 
@@ -180,7 +180,7 @@ def test_other_regions_are_certified_by_intervals(
     verdict = tr.verify(tmp_path / "a.cert", **own)
     assert verdict.word == "proved" and verdict.not_tied == ()
     far = replace(result, robust=replace(result.robust, interval=Interval(-2.0, -1.0)))
-    with pytest.raises(tr.CannotCertify, match="different statements about the data"):
+    with pytest.raises(tr.CannotCertify, match="the model is likely wrong"):
         tr.certify(far, tmp_path / "b.cert")
     assert not (tmp_path / "b.cert").exists()
 
@@ -271,14 +271,14 @@ def negative_tops(problem: Any) -> Any:
             with_problem(domain=lambda p: replace(p.domain, lower=(Fraction(-2), Fraction(1, 10)))),
             "not proved to be positive",
         ),
-        (with_problem(polynomial=powered), "divided by what is no denominator"),
-        (with_problem(polynomial=twice), "no quotient with one denominator"),
+        (with_problem(polynomial=powered), "divided by what is not a denominator"),
+        (with_problem(polynomial=twice), "not a quotient with one denominator"),
         (with_problem(denominator=lambda p: p.denominator[:2]), "a parameter's number is out of range"),
         (with_problem(denominator=lambda p: (*p.denominator[:2], {((4, 1),): Fraction(1)})), "is not there"),
         (with_problem(denominator=lambda p: None), "a parameter's number is out of range"),
         (
             with_problem(data=lambda p: replace(p.data, method="likelihood")),
-            "quotients go with intervals alone",
+            "quotients are for intervals alone",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_without_a_policy_one_is_found_with_its_optimality_gap(turn, tmp_path, c
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--sets", "coupled", "--all-states"), "do not go with --sets"),
+        (("--sets", "coupled", "--all-states"), "cannot be used with --sets"),
         (("--sets", "coupled", "--coupled-gap", "2"), "not within"),
         (("--sets", "coupled", "--prop", 'P>=0.5 [ F "goal" ]'), "one property"),
         (("--sets", "tied"), "tied"),

@@ -192,7 +192,7 @@ def test_the_figure(suffix: str, magic: bytes, capsys: pytest.CaptureFixture[str
         (["log.csv", "--delta", "2"], "delta is 2"),
         (["no.csv"], "no.csv"),
         (["log.csv", "--engine", "ray"], "'ray' is not an engine"),
-        (["log.csv", "--scheduler", "localhost:8786"], "--scheduler goes with --engine dask"),
+        (["log.csv", "--scheduler", "localhost:8786"], "--scheduler requires --engine dask"),
     ],
 )
 def test_wrong_requests_are_refused(

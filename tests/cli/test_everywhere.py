@@ -59,8 +59,8 @@ def test_settings_are_about_their_model(here: Path, capsys: pytest.CaptureFixtur
     [
         ("confidence = 0.95", "there is no setting 'confidence'"),
         ("delta = [1]", "neither"),
-        ("x", "no TOML"),
-        ("model = '--json'", "an option and no model"),
+        ("x", "not TOML"),
+        ("model = '--json'", "an option, not a model"),
     ],
 )
 def test_wrong_settings(here: Path, text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

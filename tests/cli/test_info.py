@@ -171,13 +171,13 @@ WRONG = [
     (["bench:betting"], "'bench:betting' has 0 arguments, betting takes 1", "bench:betting(n)"),
     (["bench:betting(x)"], "n must be an integer, got 'x'", "bench:betting(n)"),
     (["bench:betting(0)"], "n must be at least 1, got 0", ""),
-    (["bench:betting(5)", "--const", "n=6"], "--const does not go with bench:betting(5)", "betting.prism"),
+    (["bench:betting(5)", "--const", "n=6"], "--const cannot be used with bench:betting(5)", "betting.prism"),
     (["bench:betting(5)", "--param", "r=0:1"], "'r' is not a parameter of the model", "p, q"),
     (["bench:betting(5)", "--domain", "p"], "a comparison is missing here", "p, q"),
     (["walk.prism"], "undefined constant: int n", "--const n=…"),
     (["walk.prism", "--const", "n"], "--const:1:1: 'n' does not give a constant its value", "n=50"),
     (["walk.prism", "--const", "n=3,n=4"], "--const:1:5: constant 'n' is given twice", ""),
-    (["walk.prism", "--const", "n=three"], "'three' is no value for the int constant 'n'", "50"),
+    (["walk.prism", "--const", "n=three"], "'three' is not a value for the int constant 'n'", "50"),
     (["walk.prism", "--const", "n=3,m=4"], "the model has no constant 'm'", ""),
     (["walk.prism", "--const", "n=3", "--param", "p=0.9:0.1"], "the range of 'p' is empty", ""),
     (["walk.prism", "--const", "n=3", "--param", "p=0.1"], "':' expected", ""),
@@ -221,9 +221,11 @@ def test_constants_and_domains_do_not_go_with_every_file(capsys: pytest.CaptureF
     write_explicit(load_model("interval.nm").model, Path("files"))
     assert run(["info", "coin.drn", "--const", "n=3"]) == 2
     told = capsys.readouterr().err
-    assert "--const does not go with coin.drn: only PRISM and JANI models have constants" in told
+    assert "--const cannot be used with coin.drn: only PRISM and JANI models have constants" in told
     assert run(["info", "files.tra", "--domain", "p<=1"]) == 2
-    assert "--domain does not go with files.tra: explicit files have no parameters" in capsys.readouterr().err
+    assert (
+        "--domain cannot be used with files.tra: explicit files have no parameters" in capsys.readouterr().err
+    )
 
 
 def test_a_domain_that_is_too_large_is_narrowed_in_words(

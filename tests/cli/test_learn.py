@@ -225,7 +225,7 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
         (["--region", "likelihood", "--sets", "tied"], "no use for the region likelihood"),
         (["--sets", "untied", "--region", "polytope"], "no use for the region polytope"),
         (["--intersect"], "lie within them already"),
-        (["--sets", "all", "--certificate", "x.cert"], "goes with one kind of sets"),
+        (["--sets", "all", "--certificate", "x.cert"], "is for one kind of sets"),
         (["--ellipsoid", "paper", "--certificate", "x.cert"], "unsound and guarantees nothing"),
         (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
         (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
@@ -304,7 +304,7 @@ def test_a_directory_with_other_files_is_left_alone(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     assert run(["learn", MODEL, "--data", str(data), "-o", str(tmp_path / "mine")]) == 2
-    assert "is left alone" in capsys.readouterr().err
+    assert "was not changed" in capsys.readouterr().err
     assert [f.name for f in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     for _ in range(2):
         arguments = ["--sets", "tied", "-o", str(tmp_path / "out"), "--json"]
@@ -404,7 +404,7 @@ def test_coupled_sets(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     assert run(["verify", str(proof)]) == 0
     assert run(["export", str(out), "-o", str(tmp_path / "model.drn")]) == 2
-    assert "no interval model can say" in capsys.readouterr().err
+    assert "no interval model can represent" in capsys.readouterr().err
     assert run(["learn", *common, "--verbose"]) == 0
     assert "lowest at" in capsys.readouterr().out
     assert run(["learn", *common, "--coupled-gap", "0"]) == 2
@@ -489,6 +489,6 @@ def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFi
     assert not (tmp_path / "new").exists()
     assert earlier == {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert run([*words, "0.02", "--prop", str(properties), "--certificate", str(tmp_path / "c")]) == 2
-    assert "--certificate goes with one property, not 3" in capsys.readouterr().err
+    assert "--certificate requires one property, not 3" in capsys.readouterr().err
     assert run([*words, "0.02", "--prop", f"{properties}#other"]) == 2
     assert "there is no property 'other'" in capsys.readouterr().err

@@ -217,9 +217,9 @@ def test_an_episode_that_is_over_before_it_starts_is_pointed_out(capsys: pytest.
         ((*WALKING, "--episodes", "1", "-o", "none/d.csv"), "cannot write none/d.csv: there is no directory"),
         (
             (*WALKING, "--generative", "1", "--raw", "-o", "d.csv"),
-            "--raw goes with simulated trajectories only",
+            "--raw is for simulated trajectories only",
         ),
-        ((*WALKING, "--generative", "1", "--env", "a:b", "-o", "d.csv"), "--env goes with --episodes"),
+        ((*WALKING, "--generative", "1", "--env", "a:b", "-o", "d.csv"), "--env is for --episodes"),
         ((*WALKING, "--episodes", "1", "--policy", "no.json", "-o", "d.csv"), "cannot read the policy"),
         (("walk.prism", "--const", "n=5", "--episodes", "1", "-o", "d.csv"), "the model has parameters: p"),
         (("coin.nm", "--episodes", "1", "-o", "d.csv"), "no single set of probabilities to draw from"),

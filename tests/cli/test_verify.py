@@ -145,7 +145,7 @@ def test_options_about_a_model_need_one(capsys, folder):
         ["--policy", "p.json"],
     ):
         assert run(["verify", str(folder / "value.cert"), *option]) == 2
-        assert f"{option[0]} goes with --model" in capsys.readouterr().err
+        assert f"{option[0]} requires --model" in capsys.readouterr().err
 
 
 def test_the_same_from_python(folder):

@@ -123,7 +123,7 @@ def test_a_checkpoint_goes_on_and_gives_the_same_evidence(capsys: pytest.Capture
     assert "it was changed, not added to" in capsys.readouterr().err.replace("\n", " ")
     Path("kept.npz").write_bytes(b"PK\x03\x04 torn")
     assert run([*WATCH, "--data", "log.csv", "--checkpoint", "kept.npz"]) == 2
-    assert "no checkpoint of a monitor" in capsys.readouterr().err
+    assert "not a checkpoint of a monitor" in capsys.readouterr().err
 
 
 def _savez(change: Callable[[dict[str, Any]], None]) -> None:
@@ -338,7 +338,7 @@ def test_rows_out_of_order_are_refused(capsys: pytest.CaptureFixture[str]) -> No
     rows = ["1,1,1,go,0", "1,0,0,go,1"]
     Path("log.csv").write_text("\n".join(["episode,step,s,action,s'", *rows]) + "\n")
     assert run([*WATCH, "--data", "log.csv"]) == 2
-    assert "order in time" in capsys.readouterr().err
+    assert "order of time" in capsys.readouterr().err
 
 
 def test_places_and_levels_are_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,4 +360,4 @@ def test_a_log_without_next_states_is_not_followed() -> None:
 def test_counts_have_no_order_in_time(capsys: pytest.CaptureFixture[str]) -> None:
     Path("counts.csv").write_text("s,action,s',count\n0,go,1,5\n0,go,2,6\n")
     assert run([*WATCH, "--data", "counts.csv"]) == 2
-    assert "has no order in time" in capsys.readouterr().err
+    assert "does not record the order of events" in capsys.readouterr().err

@@ -107,8 +107,8 @@ def test_expected_times_by_hand(file: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        ('Pmax=? [ X "goal" ]', "X: of a Markov automaton single steps are not looked at"),
-        ('R{"cost"}max=? [ C<=2 ]', "rewards up to or at a time are not answered of a Markov automaton"),
+        ('Pmax=? [ X "goal" ]', "X is not supported for Markov automata"),
+        ('R{"cost"}max=? [ C<=2 ]', "rewards up to or at a time are not supported for Markov automata"),
         ('Pmax=? [ F (F<=3 "goal") ]', "bounds on time stand at the one temporal operator of P"),
         ('quantile(min k, Pmax>=0.9 [ F<=k "goal" ])', "quantiles"),
     ],
@@ -130,7 +130,7 @@ def test_check_answers_and_other_commands_refuse(file: Path, capsys: pytest.Capt
     words = ["check", str(file), "--prop", 'Pmax=? [ F "left" ]', "--certificate", "c"]
     assert run(words) == 2
     refusal = capsys.readouterr().err
-    assert "--certificate does not go with Markov automata: their best policies may look at the" in refusal
+    assert "--certificate cannot be used with Markov automata: an optimal policy may depend on" in refusal
     assert "leave --certificate out: the answer is proved without one" in refusal
     assert run(["export", str(file), "-o", str(file.with_name("n.drn"))]) == 2
     assert "is a Markov automaton" in capsys.readouterr().err
@@ -367,7 +367,7 @@ def test_runs_in_which_time_stops_are_refused(tmp_path: Path) -> None:
         if asked.startswith("P"):
             assert tr.solve(automaton, asked).bounds == (0, 0)
             continue
-        with pytest.raises(InputError, match=r"in state \(s=0\) choices can be made for ever while no time"):
+        with pytest.raises(InputError, match=r"in state \(s=0\) choices can be made forever while no time"):
             tr.solve(automaton, asked)
 
 

@@ -364,7 +364,7 @@ def test_bounds_over_a_box_contain_all_fixed_rates() -> None:
             "the rate p - 1 is negative at p=0",
         ),
         ("ctmc module m s:[0..1]; [] s=0 -> [1,2]:(s'=1); endmodule", "intervals of rates are not read"),
-        ("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule", "no model in continuous time"),
+        ("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule", "is not ctmc"),
     ],
 )
 def test_wrong_chains_are_refused(text: str, message: str) -> None:
@@ -458,7 +458,7 @@ def test_certificates_are_about_the_jumps_of_a_chain(
     assert "model" in capsys.readouterr().err
     timed = ("--prop", 'P=? [ F<=6 "down" ]')
     assert run(["verify", str(proof), "--model", str(file), *at, *timed]) == 2
-    assert "only what does not speak of time is answered" in capsys.readouterr().err
+    assert "only what does not refer to time is answered" in capsys.readouterr().err
     assert tr.verify(proof, model=chain).valid
 
 

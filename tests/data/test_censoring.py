@@ -100,7 +100,7 @@ def test_half_of_the_tails_unreadable_claims_no_coverage(
     assert result["robust_policy"]["lower"] > 0.5
     proof = tmp_path / "proof.npz"
     assert run(["learn", *words, "--skip-invalid", "--certificate", str(proof)]) == 2
-    assert "--certificate has nothing to prove, because outcomes are missing" in capsys.readouterr().err
+    assert "there is nothing to certify, because outcomes are missing" in capsys.readouterr().err
     assert not proof.exists()
     assert run(["learn", *words, "--skip-invalid"]) == 1
     shown = capsys.readouterr()
@@ -218,5 +218,5 @@ def test_planned_episodes_are_kept_and_missed(tmp_path: Path, model: ParametricM
     assert (design.planned, design.censored) == (1, ())  # going on past a plan leaves nothing out
     design = read(tmp_path, model, text, design="fixed", planned_episodes=1).counts.design
     assert design.censored == ("1 episodes were planned, the log has 2",)
-    with pytest.raises(InputError, match="'clever' is no sampling design"):
+    with pytest.raises(InputError, match="'clever' is not a sampling design"):
         read(tmp_path, model, text, design="clever")

@@ -142,7 +142,7 @@ def test_a_missing_cost_is_a_missing_outcome(model: tr.ParametricMDP, log: pd.Da
     assert reading.counts.costs.number == len(log) - 1
     wrong = log.astype({"cost": object})
     wrong.loc[2, "cost"] = "free"
-    with pytest.raises(InputError, match="row 3: column 'cost' holds 'free', which is no cost"):
+    with pytest.raises(InputError, match="row 3: column 'cost' holds 'free', which is not a cost"):
         tr.read_data(wrong.astype(str), model)
 
 
@@ -174,9 +174,9 @@ def test_names_of_the_column(model: tr.ParametricMDP, log: pd.DataFrame) -> None
     [
         ({"cost_range": (4, 0)}, "`cost_range` is .4, 0., not two numbers"),
         ({"cost_sd": -1.0}, "`cost_sd` is -1.0, not a positive number"),
-        ({"cost_sd": 1.0, "cost_range": (0, 4)}, "two assumptions about costs"),
+        ({"cost_sd": 1.0, "cost_range": (0, 4)}, "alternative assumptions about costs"),
         ({"cost_range": (0, 4), "sets": "tied"}, "tied sets have none"),
-        ({"cost_range": (0, 4), "region": "ellipsoid"}, "the ellipsoid is none"),
+        ({"cost_range": (0, 4), "region": "ellipsoid"}, "not an ellipsoid"),
     ],
 )
 def test_what_is_refused(
@@ -188,9 +188,9 @@ def test_what_is_refused(
 
 def test_costs_where_there_are_none(model: tr.ParametricMDP, log: pd.DataFrame) -> None:
     problem = model.problem(ASKED)
-    with pytest.raises(InputError, match="but the data hold none"):
+    with pytest.raises(InputError, match="requires data with costs"):
         tr.learn(problem, log.drop(columns="cost"), cost_range=(0, 4))
-    with pytest.raises(InputError, match="asks for no reward that depends on parameters"):
+    with pytest.raises(InputError, match="requires a property with a reward that depends on parameters"):
         tr.learn(model.problem('Pmax=? [ F "end" ]'), log, cost_range=(0, 4))
     with pytest.raises(InputError, match="solve has no argument `cost_range`"):
         tr.solve(problem, sets="rectangular", cost_range=(0, 4))
@@ -238,8 +238,8 @@ def test_noise_of_samples(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
         )
     more = ["--at", "d=0.4,h=0.25", "--episodes", "2", "-o", str(tmp_path / "x.csv")]
     for given, message in (
-        (["--costs", "exact"], "--costs goes with --raw"),
-        (["--raw", "--costs", "noise:1"], "--costs is 'noise:1', which says nothing"),
+        (["--costs", "exact"], "--costs requires --raw"),
+        (["--raw", "--costs", "noise:1"], "--costs is 'noise:1', which is not a distribution of costs"),
         (["--raw", "--costs", "two-point:0,1"], "outside of 0 and 1, the values that are drawn"),
     ):
         assert run(["sample", *ARGUMENTS, *more, *given]) == 2

@@ -48,7 +48,7 @@ def test_two_forms_that_both_fit_are_named_and_refused(tmp_path: Path) -> None:
         tr.read_data(path, MODEL, columns="time=date")
     given = tr.read_data(path, MODEL, columns="time=date:%m/%d/%Y")
     assert given.counts.steps == 2
-    with pytest.raises(InputError, match="no time"):
+    with pytest.raises(InputError, match="not a time"):
         tr.read_data(_log(tmp_path, ["28 Jul 11", "soon"]), MODEL, columns="time=date")
 
 

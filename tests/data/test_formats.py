@@ -152,7 +152,7 @@ def test_standard_input(
 def test_a_format_that_is_said(tmp_path: Path, model: ParametricMDP, expected: Any) -> None:
     (tmp_path / "log.dat").write_text(CSV + "\n")
     assert read_data(tmp_path / "log.dat", model, format="csv").counts == expected
-    with pytest.raises(InputError, match="'xls' is no data format"):
+    with pytest.raises(InputError, match="'xls' is not a data format"):
         read_data(tmp_path / "log.dat", model, format="xls")
 
 

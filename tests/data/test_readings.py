@@ -136,7 +136,7 @@ def test_dates_that_mean_two_days_are_refused_with_both(pump: tr.ParametricMDP) 
     assert refused.value.hint is not None
     assert "time=Zeit:%d/%m/%Y %H:%M" in refused.value.hint and "%m/%d/%Y %H:%M" in refused.value.hint
     Path("log.csv").write_text("Zeit,wear,action\nfrüh,0,run\nspät,1,run\n")
-    with pytest.raises(InputError, match="no time: 'früh', 'spät' look like text"):
+    with pytest.raises(InputError, match="not a time: 'früh', 'spät' look like text"):
         tr.read_data("log.csv", pump, columns="time=Zeit")
 
 
@@ -207,11 +207,11 @@ def test_a_reading_is_saved_and_used_again(
     ("text", "place", "words"),
     [
         ("columns = 1\n", "x.toml", "it does not begin with reading = 1"),
-        ("reading = 1\ncolums = 'a'\n", "x.toml:2", "a reading has no key 'colums'"),
-        ("reading = 1\nuntil_now = 'yes'\n", "x.toml:2", "'until_now' is 'yes', which says nothing"),
+        ("reading = 1\ncolums = 'a'\n", "x.toml:2", "import settings have no key 'colums'"),
+        ("reading = 1\nuntil_now = 'yes'\n", "x.toml:2", "'until_now' is 'yes', which is not a value"),
         ("reading = 1\nplanned_episodes = true\n", "x.toml:2", "'planned_episodes' is True"),
-        ("reading = 1\n[columns]\nwear = 3\n", "x.toml:2", "'columns' is no table of texts"),
-        ("reading = 1\n[columns\n", "x.toml:2", "the reading is no TOML"),
+        ("reading = 1\n[columns]\nwear = 3\n", "x.toml:2", "'columns' is not a table of texts"),
+        ("reading = 1\n[columns\n", "x.toml:2", "the import settings are not TOML"),
         ("reading = 1\nends = 'whole'\n", None, "`ends` is 'whole', and it may be 'complete'"),
     ],
 )
@@ -274,11 +274,11 @@ def test_from_the_first_command_to_a_certified_answer_in_four(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--watched-until", "soon"], "--watched-until speaks"),
-        (["--until-now"], "--until-now speaks"),
-        (["--gaps", "outage", "--drop-duplicates"], "--gaps and --drop-duplicates speak"),
-        (["--order", "time"], "--order time speaks"),
-        (["--columns", "time=when"], "the column of the time (--columns) speaks"),
+        (["--watched-until", "soon"], "--watched-until requires"),
+        (["--until-now"], "--until-now requires"),
+        (["--gaps", "outage", "--drop-duplicates"], "--gaps and --drop-duplicates require"),
+        (["--order", "time"], "--order time requires"),
+        (["--columns", "time=when"], "the column of the time (--columns) requires"),
     ],
 )
 def test_words_about_rows_are_refused_for_a_table_of_counts(

@@ -247,12 +247,12 @@ def test_metadata_of_another_version_are_refused(write: Write, model: AnyModel) 
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ('"batches": 1', "the file's metadata speak of 1 batches, its rows of number 1"),
+        ('"batches": 1', "the file's metadata refer to 1 batches, its rows of number 1"),
         (
             '"batches": 1000000000000',
-            "the file's metadata speak of 1000000000000 batches, its rows of number 1",
+            "the file's metadata refer to 1000000000000 batches, its rows of number 1",
         ),
-        ('"batches": "two"', "the file's metadata speak of two batches, its rows of number 1"),
+        ('"batches": "two"', "the file's metadata refer to two batches, its rows of number 1"),
         ('"design": {"kind": "adaptive"}', "the sampling design in the metadata is not one of ours"),
         (
             '"design": {"kind": "adaptive", "episodes": 1, "steps": -1, "repeats": true}',
@@ -285,7 +285,7 @@ def test_a_variable_with_the_name_of_another_column_is_the_variable(write: Write
 def test_a_model_without_variables_asks_for_states(write: Write) -> None:
     model = build_from_rows([(0, "go", {1: 1}), (1, "go", {0: 1})])
     error = refusal(write("x,action,x_next\n0,go,1\n"), model)
-    assert error.message == "missing column state (the model's own states stand there)"
+    assert error.message == "missing column state (the model's named states stand there)"
 
 
 def test_a_choice_with_a_repeated_successor_is_refused(write: Write) -> None:
@@ -295,7 +295,7 @@ def test_a_choice_with_a_repeated_successor_is_refused(write: Write) -> None:
         read_data(write("state,next_state\n0,0\n"), model, states="index")
     error = caught.value
     assert error.message == (
-        "choice number 0 of state 0 lists a successor twice: data cannot tell the two apart"
+        "choice number 0 of state 0 lists a successor twice: data cannot distinguish the two"
     )
 
 

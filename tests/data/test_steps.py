@@ -146,12 +146,12 @@ def test_an_observation_that_is_no_state_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         count_environment(CorridorEnv("text"), model, 1, seed=1)
     assert caught.value.message == (
-        "episode 0, start: the observation 'here' is none of the model's own states: 1, 2, 0, 3, 4, 5"
+        "episode 0, start: the observation 'here' is none of the model's named states: 1, 2, 0, 3, 4, 5"
     )
     assert caught.value.hint is not None and "`convert_obs`" in caught.value.hint
     with pytest.raises(InputError, match=r"episode 0, start: \(x=77\) is not a reachable state of the model"):
         count_environment(CorridorEnv(), model, 1, seed=1, convert_obs=lambda x: {"x": 77})
-    with pytest.raises(InputError, match="start: the observation 77 is none of the model's own states"):
+    with pytest.raises(InputError, match="start: the observation 77 is none of the model's named states"):
         count_environment(CorridorEnv(), model, 1, seed=1, convert_obs=lambda x: 77)
 
 
@@ -160,7 +160,9 @@ def test_a_step_that_the_model_excludes_is_refused() -> None:
         InputError, match=r"episode \d+, step \d+: the model has no transition of choice"
     ) as caught:
         count_environment(CorridorEnv(teleports=True), corridor(), 50, seed=1)
-    assert caught.value.hint == "data that the model excludes are evidence of a wrong model, not of noise"
+    assert (
+        caught.value.hint == "data that the model excludes are evidence of a wrong model; they are not noise"
+    )
 
 
 # --- by name --------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_what_cannot_have_happened_is_refused(tmp_path: Path, row: str, message:
     ("columns", "message"),
     [
         ("enter ill=illt", "not two"),
-        ("enter lost=illt:ills", "no state of the model nor a label"),
+        ("enter lost=illt:ills", "not a state of the model nor a label"),
         ("enter ill=when:ills", "no column 'when'"),
         ("enter ill=illt:ills, enter 1=dt:ds", "twice"),
         ("enter ill=illt:ills, action=sex", "one row per subject does not have"),

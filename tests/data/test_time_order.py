@@ -271,7 +271,7 @@ def test_ends_are_known_stated_or_unknown(machine: ParametricMDP) -> None:
     assert ends(uneven, until_now=True) is AssumptionStatus.STATED
     with pytest.raises(InputError, match="but the log has later rows"):
         ends(rows, watched_until=120.0)
-    with pytest.raises(InputError, match="each say how episodes ended"):
+    with pytest.raises(InputError, match="each state how episodes ended"):
         ends(rows, until_now=True, ends="complete")
     now = read_data(as_table(rows), machine, until_now=True).counts.design
     assert now.censored == () and not now.open_end, "actions without outcome are left out by rule"
@@ -285,7 +285,7 @@ def test_until_now_looks_at_the_clock_of_logs_with_steps(machine: ParametricMDP)
     rows = [row for row in units(3, 40, 2) if row[0] != "u1" or row[1] < 120]
     numbered = as_table(rows).append_column("step", pa.array([int(row[1]) - 100 for row in rows]))
     assert read_data(numbered, machine, until_now=True).counts.design.ends.kept is AssumptionStatus.NO
-    with pytest.raises(InputError, match="`until_now` speaks of times, and the log has none"):
+    with pytest.raises(InputError, match="`until_now` needs times, and the log has none"):
         read_data(numbered.drop(["time"]), machine, until_now=True)
     with pytest.raises(InputError, match="`until_now` and `gaps` are about the rows of a log"):
         read_data([[("ok", "run", "down")]], machine, until_now=True, gaps="outage")

@@ -412,7 +412,7 @@ def test_no_guarantee_yet_and_no_end(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "loop.prism").write_text(LOOP)
     problem = tr.load(str(tmp_path / "loop.prism")).problem('R{"tries"}min=? [ F "goal" ]')
     data = tr.read_data([[(0, "try", 2)]], problem.model, states="index")
-    with pytest.raises(tr.InputError, match="could be collected for ever"):
+    with pytest.raises(tr.InputError, match="could be collected forever"):
         tr.plan(problem, data, gap=1.0, region="likelihood")
     plan = tr.plan(problem, data, gap=1.0, region="likelihood", within_cap=20)
     assert plan.status is PlanStatus.EXPLORE and plan.episodes == math.inf

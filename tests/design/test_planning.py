@@ -218,7 +218,7 @@ def test_a_cap_is_demanded_where_episodes_need_not_end() -> None:
     rows = [(0, "toss", {0: p, 1: 1 - p}), (1, "back", {0: 1}), (1, "end", {2: 1}), (2, "", {2: 1})]
     model = tr.build_from_rows(rows, parameters)
     information = Information.at(model, np.array([0.5]))
-    with pytest.raises(tr.InputError, match="information could be collected for ever"):
+    with pytest.raises(tr.InputError, match="information could be collected forever"):
         Episodes.of(information, no_stop(model))
     assert best_episodes(Episodes.of(information, no_stop(model), 10))(np.array([1.0, 0, 0, 0])).value > 5
 

@@ -116,9 +116,9 @@ def test_ties_go_to_the_safer_policy(walk: Any, setting: Any) -> None:
         ("minutes=3", "is not understood"),
         ("episode=1,episode=2", "given twice"),
         ("episode=-1", "none may be negative"),
-        ("episode=0", "nothing costs anything"),
+        ("episode=0", "all prices are 0"),
         ("step=nan", "is not understood"),
-        ("prices.json", "no file of prices"),
+        ("prices.json", "not a file of prices"),
         ("none.json", "cannot read"),
     ],
 )
@@ -190,9 +190,9 @@ def test_exploration_that_cannot_be_certified_is_refused_in_words(walk: Any) -> 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"way": "designed", "avoid": '"crash"'}, "go together"),
-        ({"way": "robust", "cost": "step=1"}, "goes with designed exploration"),
-        ({"way": "uniform", "avoid": '"crash"', "at_most": 0.1}, "goes with designed exploration"),
+        ({"way": "designed", "avoid": '"crash"'}, "requires `at_most`"),
+        ({"way": "robust", "cost": "step=1"}, "requires designed exploration"),
+        ({"way": "uniform", "avoid": '"crash"', "at_most": 0.1}, "requires designed exploration"),
     ],
 )
 def test_what_only_designs_can_do_is_refused_of_others(asked: dict[str, Any], words: str) -> None:

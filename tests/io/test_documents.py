@@ -143,7 +143,7 @@ def test_infinities_are_words() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\xff\xfe", "this is no JSON"),
+        (b"\xff\xfe", "this is not JSON"),
         (b'{"format": "x"}', "this is a 'x', not a 'tightrope result'"),
         (b'{"format": "tightrope result"}', "does not say its 'version'"),
         (

@@ -155,7 +155,7 @@ def test_the_type_in_a_header(header: str, tmp_path: Path) -> None:
 REFUSED_HEADERS = [
     (
         "# Transitions (CTMC)\n",
-        "1:16: CTMC: models in discrete time are wanted here",
+        "1:16: CTMC: models in discrete time are required here",
     ),
     (
         "# comment\n# Transitions (POMDP)\n",
@@ -171,7 +171,7 @@ REFUSED_HEADERS = [
     ("dtmc\n", "1:1: this is Storm's own dialect of explicit files, which is not read"),
     (
         "ctmc\n",
-        "1:1: ctmc: models in discrete time are wanted here",
+        "1:1: ctmc: models in discrete time are required here",
     ),
 ]
 

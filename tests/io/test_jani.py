@@ -281,7 +281,7 @@ def test_files_that_are_no_json(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m.jani:2:10: this is not JSON: Expecting value"):
         read_jani(tmp_path / "m.jani")
     (tmp_path / "m.jani").write_text('{"type": "mdp", "constants": [NaN]}')
-    with pytest.raises(InputError, match="NaN is no number"):
+    with pytest.raises(InputError, match="NaN is not a number"):
         read_jani(tmp_path / "m.jani")
 
 

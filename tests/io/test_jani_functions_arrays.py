@@ -374,8 +374,8 @@ WRONG_ARRAYS: list[tuple[Any, str]] = [
         moved(1, [("a", {"op": "av", "elements": [1]})]),
         f"{FIRST}[1]: what is assigned to 'a' is not of its length",
     ),
-    (moved(1, [(at("x", 0), 1)]), f"{FIRST}[1].ref.exp: 'x' is no array"),
-    (moved(1, [(at("a", 0, 0), 1)]), f"{FIRST}[1].ref.index: 'a' is no array of so many levels"),
+    (moved(1, [(at("x", 0), 1)]), f"{FIRST}[1].ref.exp: 'x' is not an array"),
+    (moved(1, [(at("a", 0, 0), 1)]), f"{FIRST}[1].ref.index: 'a' is not an array of so many levels"),
     (moved(1, [(at("a", 0), 1), (at("a", 0), 1)]), f"{FIRST}[2]: one update assigns 'a' twice"),
     (moved(1, [("a", "a"), (at("a", "x"), 1)]), f"{FIRST}[2]: one update assigns 'a' twice"),
     (

@@ -69,17 +69,20 @@ def asked(command: str, log: str, folder: Path) -> list[str]:
 
 WRONG = [
     (["--states", "colour"], "states are not named by 'colour'"),
-    (["--design", "loose"], "'loose' is no sampling design"),
+    (["--design", "loose"], "'loose' is not a sampling design"),
     (["--ends", "open"], "--ends is 'open', and it may be 'complete'"),
     (["--order", "random"], "--order is 'random', and it may be 'as-read' or 'time'"),
     (["--gaps", "lost"], "--gaps is 'lost', and it may be 'outage'"),
-    (["--planned-episodes", "0"], "0 planned episodes are none: give a positive number"),
+    (["--planned-episodes", "0"], "--planned-episodes is 0, not a positive number"),
     (["--engine", "ray"], "--engine: 'ray' is not an engine"),
-    (["--scheduler", "host:1"], "--scheduler goes with --engine dask and --engine spark"),
+    (["--scheduler", "host:1"], "--scheduler requires --engine dask or --engine spark"),
     (["--since", "soon"], "--since is 'soon', not the number of an event"),
-    (["--since", "2", "--window", "3"], "--since and --window both say which events are kept"),
-    (["--until-now", "--ends", "complete"], "--ends, --watched-until and --until-now each say how episodes"),
-    (["--reading", "none.reading.toml"], "none.reading.toml: the reading cannot be read"),
+    (["--since", "2", "--window", "3"], "--since and --window both select events"),
+    (
+        ["--until-now", "--ends", "complete"],
+        "--ends, --watched-until and --until-now each state how episodes",
+    ),
+    (["--reading", "none.reading.toml"], "none.reading.toml: the import settings cannot be read"),
 ]
 
 
@@ -98,7 +101,7 @@ def test_watch_refuses_what_it_cannot_do(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*asked("watch", LOG, tmp_path), *words]) == 2
-    assert "watch takes every event, one after the other, on this machine" in capsys.readouterr().err
+    assert "watch processes all events in order on this machine" in capsys.readouterr().err
 
 
 def test_commands_read_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

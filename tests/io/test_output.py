@@ -110,7 +110,7 @@ def test_a_foreign_file_is_refused_before_anything_is_read(
     ]
     assert run(missing) == 2
     said = capsys.readouterr().err.replace("\n", " ")
-    assert f"{file} exists and is no" in said and "it is left alone" in said
+    assert f"{file} exists and is no" in said and "it was not changed" in said
     assert "name another file, or replace it with --overwrite" in said
     assert file.read_text() == "years of work\n"
     assert os.listdir() == [file.name]
@@ -150,7 +150,7 @@ def test_a_foreign_file_is_replaced_where_the_user_says_so_and_then_its_own(comm
 def test_files_of_others_have_no_mark(kind: FileKind, content: bytes) -> None:
     Path("file").write_bytes(content)
     assert not output.has_mark(Path("file"), kind)
-    with pytest.raises(InputError, match="left alone"):
+    with pytest.raises(InputError, match=r"was not (changed|overwritten)"):
         claim_file("file", kind)
 
 
@@ -163,7 +163,7 @@ def test_certificates_of_earlier_formats_are_known_and_other_archives_are_not() 
         archive.writestr("header.json", '{"title": "thesis"}')
         archive.writestr("digest", "")
     for name in ("own.npz", "own.zip"):
-        with pytest.raises(InputError, match="no certificate that tightrope wrote"):
+        with pytest.raises(InputError, match="not a certificate that tightrope wrote"):
             claim_file(name, CERTIFICATE)
 
 
@@ -181,7 +181,7 @@ def test_links_are_judged_by_what_they_lead_to(capsys: pytest.CaptureFixture[str
     Path("data.csv").symlink_to("thesis.tex")
     assert run(["sample", MODEL, "--episodes", "5", "-o", "data.csv"]) == 2
     said = capsys.readouterr().err.replace("\n", " ")
-    assert "data.csv, a link to" in said and "thesis.tex, exists and is no data file" in said
+    assert "data.csv, a link to" in said and "thesis.tex, exists and is not a data file" in said
     assert Path("thesis.tex").read_text() == "years"
     Path("round.csv").symlink_to("round.csv")
     assert run(["sample", MODEL, "--episodes", "5", "-o", "round.csv"]) == 2
@@ -201,7 +201,9 @@ def test_a_file_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(output, "_head", denied)
-    with pytest.raises(InputError, match=r"cannot be read \(Permission denied\), so that nobody can tell"):
+    with pytest.raises(
+        InputError, match=r"cannot be read \(Permission denied\), so tightrope may not have written it"
+    ):
         claim_file("policy.json", POLICY)
     claim_file("policy.json", POLICY, overwrite=True)
 
@@ -209,7 +211,7 @@ def test_a_file_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_what_comes_while_something_is_computed_is_not_lost() -> None:
     claimed = claim_file("policy.json", POLICY)
     Path("policy.json").write_text("written meanwhile")
-    with pytest.raises(InputError, match="left alone"):
+    with pytest.raises(InputError, match=r"was not (changed|overwritten)"):
         claimed.check()
 
 

@@ -65,7 +65,7 @@ def test_a_directory_without_a_manifest_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "result.json").write_text("{}")
     (tmp_path / "thesis" / "chapter1.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"did not write: chapter1.tex, result.json; it is left alone"):
+    with pytest.raises(InputError, match=r"did not write: chapter1.tex, result.json; it was not changed"):
         claim(tmp_path / "thesis", "learn")
 
 
@@ -79,7 +79,7 @@ def test_kinds_of_runs_do_not_overwrite_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("manifest", ["", "[]", '{"format": "tightrope manifest", "version": 9}'])
 def test_a_broken_manifest_owns_nothing(tmp_path: Path, manifest: str) -> None:
     (tmp_path / MANIFEST).write_text(manifest)
-    with pytest.raises(InputError, match="no manifest that says"):
+    with pytest.raises(InputError, match="not a manifest that says"):
         claim(tmp_path, "learn")
 
 
@@ -88,7 +88,7 @@ def test_a_manifest_does_not_reach_outside(tmp_path: Path) -> None:
     content = {"format": "tightrope manifest", "version": 1, "kind": "learn", "added": {}, "replacing": {}}
     (tmp_path / "out" / MANIFEST).write_text(json.dumps({**content, "files": {"../precious": None}}))
     (tmp_path / "precious").write_text("mine")
-    with pytest.raises(InputError, match="no manifest that says"):
+    with pytest.raises(InputError, match="not a manifest that says"):
         claim(tmp_path / "out", "learn")
 
 
@@ -191,7 +191,7 @@ def test_files_are_added_beside_a_run(tmp_path: Path) -> None:
     ):
         raise AssertionError
     (out / "report.html").write_text("edited")
-    with pytest.raises(InputError, match="changed since"), add_file(out / "report.html"):
+    with pytest.raises(InputError, match="or was edited"), add_file(out / "report.html"):
         raise AssertionError
     (out / "report.html").unlink()
     fill(out, result="2")
@@ -212,7 +212,7 @@ def test_a_directory_of_one_kind_stays_with_it_on_the_command_line(
     commands = {"learn": learn, "online": online, "bench": bench, "demo": ["demo", "-o"]}
     for command in commands.values():
         assert run([*command, str(thesis)]) == 2
-        assert "left alone" in capsys.readouterr().err
+        assert "was not " in capsys.readouterr().err
     assert contents(thesis) == {"result.json": "{}", "chapter1.tex": "years of work"}
     for kind, command in (("online", online), ("learn", learn)):
         out = tmp_path / kind
@@ -254,7 +254,7 @@ def test_figures_go_beside_others_but_not_over_them(
         assert run(["report", out, "-o", str(tmp_path / "r.html"), "--figures", str(figures)]) == 0
     (figures / "intervals.pdf").write_text("drawn by hand")
     assert run(["report", out, "-o", str(tmp_path / "r.html"), "--figures", str(figures)]) == 2
-    assert "intervals.pdf was not written by tightrope, or was changed since" in capsys.readouterr().err
+    assert "intervals.pdf was not written by tightrope, or was edited" in capsys.readouterr().err
     assert (figures / "mine.pdf").read_text() == (figures / "intervals.pdf").read_text() == "drawn by hand"
 
 

@@ -120,5 +120,5 @@ def test_another_package_brings_a_format(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "`params` does not go with m.rows: rows files have no parameters" in done.stdout
+    assert "`params` cannot be used with m.rows: rows files have no parameters" in done.stdout
     assert ".rows (rows)" in done.stdout

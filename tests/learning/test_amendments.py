@@ -201,11 +201,11 @@ def test_rows_after_a_gap_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("memory", "is no amendment"),
-        ("order=2", "is no amendment"),
-        ("memory=dream", "'dream' is no memory"),
+        ("memory", "is not a revision"),
+        ("order=2", "is not a revision"),
+        ("memory=dream", "'dream' is not a memory"),
         ("memory=seen:nowhere", "no state or label 'nowhere'"),
-        ("memory=since-start:x", "'x' is no number"),
+        ("memory=since-start:x", "'x' is not a number"),
         ("split=shift", "no column 'shift'"),
     ],
 )

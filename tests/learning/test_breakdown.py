@@ -204,7 +204,7 @@ def test_what_is_refused() -> None:
     problem, data = _walk()
     with pytest.raises(tr.InputError, match="`misfit` is 1"):
         tr.learn(problem, data, misfit=1)
-    with pytest.raises(tr.InputError, match="`misfit` of a process"):
+    with pytest.raises(tr.InputError, match="`misfit` allows processes"):
         tr.learn(problem, data, misfit=0.1, assume_support=0.01)
 
 

@@ -318,7 +318,7 @@ def test_chains_in_continuous_time_have_nothing_to_compare(
     named = [str(tmp_path / "rates.prism"), "--param", "r=0.1:3", "--prop", 'T=? [ F "end" ]']
     assert run(["improve", *named, "--data", str(tmp_path / "log.csv")]) == 2
     shown = capsys.readouterr().err
-    assert "has no choices: there is one policy" in shown and "learn about each design" in shown
+    assert "has no choices: there is only one policy" in shown and "learn a model for each design" in shown
     model = tr.load(named[0], params={"r": (0.1, 3)})
     with pytest.raises(tr.InputError, match="no choices"):
         tr.improve(tr.Problem(model, 'T=? [ F "end" ]'), [], delta=0.05)
@@ -481,5 +481,5 @@ def test_models_without_choices_are_refused(command: str) -> None:
     model = tr.build_from_rows([(0, "", {1: p, 0: 1 - p}), (1, "", {1: 1})], parameters, labels={"g": [1]})
     log = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash()).episodes(5, seed=1)
     problem, words = tr.Problem(model, 'P=? [ F<=3 "g" ]'), {} if command == "improve" else {"policy": [0, 1]}
-    with pytest.raises(InputError, match="the model has one choice in every state: there is one policy"):
+    with pytest.raises(InputError, match="the model has one choice in every state: there is only one policy"):
         getattr(tr, command)(problem, log, delta=0.1, **words)

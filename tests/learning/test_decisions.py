@@ -54,7 +54,7 @@ def test_defaults_of_the_benchmarks() -> None:
         assert decisions.interval is IntervalMethod.BETA_BINOMIAL
         assert (
             decisions.reasons[0]
-            == f"sets rectangular: {size} coordinates, at every choice anew, which is cheap"
+            == f"sets rectangular: {size} coordinates, independently at every choice, which is cheap"
         )
         assert decisions.reasons[1].startswith("region likelihood: ")
         assert len(decisions.reasons) == 2
@@ -146,7 +146,7 @@ def test_defaults_of_a_single_coin() -> None:
     decisions = decide(coin(), coin_counts(3, 7), LearnOptions())
     assert (decisions.region, decisions.interval) == (region_kind("polytope"), IntervalMethod.CLOPPER_PEARSON)
     assert decisions.reasons == (
-        "sets rectangular: 1 coordinate, at every choice anew, which is cheap",
+        "sets rectangular: 1 coordinate, independently at every choice, which is cheap",
         "region polytope: the counts come without time-ordered batches",
         "interval clopper-pearson: the numbers of visits do not depend on outcomes",
     )

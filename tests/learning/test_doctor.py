@@ -186,11 +186,11 @@ def test_the_best_fit_is_where_counts_are() -> None:
     ("words", "message"),
     [
         ({"select_on": 1.5}, "`select_on` is 1.5"),
-        ({"select_on": 0.5, "select_by": "e-values"}, "two ways to pay"),
+        ({"select_on": 0.5, "select_by": "e-values"}, "both correct for the selection"),
         ({"select_by": "luck"}, "not 'e-values'"),
-        ({"cluster": "task"}, "give both"),
+        ({"cluster": "task"}, "`cluster` requires `select_on`"),
         ({"select_on": 0.5, "cluster": "task"}, "no column 'task'"),
-        ({"amend": "memory=dream"}, "'dream' is no memory"),
+        ({"amend": "memory=dream"}, "'dream' is not a memory"),
     ],
 )
 def test_refusals(words: dict[str, Any], message: str) -> None:
@@ -275,5 +275,5 @@ def test_a_refutation_whose_level_is_nominal_is_a_doubt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['S=? [ "edit" ]', 'filter(count, P>=0.2 [ X "edit" ])'])
 def test_questions_without_one_objective_are_refused(text: str) -> None:
-    with pytest.raises(tr.InputError, match=r"not supported here|one P or R is wanted"):
+    with pytest.raises(tr.InputError, match=r"not supported here|one P or R is required"):
         tr.doctor(agent().problem(text), simulate(by_seen, 5))

@@ -169,7 +169,7 @@ def test_a_log_without_a_step() -> None:
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        ({"a": [1], "b": [2]}, "no column is known to hold the state"),
+        ({"a": [1], "b": [2]}, "no column of states was found"),
         ({"choice": [0], "state": [1], "next_state": [2]}, "numbers the choices of a model"),
         ({"state": ["a b", "a-b"], "next_state": ["c", "c"]}, "both 'a_b'"),
         ({"x": [1], "x_next": [2], "y": [None]}, None),

@@ -105,11 +105,11 @@ def test_what_does_not_know_of_elsewhere_is_refused(tmp_path: Path) -> None:
     about, rows = tr.Problem(choices, 'Pmax=? [ F "done" ]'), tr.read_data(acted, choices, order="as-read")
     with pytest.raises(tr.InputError, match="differences of policies"):
         tr.compare(about, rows, tr.Policy.uniform(choices))
-    with pytest.raises(tr.InputError, match="certificates do not hold"):
+    with pytest.raises(tr.InputError, match="certificates do not cover"):
         tr.certify(tr.learn(problem, reading), tmp_path / "proof.cert")
     numbered = draft(log, order="as-read").text.replace("free : (state'=1)", "0.5 : (state'=1)", 1)
     other = load(numbered, tmp_path)
-    with pytest.raises(tr.InputError, match="no free distribution"):
+    with pytest.raises(tr.InputError, match="not a free distribution"):
         tr.learn(tr.Problem(other, DONE), tr.read_data(log, other, order="as-read"))
 
 

@@ -46,7 +46,7 @@ def test_answers_come_at_doublings_and_are_those_of_learn(model: tr.ParametricMD
 def test_what_has_no_meaning_where_episodes_are_collected_evenly_is_refused(model: tr.ParametricMDP) -> None:
     problem = tr.Problem(model, 'Smax=? [ "on" ]')
     for words in ({"explore": "robust"}, {"baseline": "uniform"}, {"on_drift": "stop"}, {"allow_loss": 0.1}):
-        with pytest.raises(tr.InputError, match=r"does not go with Smax=\? .* collected evenly"):
+        with pytest.raises(tr.InputError, match=r"cannot be used with Smax=\? .* collected evenly"):
             tr.online(problem, **words)
     with pytest.raises(tr.InputError, match="'fly'"):
         tr.online(problem).observe([(0, "fly", 1)])

@@ -95,9 +95,9 @@ def test_no_policy_of_a_run_is_below_the_baseline_in_fact() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"baseline": "logged"}, "cannot be done while learning"),
-        ({"sets": "tied"}, "compared over a region bounded by half-spaces"),
-        ({"region": "ellipsoid"}, "compared over a region bounded by half-spaces"),
+        ({"baseline": "logged"}, "so it cannot be followed"),
+        ({"sets": "tied"}, "a baseline needs a region bounded by half-spaces"),
+        ({"region": "ellipsoid"}, "a baseline needs a region bounded by half-spaces"),
         ({"allow_loss": -1.0}, "not a number from 0 on"),
         ({"allow_loss": float("nan")}, "not a number from 0 on"),
     ],
@@ -117,4 +117,4 @@ def test_the_command_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         lines
     )
     assert run_command([*words, "--allow-loss", "1"]) == 2
-    assert "goes with --baseline" in capsys.readouterr().err
+    assert "requires --baseline" in capsys.readouterr().err

@@ -82,7 +82,7 @@ def test_warn_goes_on() -> None:
     assert last["episode"] == EPISODES and last["status"] == "as close as was asked"
     assert last["verdict"] == "contradicted" and last["drift"]["alarm"]
     assert CHANGE < last["drift"]["first_alarm"] < CHANGE + 150
-    assert last["best_guarantee"] is None, "they do not hold together any more"
+    assert last["best_guarantee"] is None, "they do not hold simultaneously any more"
     assert all(r["best_guarantee"] is not None for r in records if not r["drift"]["alarm"])
 
 

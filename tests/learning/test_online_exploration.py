@@ -59,7 +59,7 @@ def two_coins_toss(came_up: int) -> list[tuple[dict[str, int], str, dict[str, in
 
 
 def test_unknown_ways_to_explore_are_refused() -> None:
-    with pytest.raises(InputError, match="known are designed, optimistic, robust, uniform"):
+    with pytest.raises(InputError, match="known values: designed, optimistic, robust, uniform"):
         tr.online(Problem(two_coins(), GOAL), explore="greedy")
 
 
@@ -167,7 +167,7 @@ def test_the_command_stops_at_the_gap(tmp_path: Path, capsys: pytest.CaptureFixt
     [
         ((), "give either --episodes N or --until-gap E"),
         (("--episodes", "5", "--until-gap", "0.1"), "give either --episodes N or --until-gap E"),
-        (("--episodes", "5", "--max-episodes", "9"), "--max-episodes goes with --until-gap"),
+        (("--episodes", "5", "--max-episodes", "9"), "--max-episodes requires --until-gap"),
         (("--until-gap", "small"), "not a positive number or percentage"),
         (("--episodes", "5", "--explore", "greedy"), "greedy"),
     ],

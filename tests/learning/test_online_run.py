@@ -105,7 +105,7 @@ def test_another_question_is_refused_and_nothing_is_touched(tmp_path: Path) -> N
 
 def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match=r"did not write: thesis.tex; it is left alone"):
+    with pytest.raises(InputError, match=r"did not write: thesis.tex; it was not changed"):
         records_of(tmp_path, 5)
     with pytest.raises(InputError, match="it is a file"):
         records_of(tmp_path / "thesis.tex", 5)
@@ -117,7 +117,7 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
     records_of(tmp_path, 5)
     (tmp_path / CHECKPOINT).write_bytes(b"PK not a zip")
-    with pytest.raises(InputError, match="no checkpoint"):
+    with pytest.raises(InputError, match="not a checkpoint"):
         records_of(tmp_path, 5)
     (tmp_path / CHECKPOINT).unlink()
     assert records_of(tmp_path, 5)[0]["update"] == 0, "without a checkpoint it begins again"
@@ -125,7 +125,7 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
 
 def test_the_records_of_a_campaign_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / RECORDS).write_text('{"format": 1, "instance": "betting(50)"}\n')
-    with pytest.raises(InputError, match=r"did not write: records.jsonl; it is left alone"):
+    with pytest.raises(InputError, match=r"did not write: records.jsonl; it was not changed"):
         records_of(tmp_path, 5)
     Manifest("online", {RECORDS: None}).save(tmp_path)
     with pytest.raises(InputError, match="other records than a run's"):

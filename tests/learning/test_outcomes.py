@@ -98,7 +98,7 @@ def test_what_no_episode_can_show_is_not_observed() -> None:
     counts = simulated(model, 0.5, 50, seed=1)
     for text, words in (
         ('P=? [ F "none" ]', "decided before the first step"),
-        ('R{"steps"}=? [ F "goal" ]', "never comes to where rewards end"),
+        ('R{"steps"}=? [ F "goal" ]', "never reaches the end of rewards"),
         ('S=? [ "goal" ]', "long-run averages"),
     ):
         seen = observe(tr.Problem(model, text), counts, 0.01)
@@ -306,11 +306,11 @@ def test_a_stated_behaviour_is_not_another_one_than_the_data_name() -> None:
     own = tr.Simulator(truth, first, model_hash=model.hash()).episodes(400, seed=3)
     other = tr.Policy(model, [0.0, 1.0, 1.0, 1.0])
     for wrong in ("uniform", other):
-        with pytest.raises(tr.InputError, match="another policy collected them"):
+        with pytest.raises(tr.InputError, match="record another policy"):
             observe(problem, own, 0.01, policy=first, behaviour=wrong)
     assert isinstance(observe(problem, own, 0.01, policy=first, behaviour=first), ObservedOutcomes)
     uniform = tr.Simulator(truth, model_hash=model.hash()).episodes(400, seed=3)
-    with pytest.raises(tr.InputError, match="another policy collected them"):
+    with pytest.raises(tr.InputError, match="record another policy"):
         tr.learn(problem, uniform, policy=first, behaviour=first)
 
 

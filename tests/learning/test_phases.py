@@ -112,8 +112,8 @@ def test_the_command_and_what_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert facts["value"]["lower"] <= TRUTH <= facts["value"]["upper"]
     assert "3 in" in facts["claims"]
     for amend, words in [
-        ("phase=1", "no number of phases"),
-        ("phase=x:0", "no number of phases"),
+        ("phase=1", "not a number of phases"),
+        ("phase=x:0", "not a number of phases"),
         ("phase=3:nowhere", "no state or label"),
         ("groups=s", "discrete time"),
     ]:

@@ -126,7 +126,7 @@ def test_sets_without_a_region_refuse_one(kind: SetsKind) -> None:
         ({"sets": "tied", "intersect": True}, "are these intervals"),
         (
             {"region": "ellipsoid", "sets": "parameter", "intersect": True},
-            "hold together only where the region is made of these intervals; ellipsoid is not",
+            "hold simultaneously only where the region is made of these intervals; ellipsoid is not",
         ),
         (
             {"region": "polytope", "sets": "expression", "ellipsoid": "paper"},
@@ -137,7 +137,7 @@ def test_sets_without_a_region_refuse_one(kind: SetsKind) -> None:
         ({"sets": "untied", "region": "polytope"}, "they have no use for the region polytope"),
         ({"sets": "coupled", "region": "ellipsoid"}, "half-spaces"),
         ({"sets": "coupled", "ellipsoid": "paper", "region": "ellipsoid"}, "half-spaces"),
-        ({"sets": "untied", "budget": "paper"}, "`budget` says how tied events share"),
+        ({"sets": "untied", "budget": "paper"}, "`budget` divides δ among tied events"),
         ({"intersect": True, "region": "l1"}, "l1 is not"),
         ({"intersect": True, "ellipsoid": "paper"}, "made of these intervals; ellipsoid is not"),
     ],
@@ -195,7 +195,7 @@ def test_the_options_of_a_region_are_checked_too() -> None:
 
 def test_options_that_refers_to_data_are_refused_without_data() -> None:
     known = case("betting(8)")
-    with pytest.raises(InputError, match="`interval` speaks of data"):
+    with pytest.raises(InputError, match="`interval` requires data"):
         solve_over_domain(known.problem, LearnOptions(sets="expression", interval=IntervalMethod.HOEFFDING))
 
 

@@ -102,7 +102,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert answer["verdict"] == "contradicted" and answer["amended"]["verdict"] == "nominal"
     assert answer["findings"][0]["amendment"].startswith("rates=since-entry:")
     assert run([*words, "-o", str(tmp_path / "x.prism")]) == 2
-    assert "not written" in capsys.readouterr().err
+    assert "cannot be written" in capsys.readouterr().err
     words[words.index("rates=since-entry")] = "rates=since-entry:1"
     assert run(words) == 2
 

@@ -179,7 +179,7 @@ def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
         ({"time": [0.0, 1.0], "up": [3, 9]}, "row 2: (up=9) is not a reachable state of the model"),
         ({"duration": [1.0, -1.0], "up": [3, 2]}, "row 2: duration is -1.0"),
         ({"time": [0.0, None], "up": [3, 2]}, "row 2: time is nan"),
-        ({"time": ["noon", "later"], "up": [3, 2]}, "column 'time' holds a text that is no time"),
+        ({"time": ["noon", "later"], "up": [3, 2]}, "column 'time' holds a text that is not a time"),
         ({"duration": [1.0, 1.0], "up": [3, 3]}, "(up=3) follows itself"),
         ({"time": [0.0, 1.0, 1.0], "up": [3, 2, 1], "episode": [1, 1, 1]}, "row 3: an episode has two rows"),
         ({"duration": [1.0], "up": [3], "up_next": [2]}, "the column 'up_next' says where a row leads"),
@@ -261,7 +261,7 @@ def test_columns_dates_maps_and_readings_are_those_of_other_logs(
         read_exposure(pa.table(own), farm, columns=columns, maps=maps[1:])
     with pytest.raises(InputError, match="a map of 'time' has factors alone"):
         read_exposure(hours, farm, maps="time: +1")
-    with pytest.raises(InputError, match=r"`gaps` goes with logs of steps|no argument `gaps`"):
+    with pytest.raises(InputError, match=r"`gaps` cannot be used with logs|no argument `gaps`"):
         read_exposure(hours, farm, gaps="outage")  # type: ignore[call-arg]
 
 

@@ -201,13 +201,13 @@ def test_support_that_is_not_shown_is_no_guarantee() -> None:
 def test_what_does_not_go_with_temporal_formulas_is_said(shuttle: tr.ParametricMDP, tmp_path: Path) -> None:
     problem = temporal(shuttle, 'Pmax=? [ (F "a") & (F (G "home")) ]')
     data = tr.Simulator(shuttle.instantiate(p=0.5), model_hash=shuttle.hash()).generative(50, seed=1)
-    with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
+    with pytest.raises(tr.InputError, match="untied sets cannot be used with temporal formulas"):
         tr.learn(problem, data, sets="untied")
     given = tr.learn(problem, data, sets="tied", policy={0: "left", 2: "back"})
     proved = tr.certify(given, tmp_path / "a.cert")["given policy"]
     assert given.value is not None and proved.lower == pytest.approx(given.value.interval.lower, abs=1e-6)
     assert "robust policy" in tr.certify(tr.solve(problem), tmp_path / "b.cert")
-    with pytest.raises(tr.InputError, match="untied sets do not go with temporal formulas"):
+    with pytest.raises(tr.InputError, match="untied sets cannot be used with temporal formulas"):
         tr.online(problem, sets="untied")
     assert tr.plan(problem, data, gap=1.0).status.value == "reached already"
     anything = tr.Parameters.box(p=(0, 1))
@@ -272,7 +272,7 @@ def test_the_command_line_looks_at_domains_and_goes_online(
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["episode"] == 20 and last["guarantee"] <= last["performance"] == pytest.approx(0.5, abs=1e-6)
     assert run(["online", str(file), *asked, "--episodes", "2", "--env", "x:y"]) == 2
-    assert "--env does not go with temporal formulas" in capsys.readouterr().err
+    assert "--env cannot be used with temporal formulas" in capsys.readouterr().err
 
 
 def test_simulated_controllers_do_what_they_say(shuttle: tr.ParametricMDP) -> None:
@@ -297,7 +297,7 @@ def test_controllers_survive_their_files(shuttle: tr.ParametricMDP, tmp_path: Pa
     assert (tmp_path / "c.dot").read_text().startswith("digraph controller {")
     document = json.loads((tmp_path / "c.json").read_text())
     for spoil, message in (
-        (lambda d: d["controller"].pop(0), "no row for the initial state|remembers what no row"),
+        (lambda d: d["controller"].pop(0), "no row for the initial state|moves to a memory that has no row"),
         (lambda d: d["controller"][0].__setitem__(2, "up"), "not 'up'"),
         (lambda d: d["controller"][0].__setitem__(1, -1), "not a memory's number"),
         (lambda d: d["controller"].append(d["controller"][0]), "two rows for one state and memory"),
@@ -363,7 +363,7 @@ def test_the_command_line_learns_samples_and_evaluates(
     verified = json.loads(ran("verify", str(proof), *tied))
     assert verified["valid"] and verified["bound"]["data"] is verified["bound"]["property"] is True
     assert run([*learn, "--policy", str(file), "--certificate", str(tmp_path / "d.cert")]) == 2
-    assert "--policy is one with a memory" in capsys.readouterr().err
+    assert "--policy has a memory" in capsys.readouterr().err
     ran("report", str(out), "--certificate", str(proof))
 
 

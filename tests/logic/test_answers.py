@@ -235,9 +235,7 @@ def test_rewards_of_one_moment(model: tr.ParametricMDP, tmp_path: Path) -> None:
         reward=RewardStructure(),
         terminal=np.ones(4),
     )
-    with pytest.raises(
-        tr.InputError, match="certificates are not about what the last of some steps is worth"
-    ):
+    with pytest.raises(tr.InputError, match="certificates do not cover instantaneous rewards"):
         tr.certify(tr.Problem(model, last), tmp_path / "last.cert")
 
 
@@ -280,13 +278,13 @@ def test_listed_states(model: tr.ParametricMDP) -> None:
         ('filter(forall, Pmax=? [ F "goal" ])', "is about a formula that is true or false, not a number"),
         ('filter(state, Pmax=? [ F "goal" ])', "is about one state, but 4 are meant"),
         ('filter(max, Pmax=? [ F "goal" ], false)', "has no states"),
-        ('1 + filter(range, Pmax=? [ F "goal" ])', "the range of values is no number"),
-        ('Pmax=? [ F "goal" ] & "goal"', "this is a number, where true or false is wanted"),
-        ('1 + P>=0.5 [ F "goal" ]', "this is true or false, where a number is wanted"),
+        ('1 + filter(range, Pmax=? [ F "goal" ])', "a range of values is not a number"),
+        ('Pmax=? [ F "goal" ] & "goal"', "this is a number, where true or false is required"),
+        ('1 + P>=0.5 [ F "goal" ]', "this is true or false, where a number is required"),
         ('Pmax=? [ F Pmax=? [ F "goal" ] ]', "inside a formula an operator has a threshold"),
         ('log(Pmax=? [ F "goal" ], 2)', "log of a result is not supported"),
         ('pow(Pmax=? [ F "goal" ], 0.5)', "the exponent of a result is a whole number from -1000 to 1000"),
-        ('P=? [ F "goal" ] + 1', "P=\\? has no answer here: the model has choices"),
+        ('P=? [ F "goal" ] + 1', "P=\\? is ambiguous: the model has choices"),
         ('R{"steps"}max=? [ G "goal" ]', "it is not co-safe"),
     ],
 )
@@ -385,7 +383,7 @@ def test_certificates_and_policies_of_them_are_refused_in_words(
     file = tmp_path / "out"
     assert run(["check", program, "--prop", "E [ F s=2 ]", option, str(file)]) == 2
     assert not file.exists()
-    assert f"{option} does not go with E [ F (s = 2) ]" in capsys.readouterr().err
+    assert f"{option} cannot be used with E [ F (s = 2) ]" in capsys.readouterr().err
 
 
 def test_what_is_not_decided_ends_with_a_status(program: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_missing_edges_reject_and_marks_of_states_are_marks_of_their_edges() -> 
         ("Inf(1)", "Or(1)", "unexpected 'Or' in the acceptance condition"),
         ("Start: 0", "Start: 0\nStart: 0", "it has 2 initial states"),
         ("Start: 0", "Start: 3", "state 3 is not described"),
-        ("[1&@b] 0", "[1&@b] 0&0", "'&' stands where a number is wanted"),
+        ("[1&@b] 0", "[1&@b] 0&0", "'&' stands where a number is required"),
         ("[1&@b]", "[1&7]", "unexpected '7' in a label"),
         ("--END--", "", "the text ends too early"),
         ("Acceptance: 2 Fin(0) | Inf(1)\n", "", "it has no Acceptance"),

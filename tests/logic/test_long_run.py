@@ -76,11 +76,11 @@ def test_averages_are_those_of_storm(direction: str) -> None:
 
 def test_what_is_not_answered_is_refused() -> None:
     cut = tr.build_from_rows([(0, "", {0: (0, 0.8), 1: (0.2, 1)}), (1, "", {0: 1})], labels={"a": [1]})
-    with pytest.raises(tr.InputError, match="nature can cut transitions of this model"):
+    with pytest.raises(tr.InputError, match="nature can remove transitions of this model"):
         tr.solve(cut, 'Smax=? [ "a" ]')
     assert tr.solve(cut, 'Smax=? [ "a" ]', assume_support=1e-3).is_certified
     two = tr.build_from_rows([(0, "x", {0: 1}), (0, "y", {1: 1}), (1, "", {0: 1})], labels={"a": [1]})
-    with pytest.raises(tr.InputError, match=r"S=\? has no answer here: the model has choices"):
+    with pytest.raises(tr.InputError, match=r"S=\? is ambiguous: the model has choices"):
         tr.solve(two, 'S=? [ "a" ]')
     with pytest.raises(tr.InputError, match="long-run averages are not supported here"):
         _ = tr.Problem(two, 'Smax=? [ "a" ]').objective
@@ -204,7 +204,7 @@ def test_what_is_refused_of_learned_averages() -> None:
     assert tr.learn(tr.Problem(model, 'S=? [ "a" ]'), few, assume_support=1e-3).guarantee >= 0
     for asked, words, message in (
         ('S>=0.5 [ "a" ]', {}, "not a threshold"),
-        ('S=? [ "a" ]', {"sets": "untied"}, "untied sets do not go with long-run averages"),
+        ('S=? [ "a" ]', {"sets": "untied"}, "untied sets cannot be used with long-run averages"),
     ):
         with pytest.raises(tr.InputError, match=message):
             tr.learn(tr.Problem(model, asked), few, **words)

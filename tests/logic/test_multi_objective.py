@@ -108,7 +108,7 @@ def test_best_values_are_those_of_linear_programs(number: int) -> None:
         expected = programme(model, sign, kinds, sign[1] * threshold)
         asked = text.format(t=threshold)
         if expected is None:
-            with pytest.raises(tr.InputError, match="no policy meets the thresholds together"):
+            with pytest.raises(tr.InputError, match="no policy meets all thresholds"):
                 tr.solve(model, asked)
             continue
         found = tr.solve(model, asked)
@@ -286,8 +286,8 @@ def earning_for_ever() -> tr.MDP:
         ('multi(R{"x"}max=? [ C ], R{"z"}>=1 [ C ])', (np.inf, np.inf)),
         ('multi(R{"w"}max=? [ C ], R{"x"}>=5 [ C ])', (3, 3)),
         ('multi(R{"x"}min=? [ C ], P>=0.3 [ F "one" ])', (np.inf, np.inf)),
-        ('multi(R{"x"}min=? [ C ], P>=0.6 [ F "one" ])', "no policy meets the thresholds"),
-        ('multi(R{"y"}max=? [ C ], P>=0.6 [ F "one" ])', "no policy meets the thresholds"),
+        ('multi(R{"x"}min=? [ C ], P>=0.6 [ F "one" ])', "no policy meets all thresholds"),
+        ('multi(R{"y"}max=? [ C ], P>=0.6 [ F "one" ])', "no policy meets all thresholds"),
         ('multi(R{"x"}>=3 [ C ], P>=0.3 [ F "one" ])', "true"),
         ('multi(R{"x"}>=3 [ C ], R{"y"}>=3 [ C ])', "true"),
         ('multi(R{"w"}>=2.4 [ C ], R{"x"}>5 [ C ], P>=0.2 [ F "one" ])', "true"),
@@ -315,7 +315,7 @@ def test_where_every_policy_earns_for_ever_resting_is_optimal_nowhere() -> None:
     model = tr.build_from_rows(rows, labels={"a": [1]}, state_rewards={"r": [0, 1, 2]})
     assert tr.solve(model, 'multi(Rmin=? [ C ], P>=0.5 [ F "a" ])').bounds == (np.inf, np.inf)
     assert tr.solve(model, 'multi(R<=5 [ C ], P>=0.5 [ F "a" ])').truth == "false"
-    with pytest.raises(tr.InputError, match="pays one of the objectives of multi"):
+    with pytest.raises(tr.InputError, match="one cost of multi"):
         tr.solve(model, 'multi(Rmin=? [ C ], Pmax=? [ F "a" ])')
 
 
@@ -341,8 +341,8 @@ def test_points_are_distinct_and_none_is_negative() -> None:
 def test_what_is_refused() -> None:
     model = random_model(random.Random(1))
     for asked, message in (
-        ('multi(P=? [ F "a" ], P>=0.5 [ F "b" ])', "says its direction"),
-        ('1 + multi(Pmax=? [ F "a" ], P>=0.5 [ F "b" ])', "stands alone"),
+        ('multi(P=? [ F "a" ], P>=0.5 [ F "b" ])', "needs a direction"),
+        ('1 + multi(Pmax=? [ F "a" ], P>=0.5 [ F "b" ])', "cannot be part of a formula"),
         ('multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ], Pmax=? [ X "b" ])', "asks for 3 values at once"),
         ('multi(Rmax=? [ F "a" ], P>=0.5 [ F "b" ])', "rewards are total ones, or those of some steps"),
         ("multi(1, 2)", "are P and R operators"),
@@ -350,7 +350,7 @@ def test_what_is_refused() -> None:
         with pytest.raises(tr.InputError, match=message):
             tr.solve(model, asked)
     loop = tr.build_from_rows([(0, "", {0: 1})], state_rewards={"r": [1]})
-    with pytest.raises(tr.InputError, match="where none of them can be earned for ever"):
+    with pytest.raises(tr.InputError, match="if any of them can be earned forever"):
         tr.solve(loop, "multi(Rmax=? [ C ], Rmin=? [ C ])")
 
 

@@ -72,7 +72,7 @@ def test_conditional_probabilities_of_interval_models() -> None:
     assert value(model, 'Pmax=? [ F "good" || F "known" ]') == about(0.8)  # 1/2 beside 1/8
     assert value(model, 'Pmin=? [ F "good" || F "known" ]') == about(0.5)  # 1/4 beside 1/4
     cut = tr.build_from_rows([(0, "", {0: (0, 0.8), 1: (0.2, 1)}), (1, "", {1: 1})], labels={"a": [1]})
-    with pytest.raises(tr.InputError, match="conditional probabilities with choices are answered where"):
+    with pytest.raises(tr.InputError, match="conditional probabilities with choices are supported only if"):
         tr.solve(cut, 'Pmax=? [ F "a" || F "a" ]')
 
 
@@ -143,7 +143,7 @@ def test_what_is_refused(two_ways: Any) -> None:
         (two_ways, 'quantile(min k, Pmax>=0.9 [ F{"price"}<=k "known" ])', "no reward structure"),
         (half, 'CVaR{"cost",0.5}=? [ C<=2 ]', "not all whole numbers from 0 on, as it needs"),
         (half, 'CVaR{"cost",1}=? [ C<=2 ]', r"the level of CVaR is 1, not within \[0, 1\)"),
-        (two_ways, 'CVaR{"cost",0.5}=? [ C<=2 ]', r"CVaR=\? has no answer here: the model has choices"),
+        (two_ways, 'CVaR{"cost",0.5}=? [ C<=2 ]', r"CVaR=\? is ambiguous: the model has choices"),
         (interval, 'CVaR{"cost",0.5}minmax=? [ F "a" ]', "where agent and nature are against each other"),
         (two_ways, 'R{"cost"}max=? [ C[3,1] ]', "is empty"),
         (two_ways, "filter(min, R<=3 [ C ], true) + 1", "about numbers"),
@@ -153,7 +153,7 @@ def test_what_is_refused(two_ways: Any) -> None:
     for asked, message in (
         ('CVaR{"cost",0.5}min=? [ C<=2 ]', "CVaR is not supported here"),
         ('R{"cost"}min=? [ C>=2 ]', "rewards from a step on, C>=k and C"),
-        ('quantile(min k, Pmax>=0.9 [ F<=k "known" ])', "one P or R is wanted here"),
+        ('quantile(min k, Pmax>=0.9 [ F<=k "known" ])', "one P or R is required here"),
     ):
         with pytest.raises(tr.InputError, match=message):
             _ = tr.Problem(two_ways, asked).objective

@@ -160,7 +160,7 @@ def test_what_is_refused() -> None:
     for subject, asked, message in (
         (model, 'Pmax=? [ F{"price"}<=3 "a" ]', 'there is no reward structure "price"'),
         (model, 'Pmax=? [ G (F{"cost"}<=3 "a") ]', "a bound on a reward stands alone"),
-        (model, 'Pmax=? [ "b" W{"cost"}<=3 "a" ]', "goes with F, G and U over state formulas"),
+        (model, 'Pmax=? [ "b" W{"cost"}<=3 "a" ]', "requires F, G and U over state formulas"),
         (half, 'P=? [ F{"cost"}<=3 "a" ]', "not all whole numbers"),
         (model, 'Pmax=? [ F{"cost"}<=99999 "a" ]', "bounds on rewards remember at most 50,000 sums"),
         (model, 'Pmax=? [ F^{rew{"cost"}<=999,steps<=99} "a" ]', "remember at most 50,000 sums"),

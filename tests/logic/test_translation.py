@@ -200,7 +200,7 @@ def test_the_agent_wins_where_nature_is_against_it() -> None:
 def test_where_nature_can_cut_transitions_only_safe_and_co_safe_formulas_are_answered() -> None:
     rows: Rows = [(0, "", {0: (0, 0.5), 1: (0.5, 1)}), (1, "", {1: (0.5, 1), 0: (0, 0.5)})]
     model = tr.build_from_rows(rows, labels={"a": [1]})
-    with pytest.raises(tr.InputError, match="nature can cut transitions"):
+    with pytest.raises(tr.InputError, match="nature can remove transitions"):
         quietly(model, 'Pmax=? [ G F "a" ]')
     assert quietly(model, 'Pmin=? [ G F "a" ]', assume_support=0.01).bounds == (1.0, 1.0)
     assert quietly(model, 'Pmin=? [ X X "a" ]').bounds == pytest.approx((0.5, 0.5))

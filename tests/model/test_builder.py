@@ -97,7 +97,7 @@ def test_environments_without_a_table_or_a_first_state_are_refused() -> None:
     with pytest.raises(tr.InputError, match="without a transition table P"):
         tr.from_gymnasium(object())
     taxi = gymnasium.make("Taxi-v4")
-    with pytest.raises(tr.InputError, match=r"begins in one of 300 states, and a model in one"):
+    with pytest.raises(tr.InputError, match=r"has 300 initial states, and a model has one"):
         tr.from_gymnasium(taxi)
     assert tr.from_gymnasium(taxi, initial=1).states == 500
 
@@ -125,9 +125,11 @@ def test_umb_files_are_read_back(tmp_path: Path) -> None:
 
 def test_other_files_are_no_umb_files(tmp_path: Path) -> None:
     (tmp_path / "m.umb").write_bytes(b"not an archive")
-    with pytest.raises(tr.InputError, match=r"m.umb: this is no UMB file that umbi reads: "):
+    with pytest.raises(tr.InputError, match=r"m.umb: this is not a UMB file that umbi reads: "):
         tr.load(tmp_path / "m.umb")
-    with pytest.raises(tr.InputError, match=r"`params` does not go with m.umb: UMB files have no parameters"):
+    with pytest.raises(
+        tr.InputError, match=r"`params` cannot be used with m.umb: UMB files have no parameters"
+    ):
         tr.load(tmp_path / "m.umb", params={"p": (0, 1)})
 
 

@@ -86,9 +86,9 @@ def test_intervals_of_rates_hold_rewards_of_both_signs() -> None:
     ("rows", "words", "message"),
     [
         ([(0, {1: 1}), (0, {1: 2})], {}, "state 0 has two rows"),
-        ([(0, "go", {1: 1})], {}, "is no row of a chain in continuous time"),
+        ([(0, "go", {1: 1})], {}, "is not a row of a chain in continuous time"),
         ([(0, {1: -1})], {}, "the rate -1 is negative"),
-        ([(0, {1: (2, 1)})], {}, "[2, 1] is no interval of rates"),
+        ([(0, {1: (2, 1)})], {}, "[2, 1] is not an interval of rates"),
         ([(0, {1: 1})], {"state_rewards": {"r": [1]}}, "'r' has 1 rewards, not 2"),
         (
             [(0, {1: 1})],

@@ -144,7 +144,7 @@ def test_rates_cannot_be_free() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({0: tr.free, 1: (0, 0.5)}, "both intervals and free rows"),
+        ({0: tr.free, 1: (0, 0.5)}, "both intervals and unconstrained distributions"),
         ({0: tr.free, 1: 1.5}, "sum to 3/2, nothing is left for free"),
         ({0: tr.free, 1: tr.free("a")}, "free probabilities of different names"),
     ],
@@ -159,7 +159,7 @@ def test_names_in_python() -> None:
         tr.free("")
     parameters = tr.Parameters.box(p=(0, 1))
     (p,) = parameters.symbols()
-    with pytest.raises(tr.InputError, match="what is left is no number"):
+    with pytest.raises(tr.InputError, match="what is left is not a number"):
         tr.build_from_rows(
             [(0, "", {0: tr.free, 1: p, 2: tr.free}), (1, "", {1: 1}), (2, "", {2: 1})], parameters
         )
@@ -201,7 +201,10 @@ def test_written_with_parameters_and_read_back(tmp_path: Path) -> None:
     model = load_prism_text(text)
     assert isinstance(model, ParametricMDP)
     model.save(tmp_path / "m.drn")
-    assert "// 1 free distribution: free rows are written as parameters" in (tmp_path / "m.drn").read_text()
+    assert (
+        "// 1 free distribution: unconstrained distributions are written as parameters"
+        in (tmp_path / "m.drn").read_text()
+    )
     back = tr.load(tmp_path / "m.drn")
     assert isinstance(back, ParametricMDP)
     assert rows_of(back) == rows_of(model)

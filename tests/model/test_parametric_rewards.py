@@ -107,7 +107,7 @@ def test_plans_forecast_rewards_with_parameters(model: tr.ParametricMDP) -> None
     came = tr.learn(problem, simulated.episodes(2100, seed=8), delta=0.05).robust.interval.width
     assert forecast.low <= came <= forecast.high < found.gap_now
     assert "no exploration is designed" in found.notes[0]
-    with pytest.raises(InputError, match="an exploration that is designed"):
+    with pytest.raises(InputError, match="requires designed exploration"):
         tr.plan(problem, simulated.episodes(100, seed=7), budget=2000, generative=True)
 
 
@@ -273,5 +273,5 @@ def test_rewards_that_are_no_polynomials(reward: str, message: str) -> None:
 
 def test_mixed_commands_of_a_chain_are_refused() -> None:
     text = "dtmc const double c; module m x:bool; [] !x -> (x'=true); [a] !x -> true; [] x -> true; endmodule"
-    with pytest.raises(InputError, match="rewards with parameters do not go with states in which several"):
+    with pytest.raises(InputError, match="rewards with parameters need one enabled command"):
         load_prism_text(f"{text} rewards [a] true : c; endrewards", "m.prism")

@@ -90,16 +90,18 @@ def test_states_are_found_by_index_label_and_part_of_a_valuation() -> None:
     with pytest.raises(InputError, match=r"\(x=7,y=0\) is not a reachable state"):
         policy["x=7,y=0"]
     for wrong in ("x", "z=1", "x=1,x=1", "here"):
-        with pytest.raises(InputError, match=f"'{wrong}' is no state of the model; states have values of x"):
+        with pytest.raises(
+            InputError, match=f"'{wrong}' is not a state of the model; states have values of x"
+        ):
             policy[wrong]
-    with pytest.raises(InputError, match=r"77 is no state's index; they are 0\.\.5"):
+    with pytest.raises(InputError, match=r"77 is not a state's index; they are 0\.\.5"):
         policy[77]
     # what an environment shows is not taken for an index
-    with pytest.raises(InputError, match="0 is no state of the model") as caught:
+    with pytest.raises(InputError, match="0 is not a state of the model") as caught:
         policy.act(0)
     assert caught.value.hint is not None and 'states="index"' in caught.value.hint
     assert policy.act(start, states="index") == "up"
-    with pytest.raises(InputError, match="is no state's index"):
+    with pytest.raises(InputError, match="is not a state's index"):
         policy.act(6, states="index")
 
 
@@ -151,7 +153,7 @@ def test_policies_by_step_are_asked_with_the_step() -> None:
 WRONG = [
     ({(0, 0): "up"}, r"says nothing about state \(x=1,y=0\), which has 2 choices \(1 such states\)"),
     ({(0, 0): "up", "x=0,y=0": "up"}, r"\(0, 0\) and 'x=0,y=0' are the same state"),
-    ({**CHOSEN, (2, 2): "up"}, r"\(2, 2\) is no state of the model"),
+    ({**CHOSEN, (2, 2): "up"}, r"\(2, 2\) is not a state of the model"),
     ({**CHOSEN, "x=0,y=0": "fly"}, r"the policy: the action 'fly' is not enabled in state \(x=0,y=0\)"),
     ({**CHOSEN, "x=0,y=0": 2}, r"the policy: the action 2 is not enabled in state \(x=0,y=0\)"),
     ({**CHOSEN, "x=0,y=0": True}, "the action True is not enabled"),

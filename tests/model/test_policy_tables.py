@@ -148,7 +148,7 @@ SECOND = {"state": {"x": 4, "up": False}, "choice": 0}
             wrapped(FIRST),
             "the policy says nothing about state (x=4,up=false), which has 2 choices (1 such states)",
         ),
-        (wrapped({"state": 9, "choice": 0}), "entry 1: 9 is none of the model's own states: 0, 1, 2"),
+        (wrapped({"state": 9, "choice": 0}), "entry 1: 9 is none of the model's named states: 0, 1, 2"),
         (
             wrapped({"state": {"x": 3}, "choice": 0}),
             'entry 1: a state is given by the variables x, up, not by {"x": 3}',

@@ -211,7 +211,7 @@ def test_division_by_zero_in_a_state_has_its_place() -> None:
 def test_where_quotients_are_refused(tmp_path: Path) -> None:
     rates = tmp_path / "rates.prism"
     rates.write_text("ctmc const double p; module m x:bool; [] !x -> 1/p : (x'=true); endmodule")
-    with pytest.raises(InputError, match="a rate is no polynomial in the parameters but a quotient"):
+    with pytest.raises(InputError, match="a rate must be a polynomial, not a quotient"):
         tr.load(rates, params={"p": (1, 2)})
     parameters = tr.Parameters.box(p=(0.1, 1))
     (p,) = parameters.symbols()

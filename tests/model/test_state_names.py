@@ -156,7 +156,7 @@ def test_an_observation_that_is_no_own_state_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         count_environment(WalkEnv(lambda x: x + 10), walk(), 1, seed=1)
     assert caught.value.message == (
-        "episode 0, start: the observation 12 is none of the model's own states: 2, 3, 1, 4, 0"
+        "episode 0, start: the observation 12 is none of the model's named states: 2, 3, 1, 4, 0"
     )
     assert caught.value.hint is not None and "convert_obs" in caught.value.hint
 
@@ -195,7 +195,7 @@ def test_integer_observations_without_state_names_are_refused_unless_indices_are
     index = {int(x): i for i, x in enumerate(model.structure.valuations["x"])}
     stated = count_environment(WalkEnv(index.__getitem__), model, 5, seed=1, states="index")
     assert stated == counts
-    with pytest.raises(InputError, match=r"the observation 77 is no state's index; they are 0\.\.4"):
+    with pytest.raises(InputError, match=r"the observation 77 is not a state's index; they are 0\.\.4"):
         count_environment(WalkEnv(lambda x: 77), model, 1, seed=1, states="index")
     with pytest.raises(InputError, match="states='number' is no way to name states"):
         count_environment(WalkEnv(), model, 1, seed=1, states="number")
@@ -294,7 +294,7 @@ def test_policies_are_asked_by_state_names_and_by_variables(tmp_path: Path) -> N
     policy = Policy.of_choices(structure, choice)
     assert policy.actions(3) == {"run": 1.0} and policy.actions(np.int64(2)) == {"walk": 1.0}
     assert Policy.uniform(structure).actions(3) == {"walk": 0.5, "run": 0.5}
-    with pytest.raises(InputError, match="7 is no state of the model; its own states are 2, 3, 1, 4, 0"):
+    with pytest.raises(InputError, match="7 is not a state of the model; its states are 2, 3, 1, 4, 0"):
         policy.actions(7)
     path = tmp_path / "walk.prism"
     path.write_text(WALK)
@@ -302,7 +302,7 @@ def test_policies_are_asked_by_state_names_and_by_variables(tmp_path: Path) -> N
     uniform = Policy.uniform(prism)
     assert uniform.actions({"x": 3}) == uniform.actions((3,)) == {"walk": 0.5, "run": 0.5}
     for wrong in (3, {"x": 9}, {"y": 3}, (3, 3)):
-        with pytest.raises(InputError, match="is no state of the model; states have values of x"):
+        with pytest.raises(InputError, match="is not a state of the model; states have values of x"):
             uniform.actions(wrong)
     start = np.array([0, 1, 3, 4, 5, 6])
     choices = np.array([choice[0], choice[1] - 1, choice[1], choice[2], choice[3], choice[4]])
@@ -316,7 +316,7 @@ def test_a_policy_for_a_state_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     head = {"format": "tightrope policy", "version": 1}
     path.write_text(json.dumps({**head, "policy": [{"state": 7, "action": "run"}]}))
-    with pytest.raises(InputError, match="entry 1: 7 is none of the model's own states: 2, 3, 1, 4, 0"):
+    with pytest.raises(InputError, match="entry 1: 7 is none of the model's named states: 2, 3, 1, 4, 0"):
         Policy(walk().structure, path)
     # by index, state 1 is the author's 3
     path.write_text(json.dumps({**head, "states": "index", "policy": [{"state": 1, "action": "run"}]}))
@@ -347,4 +347,4 @@ def test_the_command_line_refuses_and_accepts_indices(
     assert "does not say which state it is" in capsys.readouterr().err
     without = ["online", "walk.prism", "--episodes", "3", "--states", "index"]
     assert run(without) == 2
-    assert "--convert-obs, --actions and --states go with --env" in capsys.readouterr().err
+    assert "--convert-obs, --actions and --states require --env" in capsys.readouterr().err

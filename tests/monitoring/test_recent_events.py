@@ -97,10 +97,10 @@ def test_keeping_everything_is_no_loss(model: ParametricMDP) -> None:
         ({"since": 0}, "`since` is 0, not a number of events from 1 on"),
         ({"since": True}, "`since` is True, not a number"),
         ({"window": 1.5}, "`window` is 1.5, not a number"),
-        ({"since": 3, "window": 4}, "`since` and `window` both say which events are kept"),
-        ({"chosen_at": 4}, "`chosen_at` says when it was decided which events are kept, and all are"),
+        ({"since": 3, "window": 4}, "`since` and `window` both select events"),
+        ({"chosen_at": 4}, "`chosen_at` is the time at which events were selected, and none are"),
         ({"since": 3, "chosen_at": 46}, "`chosen_at` is event 46, but the data have 45 events"),
-        ({"since": 3, "design": "fixed"}, "follows no design, and no plan"),
+        ({"since": 3, "design": "fixed"}, "has no sampling design and no plan"),
     ],
 )
 def test_what_means_nothing_is_refused(model: ParametricMDP, words: dict[str, object], said: str) -> None:
@@ -111,17 +111,17 @@ def test_what_means_nothing_is_refused(model: ParametricMDP, words: dict[str, ob
 def test_what_has_no_order_is_refused(model: ParametricMDP, tmp_path: Path) -> None:
     problem = model.problem(PROPERTY)
     counts = tr.read_data(EPISODES, model).counts
-    with pytest.raises(InputError, match="`since` leaves out events, and counts do not know their order"):
+    with pytest.raises(InputError, match="`since` excludes events, and counts do not record their order"):
         tr.learn(problem, counts, since=3)
     table = pa.table({"state": [0, 0], "action": ["a", "a"], "next_state": [1, 2], "count": [3, 4]})
-    with pytest.raises(InputError, match="a table of counts has no order of its events"):
+    with pytest.raises(InputError, match="a table of counts does not record the order of events"):
         tr.learn(problem, tr.read_data(table, model, states="index", since=3))
     columns = {"episode": [0, 1, 0, 1], "step": [1, 0, 0, 1], "state": [1, 0, 0, 2]}
     mixed = pa.table({**columns, "action": ["", "a", "a", ""], "next_state": [1, 2, 1, 2]})
-    with pytest.raises(InputError, match="not in their order in time"):
+    with pytest.raises(InputError, match="not in order of time"):
         tr.read_data(mixed, model, states="index", since=3)
     wrong = as_table([*EPISODES, [(0, "a", 0)]])
-    with pytest.raises(InputError, match="rows were dropped, so that events cannot be numbered"):
+    with pytest.raises(InputError, match="rows were dropped, so events cannot be numbered"):
         tr.read_data(wrong, model, states="index", since=3, skip_invalid=True)
 
 

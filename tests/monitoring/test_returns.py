@@ -156,11 +156,11 @@ def test_costs_without_a_limit_are_watched_where_they_are_guaranteed_to_be_small
 @pytest.mark.parametrize(
     ("question", "bound", "least", "said"),
     [
-        ('R{"cost"}max=? [ F "end" ]', 4.0, True, "have no limit"),
-        ('R{"cost"}max=? [ F "goal" ]', 4.0, True, "never comes to where rewards end"),
-        ('R{"cost"}max=? [ C ]', 4.0, True, "never shows in full"),
+        ('R{"cost"}max=? [ F "end" ]', 4.0, True, "are unbounded"),
+        ('R{"cost"}max=? [ F "goal" ]', 4.0, True, "never reaches the end of rewards"),
+        ('R{"cost"}max=? [ C ]', 4.0, True, "an episode never shows"),
         ('Pmax=? [ F "goal" ]', 1.5, True, "outside of what any episode can return"),
-        ('Pmax=? [ F "goal" ]', math.inf, True, "says nothing"),
+        ('Pmax=? [ F "goal" ]', math.inf, True, "every episode satisfies it"),
     ],
 )
 def test_guaranteed_bounds_that_cannot_be_watched(
@@ -255,7 +255,7 @@ def test_a_result_is_held_against_a_log(
     Path("plain.csv").write_text("s,action,s'\n0,try,1\n")
     for more, said in (
         (["--data", "plain.csv"], "where episodes begin"),
-        (["--data", "good.csv", "--policy", "run/robust-policy.json"], "nothing about a given policy"),
+        (["--data", "good.csv", "--policy", "run/robust-policy.json"], "not for a given one"),
     ):
         assert run([*words, *more]) == 2
         assert said in capsys.readouterr().err.replace("\n", " ")

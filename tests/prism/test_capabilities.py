@@ -114,7 +114,7 @@ def test_most_cells_work_and_others_say_why() -> None:
     for kind in QueryKind:
         for task in Task:
             if not supports(kind, task):
-                with pytest.raises(tr.InputError, match="does not go with") as refused:
+                with pytest.raises(tr.InputError, match="cannot be used with") as refused:
                     require_task(kind, "this", task)
                 assert refused.value.hint
 
@@ -231,7 +231,7 @@ def test_every_cell_is_as_the_table_says(
             assert written is not None or shown.out, task
         else:
             assert code == 2 and "hint: " in message, (task, message)
-            assert f"{task.word} does not go with" in message or "cannot be watched" in message, (
+            assert f"{task.word} cannot be used with" in message or "cannot be watched" in message, (
                 task,
                 message,
             )
@@ -280,6 +280,6 @@ def test_models_answer_what_the_table_says(kind: ModelKind, tmp_path: Path) -> N
 
 def test_a_refusal_names_the_option_the_property_and_the_reason() -> None:
     query = parse_query('A [ F "goal" ]', model().structure)
-    with pytest.raises(tr.InputError, match=r"--certificate does not go with A \[.*\]: certificates are"):
+    with pytest.raises(tr.InputError, match=r"--certificate cannot be used with A \[.*\]: certificates are"):
         query.require(Task.CERTIFICATE)
     query.require(Task.CHECK)

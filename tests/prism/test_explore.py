@@ -409,7 +409,7 @@ def test_products_of_narrowed_bounds_hold_all_products_of_distributions() -> Non
         ),
         (
             "mdp module m x : [0..3];\n [] true -> [x/2,0.9] : (x'=1) + [0.1,1] : (x'=x+1); endmodule",
-            "[1, 9/10] is no interval of probabilities in state (x=2)",
+            "[1, 9/10] is not an interval of probabilities in state (x=2)",
         ),
     ],
 )

@@ -90,7 +90,7 @@ def test_files_do_not_show_it_either_and_the_share_is_learned(tmp_path: Path) ->
     with pytest.raises(InputError, match="cannot be numbered"):
         tr.read_data(path, model, ends="complete", order="as-read", since=3)
     path.write_text("episode,step,state,action,next_state\n1,0,won,,won\n")
-    with pytest.raises(InputError, match="where none begins by the model"):
+    with pytest.raises(InputError, match="which is not an initial state of the model"):
         tr.read_data(path, model, ends="complete")
 
 
@@ -102,7 +102,7 @@ def test_states_by_number_and_by_variables() -> None:
     assert variables.structure.valuations["x"].tolist() == [4, 5, 6]
     with pytest.raises(InputError, match="true or false"):
         tr.build_from_rows(rows, initial={0: 1}, valuations={"b": [True, False]})
-    with pytest.raises(InputError, match=r"speaks of 2, and the states are 0\.\.1"):
+    with pytest.raises(InputError, match=r"refers to 2, and the states are 0\.\.1"):
         tr.build_from_rows(rows, initial={2: 1})
 
 

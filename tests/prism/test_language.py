@@ -298,7 +298,7 @@ def test_total_rewards_of_both_signs_where_they_end() -> None:
         found = tr.solve(model.problem(asked).at()).at_initial_states
         assert found.lower <= exact <= found.upper and found.upper - found.lower < 1e-5
     endless = load_prism_text(text.format("[back] x=2 -> (x'=1);"), "m.prism")
-    with pytest.raises(InputError, match=r"from state \(x=1\) rewards may go on for ever"):
+    with pytest.raises(InputError, match=r"from state \(x=1\) rewards may go on forever"):
         tr.solve(endless.problem("Rmax=? [ C ]").at())
 
 

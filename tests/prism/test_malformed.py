@@ -182,7 +182,7 @@ RENAMING = [
     ("mdp module m x:bool; endmodule module ¦n = m [x=y,x=z] endmodule", "'x' is renamed twice"),
     (
         "mdp module m x:bool; endmodule module ¦n = m [x=y,go=z] endmodule",
-        "renames 'go', which is no variable",
+        "renames 'go', which is not a variable",
     ),
     ("mdp formula f=true; module m x:bool; endmodule module ¦n=m [x=y,f=g] endmodule", "'f' is a formula"),
     ("mdp module m x:bool; endmodule module ¦n = m [x=x] endmodule", "'x' is declared twice"),
@@ -217,9 +217,9 @@ OPEN = "mdp const int N; const bool b; const double p; const int K = 2; module m
         ({"N": "1"}, "m.prism:1:29: undefined constant: bool b"),
         ({"n": "1", "b": "true"}, "`const`: the model has no constant 'n'\nhint: did you mean 'N'?"),
         ({"K": "3"}, "`const`: constant 'K' has a value in the file already (line 1)"),
-        ({"N": "1.5", "b": "true"}, "`const`: '1.5' is no value for the int constant 'N'"),
-        ({"N": "1", "b": "yes"}, "`const`: 'yes' is no value for the bool constant 'b'"),
-        ({"N": "1", "b": "true", "p": "1/0"}, "`const`: '1/0' is no value for the double constant 'p'"),
+        ({"N": "1.5", "b": "true"}, "`const`: '1.5' is not a value for the int constant 'N'"),
+        ({"N": "1", "b": "yes"}, "`const`: 'yes' is not a value for the bool constant 'b'"),
+        ({"N": "1", "b": "true", "p": "1/0"}, "`const`: '1/0' is not a value for the double constant 'p'"),
     ],
 )
 def test_wrong_constants(given: dict[str, str], message: str) -> None:
@@ -246,11 +246,14 @@ PROPERTIES = [
     ("R=? [ ¦cosafe F x=1 ]", "the word cosafe is not known: write the path formula alone"),
     ("R=? [ ¦F x=1 & (X x=0) ]", "rewards until a path formula is satisfied are not supported here"),
     ("R=? [ C<=(¦X x=0) ]", "a step bound must be constant"),
-    ('¦filter(max, P=? [ F "goal" ])', "one P or R is wanted here"),
+    ('¦filter(max, P=? [ F "goal" ])', "one P or R is required here"),
     ('filter(¦mix, P=? [ F "goal" ])', "unknown filter 'mix'"),
     ('P=? [ F "goal" {"init"}{¦most} ]', "unknown filter 'most'"),
-    ("¦multi(Pmax=? [ F x=1 ], P>0.5 [ F x=2 ])", "one P or R is wanted here, not a formula made of several"),
-    ('¦E [ F "goal" ]', "one P or R is wanted here, not a formula made of several or of none"),
+    (
+        "¦multi(Pmax=? [ F x=1 ], P>0.5 [ F x=2 ])",
+        "one P or R is required here, not a formula made of several",
+    ),
+    ('¦E [ F "goal" ]', "one P or R is required here, not a formula made of several or of none"),
     ('P=? [ F ¦A [ G "goal" ] ]', "A inside another formula is not supported here"),
     ('P=? [ X "goal" ] ¦x=1', "a property begins behind another one"),
     ('¦F "goal"', "F is about paths: it stands inside P=? [ … ], A [ … ] or E [ … ]"),
@@ -291,7 +294,7 @@ PROPERTIES = [
     ('label ¦"goal" = x=1; P=? [ F "goal" ]', 'the model has a label "goal" already'),
     ('label "a" = "b"; label "b" = ¦"a"; P=? [ F "a" ]', "labels refer to each other in a circle: a → b → a"),
     ('"one": P=? [ X x=1 ] "one": ¦P=? [ F x=1 ]', 'there are two properties "one"'),
-    ("", "one property is wanted, not 0"),
+    ("", "one property is required, not 0"),
 ]
 
 

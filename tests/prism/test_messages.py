@@ -111,7 +111,7 @@ PROPERTIES = [
     (
         "Pmax=? [ F s'=2 ]",
         [
-            "--prop:1:13: a property speaks of the states, which have no primed variables",
+            "--prop:1:13: a property refers to the states, which have no primed variables",
             "hint: leave the ' out",
         ],
     ),

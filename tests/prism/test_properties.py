@@ -87,11 +87,11 @@ def test_rewards_take_the_same_letters() -> None:
 
 def test_plain_questions_need_a_model_without_decisions() -> None:
     assert objective('P=? [ F "goal" ]').kind is ObjectiveKind.UNTIL
-    with pytest.raises(InputError, match=r"P=\? has no answer here: the model has choices"):
+    with pytest.raises(InputError, match=r"P=\? is ambiguous: the model has choices"):
         objective('P=? [ F "goal" ]', MDP)
-    with pytest.raises(InputError, match=r"R=\? has no answer here: the model has choices"):
+    with pytest.raises(InputError, match=r"R=\? is ambiguous: the model has choices"):
         objective("R=? [ C<=3 ]", MDP)
-    with pytest.raises(InputError, match="interval probabilities, which nature picks"):
+    with pytest.raises(InputError, match="interval probabilities, which nature chooses"):
         objective('P=? [ F "goal" ]', CHAIN, INTERVAL)
 
 
@@ -242,7 +242,7 @@ def test_properties_are_picked_by_name_or_number() -> None:
         "P=? [ G b ]",
         "P=? [ G b ]",
     ]
-    for name, message in ((None, "one property is wanted, not 3"), ("four", "there is no property 'four'")):
+    for name, message in ((None, "one property is required, not 3"), ("four", "there is no property 'four'")):
         with pytest.raises(InputError, match=message):
             pick(file, name)
 
@@ -272,12 +272,12 @@ def test_reward_objectives() -> None:
         (
             "R=? [ C<=3 ]",
             PropertyOptions(discount=0.9),
-            "`discount`: a discount factor goes with the total reward only",
+            "`discount`: a discount factor is for the total reward only",
         ),
         (
             "P=? [ F b ]",
             PropertyOptions(discount=0.9),
-            "`discount`: a discount factor goes with rewards only",
+            "`discount`: a discount factor is for rewards only",
         ),
         ("R=? [ C ]", PropertyOptions(discount=1.0), "`discount`: the discount factor is 1.0"),
         ("R=? [ C ]", PropertyOptions(discount=math.nan), "`discount`: the discount factor is nan"),
@@ -289,7 +289,7 @@ def test_reward_objectives() -> None:
         (
             "P=? [ F b ]",
             PropertyOptions(terminal_reward="cost"),
-            "`terminal_reward`: a terminal reward goes with rewards",
+            "`terminal_reward`: a terminal reward is for rewards",
         ),
         (
             "R=? [ F b ]",

@@ -118,9 +118,9 @@ def test_a_region_of_another_package_is_learned_with(outside: None) -> None:
     for name in ("halves", "other", "unknown"):
         result = tr.learn(known.problem, counts, delta=0.1, region=name, sets="expression")
         assert "no method in the checker" in result.verdict.why
-        with pytest.raises(tr.InputError, match=f"certificates do not hold the region {name}"):
+        with pytest.raises(tr.InputError, match=f"certificates do not cover the region {name}"):
             certificate_of(result, counts)
-    for name, why in (("nothing", "is no region of the name"), ("missing", "cannot be loaded")):
+    for name, why in (("nothing", "is not a region of the name"), ("missing", "cannot be loaded")):
         with pytest.raises(InputError, match=why):
             tr.learn(known.problem, counts, region=name)
 
@@ -152,7 +152,7 @@ def test_the_command_line_takes_it(outside: None, tmp_path: Path, capsys: pytest
     assert '"region": "halves"' in shown and '"verdict": "nominal"' in shown
     certificate = tmp_path / "no.cert"
     assert run([*asked, "--certificate", str(certificate)]) == 2 and not certificate.exists()
-    assert "certificates do not hold the region halves" in capsys.readouterr().err
+    assert "certificates do not cover the region halves" in capsys.readouterr().err
     assert run(["learn", model, "--data", data, "--region", "ball"]) == 2
     assert (
         "not one of polytope, l1, ellipsoid, likelihood, slab, joint, chi2, halves" in capsys.readouterr().err

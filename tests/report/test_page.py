@@ -122,7 +122,7 @@ def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: s
         in text
     )
     assert "any policy, any stopping rule, at all times at once" in text
-    assert "Results below that share a ledger hold together" in text
+    assert "Results below that share a ledger hold simultaneously" in text
     assert "tightrope learn 'bench:aircraft(8,4)' --data 'my data.parquet'" in unescape(text)
     assert run.model.hash in text
     for line in run.main.ledger.lines:
@@ -398,7 +398,7 @@ def test_many_values_share_bins(tmp_path: Path) -> None:
     policies = read_policy_map({"robust": file})
     assert policies is not None and policies.variables[0].labels == ("hungry",)
     file.write_text('{"variables": ["x", "y"], "policy": [\n[[1], "b", 0]\n]}')
-    with pytest.raises(InputError, match="this is no policy: cannot reshape"):
+    with pytest.raises(InputError, match="this is not a policy: cannot reshape"):
         read_policy_map({"robust": file})
 
 
@@ -422,7 +422,7 @@ def test_the_command_writes_the_page(
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "this is no JSON"),
+        ("{", "this is not JSON"),
         ("[]", "this is no 'tightrope result': Expected 'object', got 'array'"),
         ('{"format": "tightrope policy"}', "not a 'tightrope result'"),
         ('{"format": "tightrope result", "version": 9}', "has version 9"),
@@ -521,7 +521,7 @@ def test_a_result_that_is_not_utf_8_is_refused(
     at = raw.index(f'"{place}"'.encode()) + 30
     (tmp_path / "result.json").write_bytes(raw[:at] + b"\xff" + raw[at:])
     assert command(["report", str(tmp_path)]) == 2
-    assert "this is no JSON: 'utf-8' codec can't decode byte 0xff" in capsys.readouterr().err
+    assert "this is not JSON: 'utf-8' codec can't decode byte 0xff" in capsys.readouterr().err
 
 
 FIT = {

@@ -217,7 +217,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Verdict": lambda: verdict(),
     "Witness": lambda: result("coupled").robust.coupled.lowest,
 }
-"""One object of every public class that is no enumeration and no error, and of those that come with them."""
+"""One object of every public class but enumerations and errors, and of those that come with them."""
 
 MUTABLE = {"Monitor", "OnlineLearner"}
 """Objects that grow: they pickle and print, and are equal to themselves alone."""

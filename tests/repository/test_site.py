@@ -98,7 +98,7 @@ def test_every_command_option_and_public_name_is_in_the_reference(site: Path) ->
     for command in COMMANDS:
         assert f'id="{command.name}"' in commands
     assert "--certificate" in commands and "May be repeated." in commands
-    reference = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
+    reference = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").rglob("*.html"))
     for name in tightrope.__all__:
         assert len(re.findall(rf'<dt [^>]*id="tightrope\.{name}"', reference)) == 1, name
 

@@ -94,10 +94,10 @@ def test_continuous_time_has_no_discount_per_step(tmp_path: Path) -> None:
     file = tmp_path / "chain.prism"
     file.write_text(CHAIN)
     chain = tr.load(file)
-    with pytest.raises(tr.InputError, match="discounts per step do not go with continuous time"):
+    with pytest.raises(tr.InputError, match="discounts per step cannot be used with continuous time"):
         tr.solve(tr.Problem(chain, "R=? [ Cdiscount=0.5 ]"))
 
 
 def test_the_option_does_not_stand_beside_it() -> None:
-    with pytest.raises(tr.InputError, match="a discount factor goes with the total reward only"):
+    with pytest.raises(tr.InputError, match="a discount factor is for the total reward only"):
         tr.Problem(waiting().instantiate(p=0.5), "Rmax=? [ Cdiscount=0.5 ]", discount=0.9)

@@ -24,7 +24,7 @@ from tightrope.solver import Solution, solve
 
 MODELS = repeats(36)
 GAMES = (16, 103, 104)
-"""Seeds of models that are solved as games: one player could idle for ever, and the other one answers."""
+"""Seeds of models that are solved as games: one player could idle forever, and the other one answers."""
 
 
 @pytest.mark.thinned(3)

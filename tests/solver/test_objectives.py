@@ -128,7 +128,7 @@ def test_negative_rewards_only_where_every_play_stops() -> None:
     total = Objective(ObjectiveKind.TOTAL, MAX, MIN, reward=reward)
     solution = solve(model, total)
     assert solution.lower[0] <= -2 <= solution.upper[0] and solution.is_certified
-    with pytest.raises(InputError, match="rewards may go on for ever"):
+    with pytest.raises(InputError, match="rewards may go on forever"):
         solve(lingering, total)
 
 

@@ -282,7 +282,7 @@ def parse_engine(text: str, jobs: int | None = None, scheduler: str | None = Non
         raise InputError("--engine spark reads logs; cells run on this machine, or by Dask")
     if place.address is not None and jobs is not None:
         raise InputError(
-            "--jobs does not go with a running scheduler: its workers decide how many cells run at once"
+            "--jobs cannot be used with a running scheduler: its workers decide how many cells run at once"
         )
     return Engine(place.kind, place.address, jobs)
 

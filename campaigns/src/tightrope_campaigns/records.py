@@ -453,7 +453,7 @@ def claim_campaign(directory: Path) -> None:
             Manifest(KIND).save(directory)
     if names and not {FILE_NAME, ONLINE_FILE} & set(names):
         raise InputError(
-            f"{directory} holds other files than a campaign's ({', '.join(names[:5])}), and is left alone",
+            f"{directory} holds other files than a campaign's ({', '.join(names[:5])}), and was not changed",
             hint="name a new directory",
         )
     if FILE_NAME in names:

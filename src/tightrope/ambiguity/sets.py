@@ -222,7 +222,7 @@ class Sets(Record):
             if getattr(self, name).shape != (self.model.transitions,):
                 raise InputError(f"sets need one {name} bound per transition: {self.model.transitions}")
         if (self.region is not None) != (self.kind is SetsKind.RECTANGULAR):
-            raise InputError("rectangular sets, and only these, need a region")
+            raise InputError("a region is required for rectangular sets, and for no others")
 
     def _title_(self) -> str:
         return f"Sets: {self.kind.value} sets of {self.model.choices:,} choices"

@@ -177,7 +177,7 @@ class BeliefGraph:
         if self.kind[number] == EXPANDED or any(self.kind[n] != EXPANDED for n in points):
             raise ValueError("only beliefs that are not expanded are split, and into expanded ones")
         if any(self.belief[point][0] != seen for point in points) or len(set(points)) < len(points):
-            raise ValueError("a belief is split into different beliefs of its own look")
+            raise ValueError("a belief is split into different beliefs with its own observation")
         whole = dict(zip(states, weights, strict=True))
         inside = [dict(zip(*self.belief[point][1:], strict=True)) for point in points]
         shares, total = _solved(
@@ -188,7 +188,7 @@ class BeliefGraph:
             for s in dict.fromkeys([*states, *(s for own in inside for s in own)])
         }
         if min(shares) < 0 or min(rest.values()) < 0 or total <= 0:
-            raise ValueError("a belief is no mixture of these")
+            raise ValueError("a belief is not a mixture of these")
         parts = {n: k * sum(own.values()) for n, k, own in zip(points, shares, inside, strict=True) if k}
         parts |= {self.corner(s): left for s, left in rest.items() if left}
         common = math.gcd(total * sum(weights), *parts.values())
@@ -286,7 +286,7 @@ def _solved(rows: list[list[int]], right: list[int]) -> tuple[list[int], int]:
     for k in range(size):
         pivot = next((i for i in range(k, size) if table[i][k]), None)
         if pivot is None or len(rows[k]) != size:
-            raise ValueError("a belief is no mixture of these")
+            raise ValueError("a belief is not a mixture of these")
         table[k], table[pivot] = table[pivot], table[k]
         for i in range(size):
             if i != k:

@@ -92,7 +92,7 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
         )
     kind = objective.kind
     if objective.terminal is not None:
-        raise InputError("what last states are worth is not asked of partially observable models")
+        raise InputError("terminal rewards are not supported for partially observable models")
     own, states = model.structure, model.states
     chance = _chances(model, point)
     reward = _rewards(objective, own.choices, own.choice_state)
@@ -220,7 +220,7 @@ def _rewards(objective: Objective, choices: int, owner: IndexArray) -> list[Frac
     if earned is None:
         return [Fraction(0)] * choices
     if isinstance(earned, ParametricReward):
-        raise InputError("rewards with parameters do not go with partially observable models")
+        raise InputError("rewards with parameters cannot be used with partially observable models")
     total = [Fraction(0)] * choices
     if earned.choice is not None:
         total = [Fraction(value) for value in earned.choice.tolist()]
@@ -228,7 +228,7 @@ def _rewards(objective: Objective, choices: int, owner: IndexArray) -> list[Frac
         state = [Fraction(value) for value in earned.state.tolist()]
         total = [value + state[s] for value, s in zip(total, owner.tolist(), strict=True)]
     if min(total) < 0:
-        raise InputError("negative rewards do not go with partially observable models")
+        raise InputError("negative rewards cannot be used with partially observable models")
     return total
 
 

@@ -51,15 +51,16 @@ from tightrope.verdict import Word
 from tightrope_check.problem import Certificate
 
 BY_RATES = (
-    "the certificate rests on an interval for every rate, not on the likelihood of all rates together: it "
+    "the certificate depends on an interval for every rate, not on the likelihood of all rates together: it "
     "may prove less than the answer says"
 )
 BY_INTERVALS = (
-    "probabilities of this model are quotients: the certificate rests on an interval for every event, at "
+    "probabilities of this model are quotients: the certificate depends on an interval for every event, at "
     "every choice anew, and may prove less than the answer says"
 )
 OVER_THE_SETS = (
-    "values were also bounded along themselves, by quadratics on a ball that no certificate holds: this one "
+    "values were also bounded along themselves, by quadratics on a ball that certificates do not "
+    "cover: this one "
     "proves the interval over the sets, which may be wider than the answer's"
 )
 
@@ -75,17 +76,28 @@ def certify(
     overwrite: bool = False,
     **options: Unpack[SolveWords],
 ) -> dict[str, Interval]:
-    """Write the certificate of an answer; return the interval that it proves of each policy.
+    """Write the certificate of an answer.
 
-    * `subject`: a result of `learn`, `compare` or `improve` or over a domain, an answer of `doctor` on a
-      revised model (its certificate says how the revision was chosen), or a problem, of a parametric model
-      `at` a point; of a chain in continuous time without `at` it is about the whole domain.
-    * `policy`, `precision` and the other options are those of `solve`; where rewards are discounted,
-      synchronised intervals are their joint bounds, wider than `solve` takes them.
-    * `ltl_translator`: the command of another program that translates LTL to automata.
-    * A file that is not one of our certificates is refused, unless `overwrite` is set.
-    * If the proved interval contradicts the answer, an internal error is raised.
+    Parameters
+    ----------
+    subject
+        A result of `learn`, `compare` or `improve`, an answer of `doctor` on a revised model, or a problem.
+    path : str or path
+        A file that is not one of our certificates is refused, unless `overwrite` is set.
+    at : mapping, optional
+        The point of a parametric model; a chain in continuous time without it is certified over its domain.
+    policy, precision, **options
+        As for `solve`; with discounts, synchronised intervals are their joint bounds.
+    ltl_translator : str, optional
+        As for `solve`.
 
+    Returns
+    -------
+    dict of str to Interval
+        The proved interval of each policy. An internal error is raised if it contradicts the answer.
+
+    Examples
+    --------
     >>> import os, tempfile
     >>> import tightrope as tr
     >>> rows = [(0, "go", {0: 0.5, 1: 0.5}), (1, "stay", {1: 1})]
@@ -110,12 +122,12 @@ def certify(
         chosen = {"selection": f"{subject.amended.amendment.text}: {subject.selection.why}"}
         if subject.groups is not None:
             raise InputError(
-                "answers for groups rest on predictions from all of them, and no certificate holds these",
+                "certificates do not cover answers for groups: each uses predictions from all groups",
                 hint="`split=COLUMN` has the same parameters, each learned alone, and is certified",
             )
         if subject.verdict.word is not Word.PROVED or not isinstance(subject.result, LearningResult):
             raise InputError(
-                f"the answer on the amended model is not proved, so there is nothing to certify: "
+                f"the answer on the revised model is not proved, so there is nothing to certify: "
                 f"{subject.verdict.why or subject.selection.why}",
                 hint="ask a question, and choose on one part of the log: `select_on`",
             )
@@ -250,7 +262,7 @@ def _point(model: Model, at: Point | None) -> tuple[Fraction, ...] | None:
     if isinstance(model, ParametricMDP):
         return model.parameters.point({} if at is None else at)
     if at is not None:
-        raise InputError("`at` goes with parametric models, and this one has no parameters")
+        raise InputError("`at` requires a parametric model; this model has no parameters")
     return None
 
 

@@ -141,11 +141,11 @@ def own_of(
     problem, observed, origin = certificate.problem, isinstance(model, POMDP), model
     policy, baseline = policies
     if at is not None and problem.law not in (("point", "plain") if observed else ("point",)):
-        raise InputError("`at` goes with certificates about a point, this one is about none")
+        raise InputError("`at` requires a certificate about a point; this one is about no point")
     if problem.time is not None:
         given = {"policy": policy, "baseline": baseline, "misfit": misfit or None}
         if named := next((name for name, value in given.items() if value is not None), None):
-            raise InputError(f"`{named}` does not go with certificates of chains in continuous time")
+            raise InputError(f"`{named}` cannot be used with certificates of chains in continuous time")
         return own_chain(model, property, at, data, problem.law)
     if observed:
         own = _own_controller(certificate, model, property, at, data, policy)
@@ -166,7 +166,7 @@ def _own(model: Any, property: Any, at: Any, data: Any, policy: Any, translator:
     if isinstance(own, ParametricMDP) and (at is not None or not own.parameters.names):
         theta = own.parameters.point({} if at is None else at)
     elif at is not None:
-        raise InputError("`at` goes with parametric models, and this one has no parameters")
+        raise InputError("`at` requires a parametric model; this model has no parameters")
     return Own(own, objective, theta, counts, None if policy is None else _policy(own, policy), limit)
 
 
@@ -188,9 +188,9 @@ def _question(
         if isinstance(property, Query) and query.reading is not None:
             warnings.warn(query.reading.warning, ReadingWarning, stacklevel=2)
         if translator is not None:
-            raise InputError("`ltl_translator` goes with temporal formulas: leave it out")
+            raise InputError("`ltl_translator` requires a temporal formula: leave it out")
         if timed and counts_steps(query.objective):
-            raise InputError("the objective counts steps: of a chain in continuous time they are jumps")
+            raise InputError("the objective counts steps; a chain in continuous time has jumps")
         return query.objective, query.limit
     question = asked_of(query, translator)
     if isinstance(property, Query) and question.reading is not None:

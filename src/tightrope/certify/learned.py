@@ -213,7 +213,7 @@ def _by_intervals(result: LearningResult, counts: Counts, difference: CoupledVal
     """
     if difference is not None:
         raise InputError(
-            "probabilities of this model are quotients, and certificates do not hold their coupled values, "
+            "probabilities of this model are quotients, and certificates do not cover their coupled values, "
             "which differences are",
             hint="leave the certificate out, or certify what `learn` says of either policy",
         )

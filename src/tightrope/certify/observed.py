@@ -78,7 +78,7 @@ def controller_certificate(
     else:
         solved = solve_partial(pomdp, objective, point=theta, precision=close, seconds=seconds)
         if solved.graph is None:
-            raise InputError(f"{problem.text} is decided where a play begins: there is nothing to certify")
+            raise InputError(f"{problem.text} is decided in the initial state: there is nothing to certify")
         return certificate_of_controller(solved.graph, solved.controller, about), shown_value(solved.bounds)
     own = evaluate(pomdp, objective, controller, theta, precision)
     proof = certificate_of_chain(pomdp, objective, controller, theta, precision, about)
@@ -247,7 +247,7 @@ def _check_reaches(rows: list[_Row], begin: int) -> None:
             break
         sure |= more
     if len(sure) < len(rows) or any(STOP in towards for _, towards, _ in rows):
-        raise CannotCertify("the controller may miss the target, which is worth infinity: nothing is proved")
+        raise CannotCertify("the controller may miss the target, so the cost is infinite: nothing is proved")
 
 
 def _objective(question: Question, model: MDP, reward: FloatArray) -> Objective:
@@ -298,11 +298,11 @@ def repeated_graph(question: Question, recipe: str) -> BeliefGraph:
     """The beliefs of a certificate's model, made again as it says that they were."""
     if question.first < 0:
         raise CannotCertify(
-            "this certificate is about another property: yours is decided where a play begins"
+            "this certificate is about another property: yours is decided in the initial state"
         )
     try:
         return BeliefGraph.repeated(question, recipe)
     except (ValueError, IndexError):
         raise CannotCertify(
-            "this certificate is about another model or another property: its beliefs are none of yours"
+            "this certificate is about another model or another property: the beliefs differ"
         ) from None

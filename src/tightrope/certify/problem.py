@@ -140,7 +140,7 @@ def to_objective(
     """What has no meaning for the kind is left out; nature has a say in interval models alone."""
     kind = objective.kind
     if kind is ObjectiveKind.CUMULATIVE and objective.terminal is not None:
-        raise InputError("certificates are not about what the last of some steps is worth (R [ I=k ])")
+        raise InputError("certificates do not cover instantaneous rewards (R [ I=k ])")
     reward = objective.reward if objective.is_reward else None
     earned = None
     if isinstance(reward, ParametricReward):

@@ -187,7 +187,7 @@ def learned_rate_certificate(result: RateResult, about: Mapping[str, Any] | None
         )
     if result.problem is None:
         raise InputError(
-            "answers on amended models in continuous time rest on statements that no certificate holds",
+            "certificates do not cover answers on revised models in continuous time",
             hint="leave the certificate out, or certify the answer on the model itself",
         )
     seen = result.outcomes if isinstance(result.outcomes, ObservedOutcomes) else None

@@ -537,13 +537,13 @@ def refuse_uncertified(model: ParametricMDP, region: RegionKind | None = None) -
     not prove to be positive. None stands for a region that is not decided yet."""
     if model.structure.elsewhere is not None:
         raise InputError(
-            "certificates do not hold outcomes that were never seen (elsewhere): the checker knows no bound "
+            "certificates do not cover outcomes that were never seen (elsewhere): the checker knows no bound "
             "of their mass",
             hint="leave the certificate out",
         )
     if region is not None and not has_proof(region):
         raise InputError(
-            f"certificates do not hold the region {region.value}: the checker knows no proof of it",
+            f"certificates do not cover the region {region.value}: the checker knows no proof of it",
             hint='leave the certificate out, or use `region="polytope"` or likelihood',
         )
     table = model.expressions

@@ -76,8 +76,8 @@ def to_certificate(
     """
     if solution.is_eliminated:
         raise CannotCertify(
-            "the bounds come from elimination of states, since float64 holds no inductive ones, and "
-            "certificates hold those alone. The answer without a certificate is proved all the same"
+            "the bounds come from elimination of states, because float64 holds no inductive bounds, and "
+            "certificates need inductive bounds. The answer without a certificate is proved"
         )
     initial = problem.graph.initial
     bounds = float(solution.lower[initial]), float(solution.upper[initial])
@@ -110,8 +110,8 @@ def refuse_steps(policy: Policy | None, objective: Objective) -> None:
         return
     if policy.steps.horizon > objective.lower_steps:
         raise InputError(
-            "the given policy depends on the step, and where steps are not bounded certificates are about "
-            "policies that take one choice per state",
+            "the policy depends on the step; without a step bound, certificates cover policies with one "
+            "choice per state",
             hint="leave the certificate or the policy out, or ask for a bounded number of steps",
         )
 
@@ -416,7 +416,7 @@ class _AverageSearch:
         stopping = self.quotient.stopping(np.ones(self.quotient.components))
         steps = self.solve(stopping, self.quotient.walking(), None).upper[self.quotient.node]
         if not np.isfinite(steps).all():
-            raise CannotCertify("no certificate is written: plays take too long to come to rest")
+            raise CannotCertify("no certificate is written: runs take too long to end")
         gain = self._gain(None if above is None else above.fixpoint_upper)
         return _Side(gain, self.gains.bias + self._margin(gain, 1) * steps, 1 + steps)
 
@@ -429,7 +429,7 @@ class _AverageSearch:
         )
         steps = self.solve(self.model, walking, policy_of(structure, choice, None)).upper
         if not np.isfinite(steps).all():
-            raise CannotCertify("no certificate is written: plays take too long to come to rest")
+            raise CannotCertify("no certificate is written: runs take too long to end")
         gain = self._gain(None if below is None else below.fixpoint_lower)
         return _Side(gain, self.gains.bias - self._margin(gain, -1) * steps, -1 - steps)
 

@@ -53,21 +53,35 @@ def verify(
 ) -> Verdict:
     """Check a certificate, and whether it is about a given model, property, data or policy.
 
-    A `CTMC` stands for its embedded chain where the certificate is about that (questions without time at a
-    point). A model of numbers stands for the same without its numbers where the certificate is about unknown
-    probabilities. Of a `POMDP` the policy is a controller. `data` are counts, or a log as `read_data` takes
-    it. `policy` and `baseline` are those of a difference: the first's value less the second's. `misfit`: the
-    claims must also hold where the process is within so much, in total variation, of the model at every
-    choice. `ltl_translator` is the command that translates LTL, where the certificate's automaton was made by
-    another program. `budget`: the work that the check may take, 600 (seconds), "10min" or "10x"; beyond it,
-    and beyond 60 s without it (600 s if `exact`), it is refused before it is done.
+    Parameters
+    ----------
+    certificate : str or path
+        The file.
+    model, property, at, data, policy, baseline
+        What the certificate is compared with. A `CTMC` stands for its embedded chain, a model without
+        parameters for its graph, if the certificate is about these. The policy of a `POMDP` is a controller.
+    misfit : float
+        The claims must hold for processes within this total variation of the model at every choice.
+    ltl_translator : str, optional
+        The command that translates LTL, if another program made the automaton.
+    exact : bool
+        Use rationals alone.
+    budget : float or str, optional
+        The work that the check may take, 600 (seconds), "10min" or "10x"; 60 s by default (600 s if `exact`).
 
-    A `CannotCertify` names the first field that differs. Of the verdict, `valid` says whether the claims are
-    proved; `word` is proved, nominal, contradicted (the data refute the model) or limit (a threshold is not
-    decided); `answer` says whether a property with a threshold is true; `not_tied` lists what was not
-    compared; `values` holds the bounds for what was given; `claim` names the one that answers the question,
-    of the policy where one is given.
+    Returns
+    -------
+    Verdict
+        `valid`: the claims are proved. `word`: proved, nominal, contradicted or limit. `answer`: whether a
+        property with a threshold is true. `not_tied`: what was not compared. `values`: the proved bounds.
 
+    Raises
+    ------
+    CannotCertify
+        If a field differs; the message names the first one.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
     >>> (p,) = parameters.symbols()
@@ -200,7 +214,7 @@ def find_proved_checker() -> Path:
     if named is not None:
         if not os.access(named, os.X_OK) or not Path(named).is_file():
             raise InputError(
-                f"{PLACE} is {shown(named)!r}, which is no program that can be run", hint=_INSTALL
+                f"{PLACE} is {shown(named)!r}, which is not a program that can be run", hint=_INSTALL
             )
         return Path(named)
     if _BUILT.is_file():

@@ -123,7 +123,7 @@ class CheckRequest(options.ModelOptions):
 
 
 NOT_TIMED = "policy_out policy discount terminal_reward assume_support misfit coupled_gap figure"
-"""Options that do not go with chains in continuous time."""
+"""Options that cannot be used with chains in continuous time."""
 
 
 @takes(CheckRequest)
@@ -141,7 +141,7 @@ def check(request: CheckRequest) -> None:
     _check_options(request.precision, request.assume_support, request.time_limit)
     options.require_coupled(request.coupled_gap, request.sets is DomainSets.COUPLED)
     if request.misfit is not None and request.sets is None:
-        raise InputError("--misfit goes with bounds over a whole domain", hint="add --sets expression")
+        raise InputError("--misfit requires bounds over a domain of parameters", hint="add --sets expression")
     files = CheckFiles.claim(request)
     options.require_device(request.device)
     constants = options.parse_constants(request.const)
@@ -153,11 +153,11 @@ def check(request: CheckRequest) -> None:
     if timed:
         options.refuse_options(request, NOT_TIMED)
     if untimed:
-        options.refuse_options(request, "discount", "it does not go with Markov automata")
+        options.refuse_options(request, "discount", "it cannot be used with Markov automata")
         if request.certificate is not None:
             raise InputError(
-                "--certificate does not go with Markov automata: their best policies may look at the time, "
-                "and no vectors prove that none is better",
+                "--certificate cannot be used with Markov automata: an optimal policy may depend on "
+                "time, and certificates cannot prove its optimality",
                 hint="leave --certificate out: the answer is proved without one",
             )
         if any(speaks_of_time(file) for file in properties.files):
@@ -192,7 +192,7 @@ def check(request: CheckRequest) -> None:
         if query.is_plain and query.reading is not None and request.json:
             warn(query.reading.warning)
     if len(queries) > 1 and (request.certificate or request.policy_out):
-        raise InputError(f"--certificate and --policy-out go with one property, not {len(queries)}")
+        raise InputError(f"--certificate and --policy-out require one property, not {len(queries)}")
     if isinstance(loaded.model, POMDP):
         from tightrope.cli.check_partial import check_partial
 
@@ -200,9 +200,9 @@ def check(request: CheckRequest) -> None:
         return
     if request.sets is not None:
         if request.absolute or request.all_states:
-            raise InputError("--absolute and --all-states do not go with --sets: leave them out")
+            raise InputError("--absolute and --all-states cannot be used with --sets: leave them out")
         if len(queries) != 1:
-            raise InputError(f"--sets goes with one property, not {len(queries)}")
+            raise InputError(f"--sets requires one property, not {len(queries)}")
         stop_interpreting()
         check_domain(request, loaded, queries[0], files)
         return
@@ -239,7 +239,7 @@ class CheckFiles:
     def claim(request: CheckRequest) -> CheckFiles:
         """Refuse what must not or cannot be written."""
         if request.no_verify and request.certificate is None:
-            raise InputError("--no-verify goes with --certificate: add a file")
+            raise InputError("--no-verify requires --certificate: add a file")
         refuse_same((request.certificate, request.policy_out, request.figure))
         figure = None
         if request.figure is not None:
@@ -316,7 +316,7 @@ def _attained(
         return chosen, (value.lower, value.upper), value.status.name.lower().replace("_", "-")
     if result.controller is None or result.attained is None:
         raise InputError(
-            f"--policy-out does not go with {result.text}: its automaton is another program's",
+            f"--policy-out cannot be used with {result.text}: its automaton is another program's",
             hint="leave --ltl-translator out",
         )
     return result.controller, result.attained, result.status
@@ -358,7 +358,7 @@ def _certify(
         claim, bounds = proof.claims[0], result.bounds
         if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
             low, high = text_below(claim.lower), text_above(claim.upper)
-            warn(f"the certificate proves [{low}, {high}], a little less than the answer says")
+            warn(f"the certificate proves [{low}, {high}], a slightly wider interval than the answer")
     shown = shown_value(result.bounds, result.truth, query)
     if not isinstance(result, Solution) and isinstance(model, IntervalMDP) and model.factored is not None:
         assert query.directions is not None
@@ -442,7 +442,7 @@ def _require_curve(queries: Sequence[Query]) -> None:
 
     if len(queries) != 1 or not is_curve(queries[0].formula):
         raise InputError(
-            "--figure goes with one property that asks for two objectives",
+            "--figure requires one property that asks for two objectives",
             hint='multi(Pmax=? [ F "a" ], Pmin=? [ F "b" ])',
         )
 
@@ -470,7 +470,7 @@ def _subject(
         point = loaded.point(at)
         return model.instantiate(point), point
     if at is not None:
-        raise InputError("--at goes with parametric models, this one has no parameters")
+        raise InputError("--at requires a parametric model; this model has no parameters")
     if is_timed and loaded.automaton is not None:
         return loaded.automaton, None
     return model, None
@@ -550,7 +550,7 @@ def _over_parameters(
     model, kind = loaded.model, SetsKind(request.sets.value)
     if not isinstance(model, ParametricMDP) or not model.parameters.names:
         raise InputError(
-            f"--sets speaks of a domain of parameters, and {loaded.source} has none",
+            f"--sets refers to a domain of parameters, and {loaded.source} has none",
             hint="leave --sets out: plain and interval models have one value",
         )
     is_other = query.kind not in (QueryKind.PLAIN, QueryKind.LTL)
@@ -558,7 +558,7 @@ def _over_parameters(
     if files.certificate is not None:
         refuse_uncertified(model)
     if is_other:
-        options.refuse_options(request, "at", f"it does not go with {problem.text} over a domain")
+        options.refuse_options(request, "at", f"it cannot be used with {problem.text} over a domain")
     same = "precision assume_support misfit time_limit device threads coupled_gap"
     chosen = LearnOptions.of("solve", {**options.words_of(request, same), "sets": kind})
     with phase_progress() as progress:
@@ -622,7 +622,7 @@ def _domain_policy(
     """The policy to evaluate (None: find one), and what it is in words."""
     if policy is not None:
         if at is not None:
-            raise InputError("--policy and --at each name a policy here", hint="leave one of them out")
+            raise InputError("--policy and --at both name a policy", hint="leave one of them out")
         return policy, "the given policy"
     if at is None:
         return None, "the most robust policy found"
@@ -642,7 +642,8 @@ def _over_rates(
     model, parameters = loaded.model, loaded.model.parameters
     if request.sets not in (None, DomainSets.EXPRESSION):
         raise InputError(
-            f"--sets {request.sets.value} is not there for continuous time", hint="write --sets expression"
+            f"--sets {request.sets.value} is not supported for continuous time",
+            hint="write --sets expression",
         )
     if parameters.constraints:
         raise InputError(

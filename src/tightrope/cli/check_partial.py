@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tightrope.io.output import OutputFile
 
 NOT_PARTIAL = "misfit assume_support coupled_gap ltl_translator figure all_states terminal_reward"
-"""Options that do not go with partially observable models."""
+"""Options that cannot be used with partially observable models."""
 
 WORK = 100_000
 """How much work it does unless --time-limit is given: some ten seconds."""
@@ -49,7 +49,7 @@ def check_partial(
     from tightrope.learning.solve import solve as solve_any
 
     pomdp: POMDP = loaded.model
-    refuse_options(request, NOT_PARTIAL, "it does not go with partially observable models")
+    refuse_options(request, NOT_PARTIAL, "it cannot be used with partially observable models")
     point: Sequence[Any] = ()
     robust = isinstance(pomdp.model, IntervalMDP)
     if isinstance(pomdp.model, ParametricMDP):
@@ -57,13 +57,13 @@ def check_partial(
         robust = request.sets is not None and bool(names)
         if request.sets is not None and (not robust or request.at or request.sets.value != "coupled"):
             raise InputError(
-                "controllers are bounded over a whole domain by --sets coupled, where there are parameters "
-                "and there is no --at",
+                "--sets for a partially observable model is --sets coupled, without --at, and requires "
+                "parameters",
                 hint="leave --sets or --at out",
             )
         point = _point(request.at, pomdp) if (names or request.at) and not robust else ()
     elif request.at is not None or request.sets is not None:
-        raise InputError("--at and --sets go with parametric models, this one has no parameters")
+        raise InputError("--at and --sets require a parametric model; this model has no parameters")
     if robust and certificate is not None and isinstance(pomdp.model, ParametricMDP):
         from tightrope.certify.region import refuse_uncertified
 
@@ -176,7 +176,7 @@ def _certify(
         proof = certificate_of_chain(pomdp, query.objective, chosen, point, precision, about)
         file = answered_file(proof, shown_value((solved.interval.lower, solved.interval.upper)))
     elif solved.graph is None:
-        raise InputError(f"{query.text} is decided where a play begins: there is nothing to certify")
+        raise InputError(f"{query.text} is decided in the initial state: there is nothing to certify")
     else:
         proof = certificate_of_controller(solved.graph, solved.controller, about)
         file = answered_file(proof, shown_value(solved.bounds))

@@ -45,7 +45,7 @@ class Command:
 COMMANDS = (
     Command("info", "Build a model and say what is in it."),
     Command("check", "Certified bounds on the value of a model."),
-    Command("questions", "Which properties go with which commands."),
+    Command("questions", "Which commands support which properties."),
     Command("verify", "Re-check a certificate, independently."),
     Command("sample", "Simulate a model at a point and write what was seen."),
     Command("data", "How a log is read for a model, and what it holds."),

@@ -160,7 +160,7 @@ def doctor(request: DoctorRequest) -> None:
     if request.amend is None:
         for name, given in (("-o", request.output), ("--log-out", request.log_out)):
             if given is not None:
-                raise InputError(f"{name} writes an amended model", hint="say which: --amend memory=prev")
+                raise InputError(f"{name} writes a revised model", hint="say which: --amend memory=prev")
     model_file = None if request.output is None else claim_file(request.output, PRISM, request.overwrite)
     log_file = None if request.log_out is None else claim_file(request.log_out, DATA, request.overwrite)
     log = LogRequest.of(request.reading, request.data)
@@ -168,7 +168,7 @@ def doctor(request: DoctorRequest) -> None:
     subject, model = _subject(request)
     timed = isinstance(model, ParametricCTMC)
     if timed and (model_file or log_file):
-        raise InputError("amended rates are answered for, and not written: a program has no such rates")
+        raise InputError("a revised model in continuous time cannot be written as a PRISM file")
     reading: Any = exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
     words = options.words_of(request, "region sets threads time_limit")
     if request.cost_range is not None:

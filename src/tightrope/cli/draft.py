@@ -73,7 +73,8 @@ def draft(request: DraftRequest) -> None:
 
     if (request.select_on is None) != (request.rest is None):
         raise InputError(
-            "`select_on` and `rest` go together: ties are learned from what they were not chosen on"
+            "`select_on` requires `rest`, and `rest` requires `select_on`: parameters are tied on one "
+            "part of the log and learned from the other"
         )
     if request.rest is not None and request.rest.suffix != ".csv":
         raise InputError(f"--rest writes a .csv file, not {request.rest}")

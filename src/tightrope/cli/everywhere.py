@@ -78,14 +78,14 @@ def read_settings(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}", hint="--config names a file of settings") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"this is no TOML: {error}", Location(str(file))) from None
+        raise InputError(f"this is not TOML: {error}", Location(str(file))) from None
     for key, value in settings.items():
         if key not in KEYS:
             raise InputError(f"there is no setting {key!r}", Location(str(file)), suggest(key, list(KEYS)))
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise InputError(f"{key} is {value!r}, neither a text nor a number", Location(str(file)))
         if key == "model" and str(value).startswith("-"):
-            raise InputError(f"model is {value!r}, an option and no model", Location(str(file)))
+            raise InputError(f"model is {value!r}, which is an option, not a model", Location(str(file)))
     return settings
 
 

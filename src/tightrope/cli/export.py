@@ -113,8 +113,8 @@ def _find_learned(model: str) -> str:
     kinds = sorted(inner.parent.name for inner in folder.glob(f"*/{LEARNED}.drn"))
     if not kinds and _is_only_coupled(folder / RESULT):
         raise InputError(
-            f"the results in {model} are over the coupled set: one parameter vector for the whole run, which "
-            "no interval model can say",
+            f"the results in {model} use coupled sets (one parameter vector for the whole run), which no "
+            "interval model can represent",
             hint="learn with --sets rectangular or expression for an interval model around it",
         )
     if not kinds:
@@ -169,7 +169,7 @@ def export_jani(request: JaniRequest, output: Path, overwrite: bool, json: bool)
 
     if request.ranges is not None:
         raise InputError(
-            "--param and --domain do not go with JANI, which has no place for a domain",
+            "--param and --domain cannot be used with JANI, which has no place for a domain",
             hint="give them when the file is read",
         )
     claimed = claim_file(output, JANI_FILE, overwrite)
@@ -200,7 +200,7 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
         from tightrope.benchmarks.suite import parse_bench
 
         if request.const:
-            raise InputError("--const does not go with a benchmark: its constants follow from its arguments")
+            raise InputError("--const cannot be used with a benchmark, which has arguments")
         instance = parse_bench(request.source)
         constants.update({name: str(value) for name, value in instance.constants.items()})
         return read_program(instance.path, constants), instance.domain
@@ -217,7 +217,7 @@ def _program(request: JaniRequest) -> tuple[Program, str | None]:
     if is_continuous(request.source):
         timed = load_timed(request.source, quiet=True)
         if request.const:
-            raise InputError("--const does not go with this file: only PRISM and JANI models have constants")
+            raise InputError("--const requires a PRISM or JANI model")
         return as_program(timed.model, request.source, constants), timed.model.parameters.text() or None
     loaded = load_model(request.source, None, None, None)
     model = loaded.model

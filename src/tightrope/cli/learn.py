@@ -45,7 +45,7 @@ class LearnRequest(options.SubjectOptions):
     region: options.Region = None
     sets: SetsOption | None = declare(
         "--sets",
-        "What nature may pick from: at every choice anew, or once for the whole run (coupled); "
+        "What nature may pick from: independently at every choice, or once for the whole run (coupled); "
         "'all' compares.",
     )
     interval: IntervalMethod | None = declare("--interval", "The intervals of events.")

@@ -89,7 +89,7 @@ NOT_TIMED = """
     observations
 """
 NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
-"""Options that do not go with chains in continuous time."""
+"""Options that cannot be used with chains in continuous time."""
 
 NOT_OTHER = """
     breakdown breakdown_of threshold export discount terminal_reward outcomes observations behaviour
@@ -111,11 +111,9 @@ def run(request: LearnRequest) -> None:
         return
     check_delta(request.delta)
     if request.certificate is not None:
-        raise InputError(f"--certificate goes with one property, not {len(several)}")
+        raise InputError(f"--certificate requires one property, not {len(several)}")
     if request.output is not None and request.output.suffix:
-        raise InputError(
-            f"the answers to {len(several)} properties are written into a directory", hint="name one: -o DIR"
-        )
+        raise InputError(f"answers to {len(several)} properties need a directory", hint="name one: -o DIR")
     share = f"{request.delta:g}/{len(several)}"
     screen.say(f"{len(several)} properties: all answers hold simultaneously, each at δ = {share}")
     worst = 0
@@ -165,7 +163,7 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
         cli_options.refuse_options(request, NOT_TIMED)
         cli_options.refuse_options(request.reading, NOT_TIMED_LOG)
     elif other is not None:
-        why = f"it does not go with {request.prop}: {NO_ANSWER}"
+        why = f"it cannot be used with {request.prop}: {NO_ANSWER}"
         cli_options.refuse_options(request, NOT_OTHER, why)
         if request.compares:
             cli_options.refuse("--sets all", why)
@@ -177,7 +175,7 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
     for is_wrong, words, hint in (
         (
             timed and sets not in (None, "expression"),
-            f"--sets {sets} is not there for continuous time",
+            f"--sets {sets} is not supported for continuous time",
             "leave --sets out: it is expression",
         ),
         (
@@ -185,10 +183,10 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             "--threshold is what a breakdown has to meet",
             "add --breakdown",
         ),
-        (request.no_verify and not certificate, "--no-verify goes with --certificate: add a file", None),
+        (request.no_verify and not certificate, "--no-verify requires --certificate: add a file", None),
         (
             request.compares and certificate,
-            "--certificate goes with one kind of sets, not with --sets all",
+            "--certificate is for one kind of sets, not for --sets all",
             None,
         ),
         (
@@ -203,7 +201,7 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
         ),
         (
             request.policy == OPTIMAL_AT_TRUTH and other is not None,
-            f"--policy {OPTIMAL_AT_TRUTH} goes with one P or R over a simple path or a reward",
+            f"--policy {OPTIMAL_AT_TRUTH} requires one P or R over a simple path or a reward",
             "name a file with a policy",
         ),
     ):
@@ -228,7 +226,7 @@ def learn_policies(request: LearnRequest) -> None:
             hint="leave --export out",
         )
     if subject.pomdp is not None:
-        why = "it is not there for partially observable models"
+        why = "it is not supported for partially observable models"
         cli_options.refuse_options(request, "export breakdown breakdown_of", why)
     with screen.phase_progress() as progress:
         given, true_value = _read_given_policy(request, subject, progress)
@@ -238,7 +236,8 @@ def learn_policies(request: LearnRequest) -> None:
     if request.certificate is not None:
         if missing := "; ".join(reading.counts.design.censored):
             raise InputError(
-                f"--certificate has nothing to prove, because outcomes are missing from the data: {missing}",
+                "--certificate: there is nothing to certify, because outcomes are missing from the data: "
+                f"{missing}",
                 hint="leave --certificate out, or complete the data",
             )
         refuse_uncertified(subject.model, decide(subject.model, reading.counts, options).region)
@@ -353,7 +352,7 @@ def _refuse_given(given: Policy, subject: Subject) -> None:
 
     if given.has_memory:
         raise InputError(
-            "--certificate is about policies without memory, and --policy is one with a memory",
+            "--certificate covers policies without memory, and --policy has a memory",
             hint="leave --certificate or --policy out",
         )
     refuse_steps(given, subject.query.objective)
@@ -482,7 +481,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     output = request.output
     if timed and output is not None and output.suffix != ".drn":
         raise InputError(
-            "of a chain in continuous time the learned interval chain is written, as one file",
+            "the learned interval chain in continuous time is written as one file",
             hint="write -o learned.drn",
         )
     claimed = directory = None

@@ -188,11 +188,11 @@ def online(request: OnlineRequest) -> None:
             hint="with --until-gap, --max-episodes N says when to give up",
         )
     if request.max_episodes is not None and request.until_gap is None:
-        raise InputError("--max-episodes goes with --until-gap; --episodes N is the number of episodes")
+        raise InputError("--max-episodes requires --until-gap; --episodes N is the number of episodes")
     if request.allow_loss and request.baseline is None:
-        raise InputError("--allow-loss goes with --baseline")
+        raise InputError("--allow-loss requires --baseline")
     if request.env is None and (request.convert_obs or request.actions or request.states):
-        raise InputError("--convert-obs, --actions and --states go with --env")
+        raise InputError("--convert-obs, --actions and --states require --env")
     subject = load_subject(request, temporal=True, any_kind=True)
     if subject.product is None and not subject.query.is_plain:
         bench = subject.loaded.benchmark
@@ -200,9 +200,9 @@ def online(request: OnlineRequest) -> None:
         return
     if subject.product is not None and request.env is not None:
         raise InputError(
-            f"--env does not go with temporal formulas such as {subject.query.text}: what collects "
+            f"--env cannot be used with temporal formulas such as {subject.query.text}: what collects "
             "has a memory",
-            hint="in Python tr.online takes episodes; problem.controller(learner.policy()) says how to act",
+            hint="in Python, tr.online takes episodes, and problem.controller(learner.policy()) acts in them",
         )
     if request.output is not None:
         run.claim_run(request.output)
@@ -514,11 +514,11 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
     """Simulate, answer, repeat."""
     text = subject.query.text
     options.refuse_options(
-        request, REFUSED, f"it does not go with {text}, for which episodes are collected evenly"
+        request, REFUSED, f"it cannot be used with {text}, for which episodes are collected evenly"
     )
     if request.explore not in (None, Exploration.UNIFORM):
         raise InputError(
-            f"--explore {request.explore.value} does not go with {text}",
+            f"--explore {request.explore.value} cannot be used with {text}",
             hint="leave --explore out: episodes are collected evenly for it",
         )
     directory = None if request.output is None else claim(request.output, "answer")

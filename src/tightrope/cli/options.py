@@ -190,7 +190,7 @@ DataUnlessLabelled = Annotated[list[str] | None, _DATA]
 
 def refuse_log_options(reading: Any) -> None:
     """Refuse what says how logs are read, beside labelled readings, which are read in one way."""
-    refuse_options(reading, " ".join(one.name for one in fields(reading)), "it goes with --data")
+    refuse_options(reading, " ".join(one.name for one in fields(reading)), "it requires --data")
 
 
 def places_of(data: list[str] | None, observations: str | None) -> list[str]:
@@ -253,7 +253,7 @@ def require_coupled(gap: float | None, is_coupled: bool) -> None:
     """Refuse a gap of coupled values where none are asked for."""
     if gap is not None and not is_coupled:
         raise InputError(
-            "--coupled-gap goes with coupled values, and none are asked for",
+            "--coupled-gap requires coupled values, and none are asked for",
             hint="add --sets coupled, or leave --coupled-gap out",
         )
 
@@ -435,13 +435,13 @@ def words_of(request: Any, names: str) -> dict[str, Any]:
     return words
 
 
-def refuse_options(request: object, names: str, why: str = "it does not go with continuous time") -> None:
+def refuse_options(request: object, names: str, why: str = "it cannot be used with continuous time") -> None:
     """Refuse options of a record, by the names of its fields, that make no sense for the model given."""
     for option in list_given(request, names):
         refuse(option, why)
 
 
-def refuse(option: str, why: str = "it does not go with continuous time") -> NoReturn:
+def refuse(option: str, why: str = "it cannot be used with continuous time") -> NoReturn:
     """An option that is there, and why it must not be."""
     raise InputError(f"{option}: {why}", hint=f"leave {option} out")
 

@@ -34,7 +34,9 @@ class PlanRequest(options.SubjectOptions):
     data: options.DataUnlessLabelled = None
     observations: options.Observations = None
     gap: str | None = declare(
-        "--gap", "The width of the robust policy's interval that is wanted, or a share of its value.", "E|E%"
+        "--gap",
+        "The width of the robust policy's interval that is required, or a share of its value.",
+        "E|E%",
     )
     optimality: float | None = declare(
         "--optimality", "Guarantee and best possible value so close instead.", "E"
@@ -192,7 +194,7 @@ def _plan_improvement(request: PlanRequest) -> None:
     others += "observations"
     for name in others.split():
         if getattr(request, name):
-            raise InputError(f"`{name}` does not go with `improve`, which plans to go on as so far")
+            raise InputError(f"`{name}` cannot be used with `improve`, which plans to go on as so far")
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
     tables = log.tables()
     subject = load_subject(request)

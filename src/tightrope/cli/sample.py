@@ -114,7 +114,7 @@ class SampleRequest(ModelOptions):
 
 
 NOT_TIMED = "observations prop bet_on raw generative draws states env convert_obs actions append"
-"""Options that do not go with chains in continuous time."""
+"""Options that cannot be used with chains in continuous time."""
 
 
 @takes(SampleRequest)
@@ -156,17 +156,15 @@ def sample(request: SampleRequest) -> None:
     if request.append is not None and (
         request.episodes is None or request.raw or request.env is not None or request.bet_on
     ):
-        raise InputError("--append goes with --episodes alone: not with --raw, --env or --bet-on")
+        raise InputError("--append requires --episodes and cannot be used with --raw, --env or --bet-on")
     if sum(given is not None for given in (request.episodes, request.generative, request.draws)) != 1:
         raise InputError("give one of --episodes N, --generative N and --draws FILE")
     if request.raw and (request.episodes is None or request.env is not None):
-        raise InputError(
-            "--raw goes with simulated trajectories only, not with --generative, --draws or --env"
-        )
+        raise InputError("--raw is for simulated trajectories only, not for --generative, --draws or --env")
     if request.costs is not None and not request.raw:
-        raise InputError("--costs goes with --raw: a cost belongs to a step", hint="add --raw")
+        raise InputError("--costs requires --raw: a cost belongs to a step", hint="add --raw")
     if request.env is not None and request.episodes is None:
-        raise InputError("--env goes with --episodes, not with --generative or --draws")
+        raise InputError("--env is for --episodes, not for --generative or --draws")
     constants = parse_constants(request.const)
     properties = sources.read_properties([] if request.prop is None else [request.prop])
     loaded = sources.load_model(
@@ -176,8 +174,8 @@ def sample(request: SampleRequest) -> None:
     mixture = None if request.policy == UNIFORM else _read_mixture(request.policy, loaded)
     if mixture is not None and (request.raw or request.env is not None or request.episodes is None):
         raise InputError(
-            "--policy names a plan, one of whose policies is drawn per simulated episode: that goes with "
-            "--episodes, without --raw and --env",
+            "--policy names a plan; its policies are drawn per simulated episode, which requires "
+            "--episodes without --raw and --env",
             hint=f"name one policy, such as {request.policy}/exploration-policy.json",
         )
     setting = setting_of(
@@ -195,7 +193,7 @@ def sample(request: SampleRequest) -> None:
         extra["policy_sha256"] = setting.policy.digest
         if setting.policy.has_memory and (request.append is not None or request.env is not None):
             beside = "--env" if request.append is None else "--append"
-            raise InputError(f"a finite-memory policy goes with simulated episodes, not with {beside}")
+            raise InputError(f"a finite-memory policy is for simulated episodes, not for {beside}")
     begin = time.perf_counter()
     written = request.states or StateForm.INDEX
     if request.env is not None:
@@ -282,7 +280,7 @@ def _read_draws(path: Path, loaded: LoadedModel) -> PlannedDraws:
     from tightrope.model.parametric_mdp import ParametricMDP
 
     if not isinstance(loaded.model, ParametricMDP):
-        raise InputError("--draws goes with a model with parameters: the table is by signature")
+        raise InputError("--draws requires a model with parameters: the table is by signature")
     return read_draws(path, loaded.model)
 
 
@@ -372,7 +370,7 @@ def setting_of(
         return WalkSetting(used, None, limit, None)
     questions = request.queries(loaded, constants)
     if len(questions) != 1:
-        raise InputError(f"one property decides when an episode ends, not {len(questions)}")
+        raise InputError(f"an episode ends by one property, not {len(questions)}")
     objective = questions[0].objective if pomdp is None else pomdp.paced(questions[0].objective)
     steps = deciding_steps(objective)
     if steps is not None:

@@ -117,7 +117,7 @@ def load_model(
         read = read_model(request, progress, warn)
     if isinstance(read.model, POMDP) and not observed:
         raise InputError(
-            f"{shown} is partially observable, and this command is not there for such models",
+            f"{shown} is partially observable, and this command is not supported for such models",
             hint="'check' bounds what controllers can reach, 'learn' learns about one",
         )
     if read.model.structure.transitions >= MANY_TRANSITIONS:
@@ -434,7 +434,7 @@ def load_subject(
     queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
     if len(queries) != 1:
         raise InputError(
-            f"one property is wanted here, not {len(queries)}",
+            f"one property is required here, not {len(queries)}",
             hint="name one: --prop goals.props#NAME, or its number; 'learn' takes all",
         )
     query, product = queries[0], None

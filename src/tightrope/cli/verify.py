@@ -144,9 +144,9 @@ def verify(request: VerifyRequest) -> None:
     """
     begin = time.perf_counter()
     if request.model is None and (given := options.list_given(request, MODEL_WORDS)):
-        raise InputError(f"{given[0]} goes with --model: it says something about a model of yours")
+        raise InputError(f"{given[0]} requires --model: it is about your model")
     if request.data is None and (given := options.list_given(request.reading)):
-        raise InputError(f"{given[0]} goes with --data: it says how data are read")
+        raise InputError(f"{given[0]} requires --data: it is an import setting")
     budget = WorkBudget.of(request.budget, request.exact)
     own = None if request.model is None else partial(own_files, request, request.model)
     try:
@@ -299,7 +299,7 @@ def _load(
         loaded = load_model(model_name, given, wanted.param, wanted.domain, observed=True)
     if wanted.observations is not None:
         if wanted.data is not None:
-            raise InputError("--observations stands in place of --data")
+            raise InputError("--observations replaces --data: give one of them")
         loaded, pomdp, readings = seen_through(cast("LoadedModel", loaded), wanted.observations)
         loaded = dataclasses.replace(loaded, model=cast(Any, pomdp))
         counts = None if readings is None else readings.counts

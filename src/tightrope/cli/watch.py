@@ -164,7 +164,7 @@ def watch(request: WatchRequest) -> None:
 
     if request.result is None and (request.policy is not None or request.terminal_reward is not None):
         raise InputError(
-            "--policy and --terminal-reward say whose returns are watched, but there is no promise",
+            "--policy and --terminal-reward need a result to watch",
             hint="add --result DIR, a result of 'tightrope learn … -o DIR'",
         )
     log_request = LogRequest.of(request.reading, request.data)
@@ -172,14 +172,14 @@ def watch(request: WatchRequest) -> None:
     options.check()
     if options.recent is not None or options.place.kind != LOCAL:
         word = "engine" if options.recent is None else "since` and `window"
-        raise InputError(f"`{word}`: watch takes every event, one after the other, on this machine")
+        raise InputError(f"`{word}`: watch processes all events in order on this machine")
     loaded = load_model(request.model, request.const, request.param, request.domain, observed=True)
     loaded, pomdp, _ = seen_through(loaded, request.observations)
     model = loaded.model
     if not isinstance(model, ParametricMDP):
         raise InputError(
             "watch needs a model with parameters",
-            hint="declare what is not known as an undefined constant: const double p;",
+            hint="declare an unknown probability as an undefined constant: const double p;",
         )
     promised = None if request.result is None else read_promise(request, request.result, loaded, pomdp)
     if not 0.0 < request.alpha < 1.0:
@@ -190,7 +190,7 @@ def watch(request: WatchRequest) -> None:
     )
     log = Following(places, model.structure, options, request.strict, promised is not None)
     if "-" in places and (len(places) > 1 or request.checkpoint is not None):
-        raise InputError("standard input stands alone: it can neither be joined with files nor read again")
+        raise InputError("standard input cannot be combined with files or read again")
     if request.checkpoint is not None:
         check_target(request.checkpoint)
     if request.checkpoint is not None and request.checkpoint.exists():
@@ -566,11 +566,13 @@ def read_promise(
         policy = result.policy if pomdp is None else read(own)
     if request.policy is not None and pomdp is not None:
         if read(own).digest != policy.digest:
-            raise InputError("the result promises nothing about this controller", Location(str(result.file)))
+            raise InputError(
+                "the result has no guaranteed bound for this controller", Location(str(result.file))
+            )
     elif request.policy is not None:
         if result.value is None:
             raise InputError(
-                "the result promises nothing about a given policy, only about its own",
+                "the result has a guaranteed bound for its own policy only, not for a given one",
                 Location(str(result.file)),
                 "leave --policy out, or learn with --policy and the same file",
             )
@@ -605,9 +607,7 @@ def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -
             "give the same --terminal-reward",
         )
     if "--discount" in document.command:
-        raise InputError(
-            "discounted rewards never show in full within an episode", Location(str(result.file))
-        )
+        raise InputError("episodes do not show discounted rewards in full", Location(str(result.file)))
     questions = read_properties(None if own else [document.question]).queries(
         loaded, parse_constants(request.const), None, request.terminal_reward
     )

@@ -164,7 +164,7 @@ def refuse_zeno(automaton: MarkovAutomaton, within: BoolArray | None = None) -> 
         if (remaining == inside).all():
             state = structure.state_name(int(np.flatnonzero(inside)[0]))
             raise InputError(
-                f"in state {state} choices can be made for ever while no time passes (a Zeno run), so "
+                f"in state {state} choices can be made forever while no time passes (a Zeno run), so "
                 "questions about time have no meaning",
                 hint="let absorbing states wait: <> done -> 1 : true;",
             )

@@ -55,8 +55,8 @@ def poisson_weights(mean: Fraction, tail: float) -> PoissonWeights:
     rate = float(mean)
     if mode > _MOST_TERMS:
         raise CannotCertify(
-            f"the time bound is some {rate:.3g} times as long as the chain stays in its fastest state, which "
-            "is more steps than uniformisation takes here"
+            f"the time bound is about {rate:.3g} times the mean sojourn in the fastest state, more steps "
+            "than uniformisation supports"
         )
     above = _run(rate, mode, tail, upwards=True)
     below = _run(rate, mode, tail, upwards=False)[1:]

@@ -97,8 +97,8 @@ def find_coupled_policy(
     polytope = require_region(sets)
     if objective.kind is not ObjectiveKind.NEXT and (objective.is_bounded or objective.lower_steps):
         raise InputError(
-            "the best policy of a step-bounded property depends on the step, and the coupled set is computed "
-            "for policies that do not",
+            "the optimal policy of a step-bounded property depends on the step; coupled sets support "
+            "policies that depend on the state alone",
             hint="give a policy, or use rectangular sets",
         )
     kernel = operator_of(sets)

@@ -213,7 +213,7 @@ def _why(tree: Tree, polytope: Polytope) -> str:
         return "the region is too flat, or has too many vertices, to be enclosed in float64"
     return (
         "no error bound could be verified on any cell: for some parameters of the region a play may go on "
-        "for ever"
+        "forever"
     )
 
 

@@ -327,9 +327,7 @@ class SteeredSimulator:
 
     def generative(self, samples: object, seed: int) -> Counts:
         """Draws from every choice follow no policy."""
-        raise InputError(
-            "draws of single choices follow no policy: a finite-memory policy goes with episodes"
-        )
+        raise InputError("draws of single choices follow no policy: a finite-memory policy requires episodes")
 
     @cached_property
     def _walker(self) -> tuple[Product, Simulator]:

@@ -269,7 +269,9 @@ def _role(name: str, variables: Collection[str], more: Collection[str]) -> str:
     if name in {form.format(STATE) for form in _NEXT_FORMS}:
         return NEXT_STATE
     known = ", ".join([*variables, *(f"{v}'" for v in variables), *ROLES, *more])
-    raise InputError(f"`columns` speaks of '{name}', which is no part of a row", hint=f"known are {known}")
+    raise InputError(
+        f"`columns` refers to '{name}', which is not a part of a row", hint=f"known values: {known}"
+    )
 
 
 class StateForm(Enum):
@@ -472,7 +474,7 @@ def _state_columns(
         return StateNames.OWN, _whole_states(table, finder, _or_variables(variables))
     if states is StateNames.OWN:
         raise InputError(
-            "the model does not know what its author calls its states: only models written in Python do",
+            "the model has no named states: only models written in Python have them",
             Location(table.path),
         )
     if whole is not None and not any(name is not None for name in present):
@@ -508,8 +510,8 @@ def _has_unknown_rewards(table: DataTable, structure: Structure, given: Mapping[
         return True
     if given.get(COST):
         raise InputError(
-            f"`columns` names the column '{given[COST]}' for the cost, but no reward of the model depends on "
-            "a parameter: costs would say nothing",
+            f"`columns` names the column '{given[COST]}' for the cost, but no reward of the model depends "
+            "on a parameter",
             Location(table.path),
             "leave it out",
         )
@@ -526,7 +528,7 @@ def _whole_states(table: DataTable, finder: ColumnFinder, why: str) -> dict[str,
 
 def _or_variables(variables: tuple[str, ...]) -> str:
     if not variables:
-        return "the model's own states stand there"
+        return "the model's named states stand there"
     return f"or, for states by variables, {', '.join((*variables, *(name + NEXT for name in variables)))}"
 
 

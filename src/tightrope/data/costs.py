@@ -149,7 +149,7 @@ def cost_values(column: Any, name: str, file: str) -> FloatArray:
             column = pa.array([_number(text) for text in column.to_pylist()], pa.float64())
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if not (numeric or pa.types.is_decimal(column.type) or pa.types.is_null(column.type)):
-        raise InputError(f"column '{name}' has the type {column.type}, which is no cost", Location(file))
+        raise InputError(f"column '{name}' has the type {column.type}, which is not a cost", Location(file))
     values: FloatArray = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
     return np.where(np.isfinite(values), values, np.nan)
 
@@ -189,7 +189,7 @@ class CostNoise:
             sound = numbers[0] < numbers[1]
         if not sound or (KINDS[kind] == 1 and numbers[0] < 0):
             raise InputError(
-                f"`costs` is '{text}', which says nothing about how costs are drawn",
+                f"`costs` is '{text}', which is not a distribution of costs",
                 hint="write exact, two-point:0,5, uniform:0.5 or normal:0.2",
             )
         return CostNoise(kind, numbers)
@@ -242,6 +242,6 @@ def reward_of(rewards: Mapping[str, RewardStructure]) -> RewardStructure:
         return next(iter(usable.values()))
     what = "no rewards" if not usable else f"the rewards {', '.join(repr(name) for name in usable)}"
     raise InputError(
-        f"the model has {what}, so it is not clear what costs are drawn from",
+        f"the model has {what}, so the reward to draw costs from is ambiguous",
         hint="name a property that asks for one reward structure" if usable else None,
     )

@@ -67,7 +67,7 @@ def parse_place(engine: str, scheduler: str | None = None) -> Place:
         return Place(kind)
     if kind == LOCAL:
         hint = f'`engine="dask"` `scheduler="{named}"`'
-        raise InputError('`scheduler` goes with `engine="dask"` and `engine="spark"`', hint=hint)
+        raise InputError('`scheduler` requires `engine="dask"` or `engine="spark"`', hint=hint)
     if (address := _address(kind, named)) is None:
         raise InputError(
             f"`scheduler`: '{named}' is not the address of a scheduler",

@@ -126,7 +126,7 @@ def follow_events(plan: ReadPlan, table: int, take: Take, strict: bool = False) 
                 raise
         if fold.notes[OUT_OF_ORDER]:
             raise InputError(
-                "the rows are not in their order in time, by which alone they can be watched",
+                "the rows are not in order of time, and `watch` needs that order",
                 Location(plan.tables[table].path),
                 "sort them by episode and step",
             )
@@ -252,19 +252,19 @@ def keep_recent(
     place = Location(plan.tables[0].path)
     if any(columns.is_counted for columns in plan.columns):
         raise InputError(
-            "a table of counts has no order of its events, so that none can be left out for being old",
+            "a table of counts does not record the order of events, so old events cannot be excluded",
             place,
             "give the log itself, one row per step",
         )
     if dropped:
         raise InputError(
-            "rows were dropped, so that events cannot be numbered as they happened",
+            "rows were dropped, so events cannot be numbered in order",
             place,
             "correct the log, and leave `skip_invalid` out",
         )
     if not is_sorted:
         raise InputError(
-            "the rows are not in their order in time, by which events are numbered",
+            "the rows are not in order of time, and events are numbered in order of time",
             place,
             "sort them by time, or by episode and step",
         )

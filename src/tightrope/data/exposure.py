@@ -156,12 +156,25 @@ class Exposure(Record):
 
 @with_words(LogReadOptions)
 def read_exposure(data: Any, model: Structured | Structure, options: LogReadOptions) -> Exposure:
-    """Read a log: a path, several, a table, or what `simulate_times` gives.
+    """Read a log in continuous time.
 
-    The arguments are those of `read_data`; words about logs of steps alone are refused. `ends="complete"`
-    states that watching an episode stopped with its last row by a rule; `watched_until` is the time up to
-    which all were watched, or the column that says it; `until_now`: up to the last instant of the log.
+    Parameters
+    ----------
+    data
+        A path, several, a table, or the result of `simulate_times`.
+    model
+        The chain.
+    **options
+        As for `read_data`. `ends="complete"` states that a rule ended episodes with their last row;
+        `watched_until` is the end of watching or its column; `until_now`: the last time of the log.
 
+    Returns
+    -------
+    Exposure
+        Jumps and waiting times.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
     >>> float(tr.read_exposure(tr.simulate_times(chain, 3, seed=1, time=10), chain).waited.sum())
@@ -176,8 +189,7 @@ def exposure_of(data: Any, structure: Structure, options: LogReadOptions) -> Exp
     options.check()
     if words := options.given(STEPS):
         raise InputError(
-            f"{' and '.join(words)} {'goes' if len(words) == 1 else 'go'} with logs of steps, not with logs "
-            "in continuous time",
+            f"{' and '.join(words)} cannot be used with logs in continuous time",
             hint="leave that out",
         )
     is_own = isinstance(data, TimedRows)
@@ -288,9 +300,7 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     _refuse_transitions(table, names, {clock, *names, *roles.values()}, EPISODE in roles)
     until = str(options.watched_until) if options.watched_until in table.names else None
     if until is not None and kind == DURATION:
-        raise InputError(
-            f"`watched_until` names the column '{until}', which goes with a column 'time'", where
-        )
+        raise InputError(f"`watched_until` names the column '{until}', which requires a column 'time'", where)
     state_roles = dict(zip(variables if by is StateNames.VARIABLES else (STATE,), names, strict=True))
     clocks = {TIME if kind == TIME else COST: clock} | ({} if until is None else {UNTIL: until})
     return RowColumns(by, state_roles, roles | clocks)
@@ -315,7 +325,7 @@ def _state_columns(
     missing = [name for name, column in zip(variables, present, strict=True) if column is None]
     needed = ", ".join(variables) if variables else STATE
     raise InputError(
-        f"the log does not say in which state the chain is: {', '.join(missing) or STATE} is missing",
+        f"the log has no column of states: {', '.join(missing) or STATE} is missing",
         Location(table.path),
         f"it needs the columns {needed}"
         + (", or the index of the state in 'state'" if variables else "")
@@ -543,7 +553,9 @@ class _ExposureCounter:
         until = self.plan.columns[0].roles.get(UNTIL)
         if until is not None or options.until_now or options.watched_until is not None:
             if not self.plan.has_times:
-                raise InputError("durations have no instants: `ends` says how episodes of such a log ended")
+                raise InputError(
+                    "durations have no points in time: `ends` states how episodes of such a log ended"
+                )
             if until is not None:
                 end = EXACT.clock(self.held["until"][open_])
                 ends = Assumed.derived(ENDS, f"the column {until} says until when each was watched")
@@ -655,8 +667,22 @@ class TimedRows(Record):
 
 
 def simulate_times(chain: CTMC, episodes: int, seed: int, time: float, cap: int = LARGEST_CAP) -> TimedRows:
-    """Watch so many episodes from the initial state for a time, or until they have had `cap` jumps.
+    """Simulate episodes of a chain in continuous time.
 
+    Parameters
+    ----------
+    chain, episodes, seed
+        The chain, the number of episodes from the initial state, and the seed.
+    time, cap
+        Watch each episode for this time, or until it has had `cap` jumps.
+
+    Returns
+    -------
+    TimedRows
+        Rows for `read_exposure`.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: 1})]).instantiate()
     >>> tr.simulate_times(chain, 3, seed=1, time=10)

@@ -73,11 +73,11 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     behind = plant.model if isinstance(plant, POMDP) else plant
     if isinstance(behind, IntervalMDP) or not isinstance(behind, ParametricMDP | MDP):
         raise InputError(
-            f"a sensor goes with models in discrete time without intervals, not {describe(plant)}"
+            f"a sensor requires models in discrete time without intervals, not {describe(plant)}"
         )
     if isinstance(behind, MDP):
         raise InputError(
-            "the probabilities of the model are doubles, and a sensor goes with exact ones",
+            "the probabilities of the model are doubles, and a sensor requires exact probabilities",
             hint="write the model in PRISM's language, or its numbers as fractions",
         )
     read = _read(table)
@@ -92,14 +92,14 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
             raise read.error(line, f"no state of the model has {shown}")
         reading = str(row[reading_at]).strip()
         if not reading or row[reading_at] is None:
-            raise read.error(line, "the reading is missing", "an image without a report is no reading")
+            raise read.error(line, "the reading is missing", "an image without a report is not a reading")
         number = 1 if count_at is None else _number(read, line, row[count_at])
         own = seen.setdefault(key, {})
         own[reading] = own.get(reading, 0) + number
     readings = sorted({reading for own in seen.values() for reading in own})
     if reserved := {UNSEEN, ENDED} & set(readings):
         raise InputError(
-            f"{reserved.pop()!r} is no reading: it has a meaning of its own", Location(read.name)
+            f"{reserved.pop()!r} is not a reading: it has a meaning of its own", Location(read.name)
         )
     if not readings:
         raise InputError("the table has no rows", Location(read.name))
@@ -148,7 +148,7 @@ def counted(pomdp: POMDP, reading: Reading) -> dict[str, Fraction]:
         seen = [int(times[place[str(each)]]) for each in sensor.probabilities]
         if not sum(seen):
             raise InputError(
-                f"the table has no reading of the {sensor.name}: there is nothing to draw from",
+                f"the table has no reading of the {sensor.name}",
                 Location(reading.files[0]),
                 "add labelled readings of these states",
             )
@@ -165,7 +165,7 @@ def _read(table: Any) -> _Table:
                 header = tuple(name.strip() for name in next(lines, []))
                 rows = [(lines.line_num, tuple(row)) for row in lines if row]
             except csv.Error as error:
-                raise InputError(f"this is no CSV: {error}", Location(str(path), lines.line_num)) from None
+                raise InputError(f"this is not CSV: {error}", Location(str(path), lines.line_num)) from None
         name = str(path)
         short = next((line for line, row in rows if len(row) != len(header)), None)
         if short is not None:

@@ -336,13 +336,13 @@ def _followed_by_name(plan: ReadPlan, options: LogReadOptions, watch: ReadProgre
 def _count_sorted(plan: ReadPlan, options: LogReadOptions) -> LogCounts:
     if options.order == AS_READ:
         raise InputError(
-            "`order` says that rows stand as they happened, but those of an episode are not in order in time",
+            "`order` states that rows are in order of time, but the rows of an episode are not",
             Location(plan.tables[0].path),
             "leave `order` out, or sort the log",
         )
     if WATCHED_UNTIL in plan.columns[0].roles:
         raise InputError(
-            f"the rows of an episode are not in order in time, and `watched_until` names the column "
+            "the rows of an episode are not in order of time, and `watched_until` names the column "
             f"'{plan.columns[0].roles[WATCHED_UNTIL]}'",
             Location(plan.tables[0].path),
             "sort the log by time",
@@ -517,9 +517,7 @@ def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed
     where = Location(plan.tables[0].path)
     if TIME not in plan.columns[0].roles:
         word = "`until_now`" if options.until_now else "`watched_until`"
-        raise InputError(
-            f"{word} speaks of times, and the log has none", where, 'name them: `columns="time=…"`'
-        )
+        raise InputError(f"{word} needs times, and the log has none", where, 'name them: `columns="time=…"`')
     last, tick = int(notes[LAST_TIME]), plan.tick
     how = "--until-now: episodes that are not over went on until the log's last instant"
     if options.watched_until is not None:
@@ -646,7 +644,7 @@ def _read_stated_batches(table: DataTable, batch: OffsetArray) -> int | None:
         return None
     if not isinstance(stated, int) or not int(batch.max(initial=-1)) < stated <= MOST_BATCHES:
         raise InputError(
-            f"the file's metadata speak of {stated} batches, its rows of number {batch.max(initial=-1)}",
+            f"the file's metadata refer to {stated} batches, its rows of number {batch.max(initial=-1)}",
             Location(table.path),
         )
     return stated

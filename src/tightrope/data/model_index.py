@@ -89,7 +89,7 @@ class ModelIndex:
         )
         if repeated >= 0:
             raise InputError(
-                f"{structure.choice_name(repeated)} lists a successor twice: data cannot tell the two apart",
+                f"{structure.choice_name(repeated)} lists a successor twice: data cannot distinguish the two",
                 hint="merge equal successors of a choice and add their probabilities",
             )
 
@@ -326,7 +326,7 @@ class StateIndex:
         if len(repeated):
             first, second = int(order[repeated[0]]), int(order[repeated[0] + 1])
             raise InputError(
-                f"the model's variables do not tell its states apart: states {first} and {second} are both "
+                f"the model's variables do not distinguish its states: states {first} and {second} are both "
                 f"{structure.state_name(first)}",
                 hint="give states by index, in columns 'state' and 'next_state'",
             )

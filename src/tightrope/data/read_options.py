@@ -60,12 +60,10 @@ class Recent:
                     hint="events are counted from 1 in the order of the log, as `watch` prints them",
                 )
         if self.since is not None and self.window is not None:
-            raise InputError(
-                "`since` and `window` both say which events are kept", hint="leave one of them out"
-            )
+            raise InputError("`since` and `window` both select events", hint="leave one of them out")
         if self.chosen_at is not None and self.since is None and self.window is None:
             raise InputError(
-                "`chosen_at` says when it was decided which events are kept, and all are",
+                "`chosen_at` is the time at which events were selected, and none are",
                 hint="add `since` or `window`, or leave `chosen_at` out",
             )
 
@@ -139,7 +137,8 @@ class LogReadOptions(LogWords):
         said_ends = [self.ends is not None, self.watched_until is not None, self.until_now]
         if sum(said_ends) > 1:
             raise InputError(
-                "`ends`, `watched_until` and `until_now` each say how episodes ended", hint="give one of them"
+                "`ends`, `watched_until` and `until_now` each state how episodes ended",
+                hint="give one of them",
             )
         for name in ("state_names", "stated_design", "place", "recent"):
             getattr(self, name)
@@ -153,7 +152,7 @@ class LogReadOptions(LogWords):
         recent = Recent(since, self.window, chosen_at)
         if self.design is not None or self.planned_episodes is not None:
             raise InputError(
-                "what is left of a log when its first events are left out follows no design, and no plan",
+                "a log without its first events has no sampling design and no plan",
                 hint="leave `design` and `planned_episodes` out: time-uniform methods need neither",
             )
         return recent
@@ -168,7 +167,7 @@ class LogReadOptions(LogWords):
             return StateNames(word)
         except ValueError:
             known = ", ".join(names.value for names in StateNames)
-            raise InputError(f"states are not named by '{word}'", hint=f"known are {known}") from None
+            raise InputError(f"states are not named by '{word}'", hint=f"known values: {known}") from None
 
     @property
     def stated_design(self) -> SamplingDesign | SamplingKind | None:
@@ -176,14 +175,14 @@ class LogReadOptions(LogWords):
         if self.planned_episodes is not None:
             check_type("planned_episodes", self.planned_episodes, int, "a number of episodes")
         if self.planned_episodes is not None and self.planned_episodes < 1:
-            raise InputError(f"{self.planned_episodes} planned episodes are none: give a positive number")
+            raise InputError(f"`planned_episodes` is {self.planned_episodes}, not a positive number")
         if self.design is None or isinstance(self.design, SamplingDesign | SamplingKind):
             return self.design
         check_type("design", self.design, str, "the name of a sampling design")
         if self.design not in DESIGNS:
             raise InputError(
-                f"'{self.design}' is no sampling design",
-                hint="known are fixed, generative and adaptive",
+                f"'{self.design}' is not a sampling design",
+                hint="known values: fixed, generative and adaptive",
             )
         return DESIGNS[self.design]
 

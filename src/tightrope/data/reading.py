@@ -131,19 +131,29 @@ class Reading(Record):
 
 @with_words(LogReadOptions)
 def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
-    """Read a log for a model: files, tables in memory, or episodes.
+    """Read a log for a model.
 
-    * files: a path, a pattern, a directory, an address of a store, or a list of them;
-    * tables of pandas, polars or pyarrow, record batches, and iterators of these; data frames of Spark;
-    * episodes: an iterable of sequences of steps (state, action, next state).
+    Parameters
+    ----------
+    data
+        A path, a pattern, a directory, an address of a store, or a list of them; a table of pandas, polars,
+        pyarrow or Spark; or an iterable of whole episodes, each a sequence of (state, action, next state).
+    model, **options
+        As in `tightrope data --help`. `columns` names columns, {"state": "from", "next_state": "to"};
+        `skip_invalid` drops rows that the model excludes (`Reading.dropped`).
 
-    `columns` says which column is what, where their names do not: {"state": "from", "next_state": "to"}. All
-    are read alike, with the same checks; `Reading.read_as` says how. A row that the model cannot explain is
-    an `InputError` naming file, row and values; with `skip_invalid` it is dropped and counted in
-    `Reading.dropped`. The other arguments are those of the command line
-    (`tightrope data --help`). Episodes in an iterable are taken to be whole, and to stand in the order in
-    which they happened.
+    Returns
+    -------
+    Reading
+        With `read_as`, the import settings.
 
+    Raises
+    ------
+    InputError
+        If the model excludes a row: names file, row and values.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
     >>> (p,) = parameters.symbols()
@@ -157,7 +167,7 @@ def read_data(data: Any, model: AnyModel, options: LogReadOptions) -> Reading:
         raise InputError(f"`model` is {describe(model)}, not a model", hint="tr.load reads one")
     if isinstance(data, Mapping):
         raise InputError(
-            f"`data` is {describe(data)}, and columns alone do not make a log",
+            f"`data` is {describe(data)}, not a table",
             hint="make a table of it: pandas.DataFrame(data), or pyarrow.table(data)",
         )
     if isinstance(data, Iterator) and format_of_object(data) is None:
@@ -248,7 +258,7 @@ def add_rows(log: EpisodeLog, structure: Structure, all_over: bool) -> tuple[Epi
         if np.any(begun < 0):
             where = structure.state_name(int(source[first[np.argmax(begun < 0)]]))
             raise InputError(
-                f"an episode begins in {where}, where none begins by the model",
+                f"an episode begins in {where}, which is not an initial state of the model",
                 hint='the successors of the state labelled "start" are where episodes begin',
             )
     if end is not None:
@@ -309,12 +319,12 @@ def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -
         return whole
     if options.recent is not None:
         raise InputError(
-            "the model has rows that the log does not show, so that its events cannot be numbered",
+            "the model has rows that the log does not contain, so events cannot be numbered",
             hint="leave `since` and `window` out, or write these rows into the log",
         )
     if log.rows_left_out:
         raise InputError(
-            f"where episodes begin and end is found in logs of at most {len(counts.log()):,} rows",
+            f"the search for the first and last rows of episodes is limited to {len(counts.log()):,} rows",
             hint="give a part of the log, or write the first and last rows of episodes into it",
         )
     design = counts.design
@@ -339,7 +349,7 @@ def read_log(data: Any, model: AnyModel, options: LogReadOptions) -> EpisodeLog:
     """The rows of files or tables; outcomes that the model excludes are listed, not refused."""
     plan = plan_reading(open_tables(data, options.format), model.structure, options)
     if any(columns.is_counted for columns in plan.columns):
-        raise InputError("a table of counts has no rows in time", Location(plan.tables[0].path))
+        raise InputError("a table of counts has no rows in order of time", Location(plan.tables[0].path))
     in_time = describe_design(plan, options).order.holds
     return rows_of(plan, model.hash(), options, in_time, strict=False)
 
@@ -629,7 +639,7 @@ def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions
     name = str(options.watched_until)
     if name not in table.names:
         raise InputError(
-            f"`watched_until` names the column '{name}', which other files have and this one has not",
+            f"`watched_until` names the column '{name}', which this file does not have",
             Location(table.path),
         )
     lacking = [role for role in (EPISODE, TIME) if role not in columns.roles]
@@ -657,7 +667,7 @@ def _refuse_words_about_rows(
     if words:
         raise InputError(
             f"this is a table of counts, with one row per counted transition: {' and '.join(words)} "
-            f"{'speaks' if len(words) == 1 else 'speak'} of the rows of a log, one per step",
+            f"{'requires' if len(words) == 1 else 'require'} the rows of a log, one per step",
             Location(table.path),
             'leave that out, or give the log that was counted; of a table of counts `ends="complete"` states '
             "that it counts all that was seen",

@@ -208,7 +208,7 @@ class RowValidation:
             if _is_blank(value) and not self._reads_blanks(role):
                 return f"column '{name}' has no value"
             if role == COST and not _is_finite(value):
-                return f"column '{name}' holds {value!r}, which is no cost"
+                return f"column '{name}' holds {value!r}, which is not a cost"
             if not self._holds_numbers(role, name):
                 continue
             flag: ProblemCodes = np.zeros(1, dtype=np.int8)

@@ -443,7 +443,7 @@ def moments(
     if pa.types.is_floating(kind):
         values = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
         return rising_integers(values)
-    raise InputError(f"column '{name}' has the type {kind}, which is no time", Location(file))
+    raise InputError(f"column '{name}' has the type {kind}, which is not a time", Location(file))
 
 
 def rising_integers(values: npt.NDArray[np.float64]) -> OffsetArray:
@@ -591,7 +591,7 @@ class TimeFormat(ValueMap):
         try:
             read = pc.strptime(pc.utf8_trim_whitespace(column), self.format, "us", error_is_null=True)
         except pa.ArrowException as error:
-            raise InputError(f"'{self.format}' is no format of times: {error}") from error
+            raise InputError(f"'{self.format}' is not a format of times: {error}") from error
         unread = pc.and_(pc.is_null(read), pc.is_valid(column)).to_numpy(zero_copy_only=False)
         mark(problems, unread, RowProblem.NOT_A_NUMBER)
         return read
@@ -655,7 +655,7 @@ def parse_maps(
             own = (name for name in ROLES if name in (STATE, ACTION, CHOICE))
             known = ", ".join([*variables, *own, *more])
             raise InputError(
-                f"`maps` speaks of '{role}', which has no values to map", hint=f"known are {known}"
+                f"`maps` refers to '{role}', which has no values to map", hint=f"known values: {known}"
             )
         if role in maps:
             raise InputError(f"`maps` gives the values of '{role}' twice")
@@ -706,7 +706,7 @@ def _steps(meaning: str, text: str) -> tuple[tuple[str, Fraction], ...]:
             if match is None or (match[2] in ("*", "/") and number == 0):
                 raise ValueError
         except (ValueError, ZeroDivisionError):
-            problem = f"{meaning[at:].strip()!r} is no arithmetic with a number"
+            problem = f"{meaning[at:].strip()!r} is not an arithmetic with a number"
             raise InputError(problem, Location("`maps`", 1, None, text), HINT) from None
         steps.append((match[1] or match[2], number))
         at = match.end()

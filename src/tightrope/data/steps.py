@@ -96,7 +96,7 @@ class StepReader:
             state_shown, action, next_shown = step
         except (TypeError, ValueError):
             raise InputError(
-                f"{where}: {step!r} is no step",
+                f"{where}: {step!r} is not a step",
                 hint="a step is (state, action, next state); an episode may also list transitions by index",
             ) from None
         state = self._shown.state(state_shown, where)
@@ -133,7 +133,7 @@ def count_episodes(
             hint="give paths or patterns, a table (pandas, polars, pyarrow) or an iterable of episodes",
         )
     if options.columns or options.maps or options.skip_invalid:
-        raise InputError("columns, maps and skip_invalid go with files and tables, not with episodes")
+        raise InputError("columns, maps and skip_invalid are for files and tables, not for episodes")
     form = {StateNames.INDEX: StateForm.INDEX, StateNames.VARIABLES: StateForm.VARIABLES}
     names = options.state_names
     reader = StepReader(model.structure, None if names is None else form.get(names))
@@ -194,7 +194,8 @@ class ObservationMap:
                 return state
             if not self._gives_variables(shown):
                 raise InputError(
-                    f"{where}: the observation {shown!r} is none of the model's own states: {own.listing()}",
+                    f"{where}: the observation {shown!r} is none of the model's named states: "
+                    f"{own.listing()}",
                     hint=f"turn observations into states with {self.conversion}",
                 )
         return self._by_variables(shown, where)
@@ -212,7 +213,9 @@ class ObservationMap:
             shown = shown[0]
         if _is_whole(shown) and 0 <= int(shown) < states:
             return int(shown)
-        raise InputError(f"{where}: the observation {shown!r} is no state's index; they are 0..{states - 1}")
+        raise InputError(
+            f"{where}: the observation {shown!r} is not a state's index; they are 0..{states - 1}"
+        )
 
     def _by_variables(self, shown: Any, where: str) -> int:
         names = tuple(self.structure.valuations)
@@ -278,7 +281,7 @@ class ObservationMap:
         raise InputError(
             f"{where}: the model has no transition of {structure.choice_name(choice)} to state "
             f"{structure.state_name(next_state)}",
-            hint="data that the model excludes are evidence of a wrong model, not of noise",
+            hint="data that the model excludes are evidence of a wrong model; they are not noise",
         )
 
 

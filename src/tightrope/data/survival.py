@@ -53,12 +53,12 @@ def entries_of(options: LogReadOptions, structure: Structure) -> tuple[list[Entr
             raise InputError(f"`columns` gives {role!r} the columns {columns!r}, not two", hint=HINT)
         entries.append(Entry(_state(role.removeprefix(ENTER).strip(), structure), time, status))
     if len({entry.state for entry in entries}) < len(entries):
-        raise InputError("`columns` says twice when subjects enter one state", hint=HINT)
+        raise InputError("`columns` gives the entry of one state twice", hint=HINT)
     rest = {role: column for role, column in given.items() if role not in wide}
     unknown = [role for role in rest if role not in (TIME, EPISODE)]
     if unknown:
         raise InputError(
-            f"`columns` speaks of '{unknown[0]}', which a table with one row per subject does not have",
+            f"`columns` refers to '{unknown[0]}', which a table with one row per subject does not have",
             hint=f"beside the entries of states it has {TIME}, when watching began, and {EPISODE}",
         )
     return entries, replace(options, columns=rest)
@@ -76,7 +76,7 @@ def _state(name: str, structure: Structure) -> int:
     single = [label for label, states in structure.labels.items() if int(states.sum()) == 1]
     known = ", ".join(map(str, list(own or [])[:8])) or ", ".join(single)
     raise InputError(
-        f"`columns` says when subjects enter '{name}', which is no state of the model nor a label of one",
+        f"`columns` says when subjects enter '{name}', which is not a state of the model nor a label of one",
         hint=f"there are {known}" if known else "give the state by its index",
     )
 

@@ -100,7 +100,7 @@ def design_draws(
 ) -> DrawDesign:
     """The shares of draws that make Φ(past + spend·information per money) smallest."""
     if len(experiments) == 0:
-        raise InputError("no choice of the model depends on a parameter: draws would tell nothing")
+        raise InputError("no choice of the model depends on a parameter, so draws give no information")
     if np.any(experiments.price <= 0.0) or not np.all(np.isfinite(experiments.price)):
         raise InputError("the price of a draw must be a positive number")
     each = experiments.information
@@ -150,7 +150,7 @@ def whole_draws(share: FloatArray, total: int) -> OffsetArray:
 def unidentifiable() -> InputError:
     """No draw tells anything about a direction that matters."""
     return InputError(
-        "no draw of any choice tells anything about the parameters that the value depends on",
+        "no choice depends on the parameters that the value depends on, so draws give no information",
         hint="'tightrope info' lists the expressions; a parameter that only constants meet cannot be learned",
     )
 

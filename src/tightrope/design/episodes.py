@@ -97,7 +97,7 @@ class Episodes:
         if maximal_end_components(support, within=reached & ~ends).count:
             if cap is None:
                 raise InputError(
-                    "an episode need not end in this model, so information could be collected for ever",
+                    "an episode need not end in this model, so information could be collected forever",
                     hint="say how many steps an episode may take: `within_cap`",
                 )
             raise InputError(

@@ -80,12 +80,15 @@ class Explore(Record):
     def __post_init__(self) -> None:
         object.__setattr__(self, "way", exploration(self.way))
         if (self.avoid is None) != (self.at_most is None):
-            raise InputError("`avoid` and `at_most` go together: what to avoid, and how likely it may be")
+            raise InputError(
+                "`avoid` requires `at_most`, and `at_most` requires `avoid`: a condition and its largest "
+                "probability"
+            )
         if self.kind is not Exploration.DESIGNED:
             for name in ("cost", "avoid"):
                 if getattr(self, name) is not None:
                     raise InputError(
-                        f"`{name}` goes with designed exploration, and {self.kind.value} was asked for",
+                        f"`{name}` requires designed exploration, and {self.kind.value} was asked for",
                         hint='`explore="designed"`',
                     )
 

@@ -34,7 +34,7 @@ LEAST_RATIO = 0.5
 """Between the gap of now and its formula."""
 
 LESS_SMOOTHED = 2.0 / 3.0
-"""The share of the smoothing's curvature that is no error, if the truth may be anywhere in the domain."""
+"""The share of the smoothing's curvature that is not an error, if the truth may be anywhere in the domain."""
 
 STEP = 4.0
 """Between two numbers of episodes for which it is looked elsewhere; what is between is interpolated."""

@@ -69,20 +69,20 @@ def plan_improvement(
     """How many more episodes until an improvement over the baseline is proved, to all appearance."""
     if isinstance(baseline, str) and baseline == LOGGED:
         raise InputError(
-            "a forecast needs a baseline that is known, and what was done is not",
-            hint="give the policy that collected the data, or `improve` with what there is",
+            "a forecast needs a known baseline, and the behaviour policy of the log is unknown",
+            hint="give the policy that collected the data, or run `improve` on the data you have",
         )
     question = plain_problem(problem_of(problem))
     counts = counts_of(data, question.base)
     episodes = counts.design.episodes
     if episodes is None or not episodes:
-        raise InputError("the data hold no episodes, and more of these are what is planned")
+        raise InputError("the data contain no episodes, and the plan is for more episodes")
     now = improve(problem, counts, baseline=baseline, delta=delta, **options)
     table = now.table
     assert table is not None and table.baseline is not None
     aim = table.promise()
     if aim is None:
-        raise CannotCertify("the data contradict the model, or the region is none that differences are over")
+        raise CannotCertify("the data contradict the model, or the region does not support differences")
     policy, possible = aim
     sign, curve = (1.0 if table.maximises else -1.0), [(episodes, now.improvement)]
     words = LearnOptions.of("improve", options)

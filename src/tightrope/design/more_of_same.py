@@ -49,7 +49,8 @@ def plan_more(
     the interval where it is not known."""
     if target.aim is Aim.OPTIMALITY:
         raise InputError(
-            f"how far the policy for {problem.text} is from the best is not forecast", hint="plan with `gap`"
+            f"`plan` does not forecast the distance of the policy for {problem.text} from the optimum",
+            hint="plan with `gap`",
         )
     if not counts.steps:
         raise InputError("the data hold no steps: a plan starts from a pilot", hint="collect episodes first")

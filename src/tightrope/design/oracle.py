@@ -257,7 +257,7 @@ class Cost:
         if not all(math.isfinite(price) and price >= 0.0 for price in prices):
             raise InputError("prices must be numbers, and none may be negative")
         if self.episode == 0.0 and not any(price > 0.0 for price in prices):
-            raise InputError("nothing costs anything", hint="give a price, such as episode=1 or step=0.01")
+            raise InputError("all prices are 0", hint="give a price, such as episode=1 or step=0.01")
 
     @staticmethod
     def parse(given: str) -> Cost:
@@ -315,7 +315,7 @@ def price_oracle(ask: Oracle, cost: Cost, structure: Structure) -> Oracle:
     )
     if not cheapest > 0.0:
         raise InputError(
-            "an episode may be free of charge, so data would cost nothing",
+            "an episode may have no cost, so the cost of data would be 0",
             hint="give a price for every episode: episode=1",
         )
 
@@ -349,13 +349,13 @@ def _read(path: Path) -> Cost:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise InputError(f"this is no JSON: {error}", place) from error
+        raise InputError(f"this is not JSON: {error}", place) from error
     hint = 'such a file reads {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}'
     if not isinstance(content, dict) or not set(content) <= {*WORDS, "actions"}:
-        raise InputError("this is no file of prices", place, hint)
+        raise InputError("this is not a file of prices", place, hint)
     actions = content.get("actions", {})
     if not isinstance(actions, dict):
-        raise InputError("'actions' is no object of prices per action", place, hint)
+        raise InputError("'actions' is not an object of prices per action", place, hint)
     prices = [*(content.get(word, 0.0) for word in WORDS), *actions.values()]
     if not all(_is_price(price) for price in prices):
         raise InputError("a price is a number that is not negative", place, hint)

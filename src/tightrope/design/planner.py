@@ -639,13 +639,15 @@ def plan(
     target = replace(target, falls=wanted.query.directions is not None and not wanted.maximises)
     if isinstance(wanted.model, POMDP):
         if alone := [name for name in ("cost", "avoid", "generative") if own[name]]:
-            raise InputError(f"`{alone[0]}` is about designed exploration: here the forecast is of more data")
+            raise InputError(
+                f"`{alone[0]}` requires designed exploration; this forecast is for more data of the same kind"
+            )
         return plan_controller(wanted, data, delta, target, options, policy)
     if _narrows_without_formula(wanted):
         alone = [name for name in ("cost", "avoid", "generative") if own[name]]
         if alone:
             raise InputError(
-                f"`{alone[0]}` is about an exploration that is designed, and for {wanted.text} none is",
+                f"`{alone[0]}` requires designed exploration, which is not supported for {wanted.text}",
                 hint=f"leave `{alone[0]}` out: the forecast is of more data of the kind so far",
             )
         return plan_more(wanted, counts_of(data, wanted.base), delta, target, options, policy)
@@ -676,11 +678,12 @@ def _refuse_plans(counts: Counts, decisions: Decisions) -> None:
     """Questions that a plan has no answer to."""
     if decisions.bets:
         raise InputError(
-            "how a slab narrows with more data is not forecast", hint='plan with `region="likelihood"`'
+            "`plan` does not forecast the width of a slab (betting region)",
+            hint='plan with `region="likelihood"`',
         )
     if decisions.sets not in PLANNED_SETS:
         raise InputError(
-            f"how {decisions.sets.value} sets narrow with more data is not forecast",
+            f"`plan` does not forecast the width of {decisions.sets.value} sets",
             hint='plan with `sets="rectangular"` or coupled',
         )
     if not counts.steps:

@@ -244,33 +244,35 @@ def load_reading(path: str | Path) -> dict[str, Any]:
     place = Location(str(path))
     try:
         if Path(path).stat().st_size > MOST_BYTES:
-            raise InputError(f"a reading has at most {MOST_BYTES:,} bytes", place)
+            raise InputError(f"a file of import settings has at most {MOST_BYTES:,} bytes", place)
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise InputError(f"the reading cannot be read: {words}", place) from error
+        words = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(f"the import settings cannot be read: {words}", place) from error
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         at = re.search(r"line (\d+), column (\d+)", str(error))
         here = place if at is None else _at(path, text, int(at[1]), int(at[2]))
-        raise InputError(f"the reading is no TOML: {str(error).split(' (at')[0]}", here) from error
+        raise InputError(f"the import settings are not TOML: {str(error).split(' (at')[0]}", here) from error
     if content.pop("reading", None) != VERSION:
         raise InputError(
-            f"this is no reading of a log: it does not begin with reading = {VERSION}",
+            f"this is not a file of import settings: it does not begin with reading = {VERSION}",
             place,
             "`tightrope data LOG --model M -o NAME.reading.toml` writes one",
         )
     for name, value in content.items():
         if name not in (*KINDS, *TABLES):
             known = ", ".join((*KINDS, *TABLES))
-            raise InputError(f"a reading has no key '{name}'", _find(path, text, name), f"known are {known}")
+            raise InputError(
+                f"import settings have no key '{name}'", _find(path, text, name), f"known values: {known}"
+            )
         entries = value.items() if name in TABLES and isinstance(value, dict) else None
         if name in TABLES and (entries is None or not all(isinstance(one, str) for _, one in entries)):
-            raise InputError(f"'{name}' is no table of texts", _find(path, text, name))
+            raise InputError(f"'{name}' is not a table of texts", _find(path, text, name))
         fits = isinstance(value, bool) == (KINDS.get(name) is bool)
         if name in KINDS and not (fits and isinstance(value, KINDS[name])):
-            raise InputError(f"'{name}' is {value!r}, which says nothing", _find(path, text, name))
+            raise InputError(f"'{name}' is {value!r}, which is not a value", _find(path, text, name))
     return content
 
 

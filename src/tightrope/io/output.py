@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return known
     except (OSError, ValueError) as error:
         raise InputError(
-            f"this is no manifest that says which files are tightrope's: {error}",
+            f"this is not a manifest that says which files are tightrope's: {error}",
             Location(str(path)),
             hint="name another directory",
         ) from None
@@ -225,7 +225,7 @@ class OutputDirectory:
 
     def _refuse_changed(self) -> InputError:
         return InputError(
-            f"{self.path} has changed since this run began, and is left alone",
+            f"{self.path} has changed since this run began, and was not overwritten",
             hint="another run may have written to it; name another directory",
         )
 
@@ -309,13 +309,13 @@ def check_added(path: str | Path, overwrite: bool = False) -> None:
             return
         if known is not None and (name in known.files or name == MANIFEST):
             raise InputError(
-                f"{path} is part of what 'tightrope {known.kind}' wrote, and is left alone",
+                f"{path} is part of what 'tightrope {known.kind}' wrote, and was not overwritten",
                 hint="name another file",
             )
         ours = known is not None and name in known.added and known.owns(folder, name)
         if not ours and not overwrite:
             raise InputError(
-                f"{path} was not written by tightrope, or was changed since, and is left alone",
+                f"{path} was not written by tightrope, or was edited, and was not overwritten",
                 hint="name another file, or replace it with `overwrite=True`",
             )
 
@@ -352,7 +352,7 @@ def _refuse_strangers(real: Path, known: Manifest) -> None:
         reasons += [f"files {what}: {', '.join(names[:MOST_NAMED])}{more}"] if names else []
     if reasons:
         raise InputError(
-            f"{real} holds {' and '.join(reasons)}; it is left alone",
+            f"{real} holds {' and '.join(reasons)}; it was not changed",
             hint="name another directory, or move or delete them",
         )
 
@@ -411,8 +411,7 @@ class FileKind(NamedTuple):
 
 
 def figure_metadata(kind: str) -> dict[str, str | None]:
-    """What matplotlib writes into a figure ("png", "svg" or "pdf"): who made it, and no date, so that the
-    same content gives the same file."""
+    """Return the metadata of a figure (`png`, `svg` or `pdf`): the author and no date."""
     known: dict[str, dict[str, str | None]] = {
         "png": {"Software": NAME},
         "svg": {"Creator": NAME, "Date": None},
@@ -537,11 +536,11 @@ class OutputFile:
                 return
         except OSError as error:
             raise InputError(
-                f"{self.path} exists and cannot be read ({error.strerror or error}), so that nobody can tell "
-                "whether tightrope wrote it; it is left alone",
+                f"{self.path} exists and cannot be read ({error.strerror or error}), so tightrope may not "
+                "have written it; it was not overwritten",
                 hint=OTHERWISE,
             ) from error
-        raise foreign(self.path, f"no {self.kind.name} that tightrope wrote")
+        raise foreign(self.path, f"not a {self.kind.name} that tightrope wrote")
 
     def checked(self) -> Path:
         """Its path, refused as above: right before it is written."""
@@ -559,7 +558,7 @@ def claim_file(path: str | Path, kind: FileKind, overwrite: bool = False) -> Out
 def foreign(path: Path, what: str) -> InputError:
     """The refusal of a file that is somebody else's."""
     leads = f", a link to {os.path.realpath(path)}," if path.is_symlink() else ""
-    return InputError(f"{path}{leads} exists and is {what}; it is left alone", hint=OTHERWISE)
+    return InputError(f"{path}{leads} exists and is {what}; it was not changed", hint=OTHERWISE)
 
 
 def refuse_results(path: Path, real: Path) -> None:

@@ -55,7 +55,7 @@ def _check_cancelling(total: Fraction, held: Fraction, name: str, state: int) ->
     """Refuse what doubles cannot tell from 0, or from something else near it."""
     if abs(total) < _CANCELLED * abs(held):
         raise InputError(
-            f"the rewards '{name}' of state {state} and of its transitions cancel, for all doubles tell",
+            f"the rewards '{name}' of state {state} and of its transitions cancel in float64",
             hint="give one reward for both",
         )
 

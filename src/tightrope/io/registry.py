@@ -140,11 +140,11 @@ class ModelFormat(ABC):
         """Refuse what is said beside a file and has no place in this format."""
         if options.constants and not self.holds.constants:
             named = " and ".join(form.name for form in formats() if form.holds.constants)
-            raise InputError(f"`const` does not go with {path.name}: only {named} models have constants")
+            raise InputError(f"`const` cannot be used with {path.name}: only {named} models have constants")
         for argument, given in (("params", options.box), ("domain", options.domain)):
             if given is not None and not self.holds.parameters:
                 raise InputError(
-                    f"`{argument}` does not go with {path.name}: {self.name} files have no parameters"
+                    f"`{argument}` cannot be used with {path.name}: {self.name} files have no parameters"
                 )
 
 
@@ -229,5 +229,5 @@ def save_model(model: Any, path: str | PathLike[str]) -> list[Path]:
     if hasattr(model, "observation") and not form.holds.observations:
         raise InputError(f"{form.name} files hold no observations", hint="write the model as .drn")
     if getattr(model, "pace", 1) > 1:
-        raise InputError("files do not say that a sensor's readings are no steps of the model")
+        raise InputError("no file format marks the readings of a sensor, which are not steps of the model")
     return form.write(model, place)

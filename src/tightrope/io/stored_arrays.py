@@ -43,7 +43,7 @@ def save_arrays(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> Non
 def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """The JSON object and the arrays of a file; a ValueError, or another of `DAMAGE`, where it is none."""
     if not path.is_file():
-        raise ValueError("it is no file")
+        raise ValueError("it is not a file")
     size, arrays = path.stat().st_size, dict[str, npt.NDArray[Any]]()
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
@@ -62,7 +62,7 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
         raise ValueError("its head is too long")
     head = json.loads(text.tobytes())
     if not isinstance(head, dict):
-        raise ValueError("its head is no object")
+        raise ValueError("its head is not an object")
     return head, arrays
 
 

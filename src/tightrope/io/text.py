@@ -190,8 +190,7 @@ def whole_number(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class RowCheck:
-    """Refuses rows that are none of a model, at the place of the first that is wrong; `choice` is what the
-    file calls one."""
+    """Refuse rows that fit no model, at the place of the first; `choice` is the file's name for a choice."""
 
     start: OffsetArray
     successor: IndexArray
@@ -217,8 +216,7 @@ class RowCheck:
             self.fail_at_transition(again, what)
 
     def check_probabilities(self, lower: FloatArray, upper: FloatArray, hint: str = "") -> None:
-        """Bounds lie within [0, 1], and every choice has a distribution within its own; `hint` is for
-        numbers above 1."""
+        """Check that bounds lie in [0, 1] and contain a distribution; `hint` is for numbers above 1."""
         bad = first_true(~((lower >= 0) & (upper <= 1) & (lower <= upper)))
         if bad is not None:
             what = "a probability lies within [0, 1], this one does not"

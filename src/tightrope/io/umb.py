@@ -365,7 +365,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
     except Exception as error:
         shown = str(error).splitlines()
         raise InputError(
-            f"this is no UMB file that umbi reads: {type(error).__name__}{': ' if shown else ''}"
+            f"this is not a UMB file that umbi reads: {type(error).__name__}{': ' if shown else ''}"
             f"{shown[0] if shown else ''}",
             Location(str(path)),
         ) from None

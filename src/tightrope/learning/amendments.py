@@ -44,7 +44,7 @@ LEAST = 20
 """Visits below which a value of a memory has no parameters of its own."""
 
 MOST_PAIRS = 300_000
-"""States of an amended model at most."""
+"""States of an revised model at most."""
 
 KINDS = ("memory", "split", "groups", "rates", "phase", "costs", "untie", "free")
 WITHOUT_FEATURE = ("untie", "free")
@@ -86,7 +86,7 @@ class Amendment:
         kind, _, feature = text.strip().partition("=")
         if kind not in KINDS or (kind not in WITHOUT_FEATURE) != bool(feature):
             raise InputError(
-                f"'{text}' is no amendment",
+                f"'{text}' is not a revision",
                 hint=f"memory={MEMORIES}, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, or "
                 "free; for chains in continuous time rates=since-entry|since-start|clock|prev|column:NAME, "
                 "phase=N, or untie",
@@ -158,7 +158,7 @@ def pick(findings: Sequence[Diagnosed]) -> Amendment:
     """The first amendment of findings in their rank."""
     best = next((one.amendment for one in findings if one.amendment is not None), None)
     if best is None:
-        raise CannotCertify("there is no finding that an amendment removes: the model stays as it is")
+        raise CannotCertify("there is no finding that a revision removes: the model stays as it is")
     return best
 
 
@@ -167,7 +167,7 @@ def divide(size: int, share: float, seed: int, what: str) -> tuple[BoolArray, As
     others are as good as new."""
     check_number("select_on", share, 0.0, 1.0)
     if size < 2:
-        raise InputError(f"`select_on` divides the {what} of the log, and there is one only")
+        raise InputError(f"`select_on` divides the {what} of the log, and there is only one")
     number = min(max(round(share * size), 1), size - 1)
     picked: BoolArray = np.zeros(size, np.bool_)
     picked[np.random.default_rng(seed).permutation(size)[:number]] = True
@@ -248,9 +248,8 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = 
         or amendment.kind in ("rates", "phase", "groups", "costs")
     ):
         raise InputError(
-            f"`{amendment.text}` amends models in discrete time, asked a plain question",
-            hint="ask a question without a memory of its own; `rates=…` and `phase=…` are for chains in "
-            "continuous time",
+            f"`{amendment.text}` requires a model in discrete time and a question without memory",
+            hint="ask a question without memory; `rates=…` and `phase=…` are for chains in continuous time",
         )
     chosen = np.ones(model.choices, np.bool_)
     if amendment.choices is not None:
@@ -268,7 +267,7 @@ def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = 
     paired = _Paired.of(model.structure, memory, _beginnings(model.structure, log, memory, firsts))
     known, transition = paired.follow(log, firsts)
     if not known.any():
-        raise InputError(f"`{amendment.text}`: the log says of no row what would be remembered there")
+        raise InputError(f"`{amendment.text}`: no row of the log determines the memory")
     lifted = log if known.all() else log.select(known)
     group, labels = paired.groups(model, chosen, transition[known], least)
     structure = _with_names(lift_model(every_transition(model.structure), paired.product).structure)
@@ -703,7 +702,7 @@ def _column_memory(name: str, problem: Problem, log: EpisodeLog) -> tuple[Memory
     column, unit = log.columns[name], log.by_unit(name)
     if np.any((column.code >= 0) & (column.code != unit[log.episode])):
         raise InputError(
-            f"the column '{name}' changes within episodes, and the model does not say how",
+            f"the column '{name}' changes within episodes, and the model has no rule for that",
             hint="make it a variable of the model, or learn for each of its values apart",
         )
     asked = problem.query.plain_objective
@@ -859,12 +858,12 @@ def memory_of(feature: str, model: ParametricMDP, chosen: BoolArray) -> Memory:
             lambda m, at: (m + 1).bit_length() - 1,
             lambda m: f"{m} steps",
         )
-    raise InputError(f"'{feature}' is no memory", hint=f"one of {MEMORIES}")
+    raise InputError(f"'{feature}' is not a memory", hint=f"one of {MEMORIES}")
 
 
 def _limit(text: str, feature: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise InputError(f"`{feature}`: '{text}' is no number from 1 to 1000")
+        raise InputError(f"`{feature}`: '{text}' is not a number from 1 to 1000")
     return int(text)
 
 

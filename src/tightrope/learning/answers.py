@@ -210,7 +210,7 @@ class OtherQuestions(PlainQuestions):
         begin, decisions = time.perf_counter(), chain.decide(options)
         if decisions.sets not in SETS or decisions.bets:
             raise InputError(
-                f"{decisions.sets.value} sets do not go with {self.about or chain.problem.text}",
+                f"{decisions.sets.value} sets cannot be used with {self.about or chain.problem.text}",
                 hint="--sets tied, parameter, expression or rectangular",
             )
         self.refuse(chain)
@@ -330,7 +330,7 @@ class LongRunAverages(OtherQuestions):
 def find_reward(query: Query) -> tuple[FloatArray, Directions]:
     """The reward per choice whose average is asked for, and who wants what of it."""
     if query.kind is not QueryKind.LONG_RUN:
-        raise query.error("a long-run average is wanted here: R=? [ S ] or S=? [ … ]", query.position)
+        raise query.error("a long-run average is required here: R=? [ S ] or S=? [ … ]", query.position)
     position = query.operator.position
     if query.is_threshold:
         raise query.error("learning needs a value to optimise, not a threshold", position)

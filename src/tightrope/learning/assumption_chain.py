@@ -190,7 +190,7 @@ def assumption_chain(result: LearningResult, unit: str | None = None) -> Assumpt
     """
     counts, delta = result.counts, result.sets.ledger.delta
     if counts is None:
-        raise InputError("over a domain nothing is learned, and no assumption about it is weaker")
+        raise InputError("bounds over a domain do not depend on data or their assumptions")
     refuted = refuted_rungs(result.model, counts, result.fit)
     if result.contradiction is not None:
         refuted.setdefault("expression", result.contradiction)

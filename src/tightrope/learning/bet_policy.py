@@ -68,7 +68,7 @@ def bets_of(
     if not unasked:
         if given is not None and design.bet_on and given.digest not in (*design.bet_on, design.followed):
             raise InputError(
-                "the data were collected to bet on other policies than the given one",
+                "the data were collected for bets on other policies than the given one",
                 hint='use another region, such as `region="likelihood"`',
             )
         return PolicyBets(model, objective, given, design)
@@ -95,8 +95,8 @@ class PolicyBets:
         """`both`: both ends of the value count, also of a policy that is still to be found."""
         if _is_unrolled(given, objective):
             raise InputError(
-                "a slab bets on a policy that takes one choice per state, or on the best one of a bounded "
-                "number of steps, and here it depends on the step",
+                "a slab (betting region) supports policies with one choice per state, or the optimal "
+                "policy of a step-bounded property; this policy depends on the step",
                 hint='use `region="likelihood"`',
             )
         self.model, self.objective = model, objective

@@ -48,9 +48,11 @@ from tightrope_check.search.value_slopes import GraphQuestion, gains_of_changes
 def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:
     """Why models without choices are not compared."""
     return InputError(
-        f"{why}: there is one policy, and nothing to compare it with",
-        hint="learn about each design as a model of its own; where something is decided, write the jumps as "
-        "an mdp, whose choices are what is compared",
+        f"{why}: there is only one policy",
+        hint=(
+            "learn a model for each design; if the model has decisions, write the jumps as an mdp with "
+            "choices"
+        ),
     )
 
 
@@ -84,13 +86,24 @@ def compare(
     progress: Progress | bool | None = None,
     **options: Unpack[LearnKwargs],
 ) -> Comparison:
-    """How much better a policy is than a baseline, for certain: the difference of their values.
+    """Compute certified intervals of the difference between policies and a baseline.
 
-    * `policy`: one policy, or several by their names or in a list; also time-varying and finite-memory ones.
-    * `baseline`: a policy, "uniform", "do-nothing" (the first choice of every state), or "logged": what was
-      done in the episodes of the log, by whatever policy.
-    * `options` are those of `learn`; the region is built once, and all differences hold together.
+    Parameters
+    ----------
+    problem, data, delta, progress, **options
+        As for `learn`; the region is built once, and all differences hold simultaneously.
+    policy : policy, mapping or sequence
+        One policy or several, also time-varying and finite-memory ones.
+    baseline : policy or str
+        "uniform", "do-nothing" (the first choice of every state) or "logged" (the unknown behaviour policy).
 
+    Returns
+    -------
+    Comparison
+        One row per policy.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(2000, seed=1)
@@ -121,13 +134,26 @@ def improve(
 ) -> Comparison:
     """Find the policy with the largest certified improvement over a baseline.
 
-    The search ends when no other choice in a single state has a larger certified improvement. Where no
-    policy is certified to be better the baseline itself is the answer.
+    Parameters
+    ----------
+    problem, data, delta, progress, **options
+        As for `learn`.
+    baseline : policy or str
+        As for `compare`.
+    keep : sequence of str
+        Properties that the new policy must satisfy, such as 'P>=baseline [ !"crash" U "goal" ]' or
+        'R{"cost"}<=baseline+5 [ F "done" ]'. Uses no additional δ.
+    candidate
+        Policies to try and to start from, as `compare` takes them.
 
-    * `keep` are properties that the new policy must keep, such as 'P>=baseline [ !"crash" U "goal" ]' or
-      'R{"cost"}<=baseline+5 [ F "done" ]': they hold over the same region, without more of δ.
-    * `candidate`: policies to try and to start from, as `compare` takes them.
+    Returns
+    -------
+    Comparison
+        The baseline itself if no policy is certified to be better. The search ends when no other choice in a
+        single state has a larger certified improvement.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(2000, seed=1)
@@ -196,7 +222,7 @@ class Search:
         """The same where nobody knows the policy that did what was done: all candidates are certified."""
         if any(one.relative for one in self.keep):
             raise InputError(
-                "what was done is known by the log alone, and properties are kept against a known baseline",
+                "the behaviour policy is unknown, and `keep` needs a known baseline",
                 hint="give the baseline as a policy, or a number instead of `baseline`",
             )
         self._begin()

@@ -150,7 +150,7 @@ def refine(
     tried = [
         (sets, f"{name} policy", value.interval, round(took, 6), why)
         for sets, one, took, why in (
-            ("rectangular", solved, spent, "at every choice anew"),
+            ("rectangular", solved, spent, "independently at every choice"),
             ("coupled", coupled, seconds, gained),
         )
         for (name, value), wanted in zip((("robust", one.robust), ("given", one.value)), beyond, strict=True)
@@ -362,7 +362,7 @@ class GradientBound:
             made, self.functions, self.ball, self.slab, chain.outcomes, objective.complement
         )
         if ends is None:
-            return "no error bound could be verified: for some parameters a play may go on for ever"
+            return "no error bound could be verified: for some parameters a play may go on forever"
         low, high = ends
         return Interval(down(1.0 - high), up(1.0 - low)) if objective.complement else Interval(low, high)
 
@@ -417,7 +417,7 @@ def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
             )
             return value
         seconds = round(time.perf_counter() - begin, 6)
-        tried.append((prepared.sets.kind.value, name, value.interval, 0.0, "at every choice anew"))
+        tried.append((prepared.sets.kind.value, name, value.interval, 0.0, "independently at every choice"))
         share = "the region's" if prepared.region and prepared.region.kind.has_intervals else "at half of δ"
         tried.append(("along the value", name, seen, seconds, f"a likelihood and bets, {share}"))
         return replace(value, interval=Interval(low, high))

@@ -175,13 +175,11 @@ class Comparison(Record):
     def as_result(self) -> LearningResult:
         """What is known of the best policy and of the baseline, each on its own, as a result of `learn`."""
         if self.contradiction is not None or (self.baseline is not None and self.best.value is None):
-            raise CannotCertify(
-                "the data contradict the model, or the region is none that differences are over"
-            )
+            raise CannotCertify("the data contradict the model, or the region does not support differences")
         if self.policy is None or self.policy == self.baseline:
             raise CannotCertify("no improvement is proved, so there is nothing to certify")
         if self.table is None:
-            raise CannotCertify("a comparison that was stored is not computed on: compare again")
+            raise CannotCertify("a stored comparison cannot be certified: compare again")
         return self.table.as_result(self.policy)
 
     def _title_(self) -> str:
@@ -306,7 +304,7 @@ class KeptText:
         match = KeptText._SHAPE.match(text)
         if match is None or (match[3] is None and match[4] is None):
             raise InputError(
-                f"{text!r} does not say what is to be kept",
+                f"{text!r} is not a property to keep",
                 hint='for example \'P>=baseline [ F "goal" ]\' or \'R{"cost"}<=baseline+5 [ F "done" ]\'',
             )
         operator = match[1].replace(" ", "")
@@ -389,14 +387,14 @@ class Differences:
         assert isinstance(model, ParametricMDP)
         if options.sets is not None and options.sets is not SetsKind.COUPLED:
             raise InputError(
-                "differences are over one parameter vector for the whole run, the coupled set, and `sets` "
-                f"says {options.sets.value}",
+                "differences use coupled sets (one parameter vector for the whole run), and `sets` is "
+                f"{options.sets.value}",
                 hint="leave `sets` out",
             )
         for name in ("misfit", "behaviour", "return_range", "outcomes"):
             if getattr(options, name) and (name != "outcomes" or options.outcomes is OutcomesUse.ONLY):
                 raise InputError(
-                    f"`{name}` does not go with differences, which are over the model's own region",
+                    f"`{name}` cannot be used with differences of policies",
                     hint=f"leave `{name}` out",
                 )
         options = replace(options.without_outcomes, sets=SetsKind.COUPLED)
@@ -457,7 +455,7 @@ class Differences:
         if policy.structure is not sets.model.structure or policy.has_memory:
             if objective is not None:
                 raise InputError(
-                    "what is to be kept is asked of policies that depend on the state, or on state and step",
+                    "`keep` requires policies that depend on the state, or on state and step",
                     hint="leave `keep` out, or give a baseline without memory",
                 )
             from tightrope.learning.products import steered_question
@@ -468,7 +466,7 @@ class Differences:
             asked = product.objective
             assert isinstance(product.model, ParametricMDP)
             if self.prepared.region is None or self.prepared.contradiction is not None:
-                raise CannotCertify("the region is empty, and policies with a memory are compared over one")
+                raise CannotCertify("the region is empty, so policies with a memory cannot be compared")
             sets = rectangular(self.prepared.region, product.model)
         low, high = rectangular_solutions(sets, asked, policy, precision)
         start = sets.model.initial
@@ -719,11 +717,12 @@ class Differences:
         if self.baseline is None:
             done = observe_done(chain.problem, chain.problem.to_base(chain.data), self.delta - chain.delta)
             if isinstance(done, Unobserved):
-                raise CannotCertify(f"there is nothing to certify of what was done: {done.reason}")
+                raise CannotCertify(f"the behaviour policy has no certificate: {done.reason}")
             seen = replace(done, total=self.delta)
             if policy.structure is not own or policy.has_memory or not chain.problem.query.is_plain:
                 raise CannotCertify(
-                    "there is no certificate of a difference between a policy with a memory and what was done"
+                    "certificates do not cover the difference between a policy with a memory and the "
+                    "unknown behaviour policy"
                 )
         solver = chain.solver(self.prepared, options, float("inf"))
         value = solver.evaluate(policy)
@@ -874,4 +873,4 @@ class AverageDifferences(Differences):
         return np.full(self.chain.model.states, np.nan)
 
     def as_result(self, policy: Policy) -> LearningResult:
-        raise CannotCertify("certificates do not hold differences of long-run averages")
+        raise CannotCertify("certificates do not cover differences of long-run averages")

@@ -262,20 +262,33 @@ def doctor(
     progress: Callable[[str], None] | None = None,
     **options: Unpack[LearnKwargs],
 ) -> Diagnosis:
-    """Test a model against a log, measure what each finding does to the answer, and propose fixes.
+    """Test a model against a log, measure the effect of each finding, and propose fixes.
 
-    * `problem`: a problem, or a model alone: then findings are ranked by their evidence.
-    * `alpha`: the probability of a false alarm, of all tests together.
-    * `amend`: also answer on the revised model: "memory=prev", "split=COLUMN", "groups=COLUMN", "untie",
-      "free", or "auto" for the one with the largest effect among those that remove their finding.
-    * `select_on`: the share of the log (of the clusters that a column `cluster` names, else of the episodes)
-      that is tested; the revised answer is learned from the rest. `seed` divides them.
-    * `select_by="e-values"`: both from all data, at δ divided by the number of possible revisions.
-    * `seconds` limits the time for all revisions together. The other options are those of `learn`.
+    Parameters
+    ----------
+    problem : Problem or model
+        For a model alone, findings are ranked by their evidence.
+    data, delta, progress, **options
+        As for `learn`; `seconds` limits the time for all revisions together.
+    alpha : float
+        The probability of a false alarm, of all tests together.
+    amend : str, optional
+        Also answer on the revised model: "memory=prev", "split=COLUMN", "groups=COLUMN", "untie", "free", or
+        "auto" for the revision with the largest effect; rates: "rates=since-entry", "since-start", "clock",
+        "prev" or "column:NAME", and "untie".
+    select_on, cluster, seed
+        The share of the log (of the units in the column `cluster`, else of the episodes) that is tested; the
+        revised answer is learned from the rest. `seed` divides them.
+    select_by : str, optional
+        "e-values": test and learn on all data, at δ divided by the number of possible revisions.
 
-    Revisions of chains in continuous time are "rates=since-entry", "since-start", "clock", "prev" or
-    "column:NAME", "phase=N", and "untie".
+    Returns
+    -------
+    Diagnosis or RateDiagnosis
+        The latter for a chain in continuous time.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(500, seed=1)
@@ -318,7 +331,9 @@ def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP | ParametricCT
     question = problem if isinstance(problem, Problem) else None
     model = question.base if question is not None else require_model(problem)
     if not isinstance(model, ParametricMDP | ParametricCTMC):
-        raise InputError(f"`doctor` examines models with parameters or free rows, not {describe(model)}")
+        raise InputError(
+            f"`doctor` examines models with parameters or unconstrained distributions, not {describe(model)}"
+        )
     if question is not None and isinstance(model, ParametricMDP):
         refuse_others(question.query)
     return question, model
@@ -327,7 +342,7 @@ def _subject(problem: Any) -> tuple[Problem | None, ParametricMDP | ParametricCT
 def _rows(counts: Counts) -> EpisodeLog:
     if counts.log is None:
         raise InputError(
-            "`doctor` needs the rows of a log, and these data are counts: what came after what is gone",
+            "`doctor` needs the rows of a log; counts do not record the order of events",
             hint="give the log itself, one row per step",
         )
     log: EpisodeLog = counts.log()
@@ -347,7 +362,8 @@ def with_costs(problem: Problem, log: EpisodeLog, amendment: Amendment) -> Amend
     reward = asked_reward(problem)
     if reward is None or column is None or column.values is None or problem.query.file is None:
         raise InputError(
-            f"`{amendment.text}`: no reward of numbers is asked for, or the log has no such column of numbers"
+            f"`{amendment.text}`: the property asks for no reward without parameters, or the log has no "
+            "such column of numbers"
         )
     choice, values = log.choice(structure), column.values
     seen = np.isfinite(values)
@@ -381,16 +397,16 @@ def _divide(log: EpisodeLog, division: Division) -> tuple[EpisodeLog, EpisodeLog
     if select_by not in (None, "e-values"):
         raise InputError(f"`select_by` is {select_by!r}, not 'e-values'")
     if select_on is not None and select_by is not None:
-        raise InputError("`select_on` and `select_by` are two ways to pay for the same choice: give one")
+        raise InputError("`select_on` and `select_by` both correct for the selection of a model: give one")
     if select_by is not None:
         return (
             log,
             log,
-            Assumed.derived(SELECTION, "the amendment is paid for by a union bound"),
+            Assumed.derived(SELECTION, "the revision is paid for by a union bound"),
         )
     if select_on is None:
         if cluster is not None:
-            raise InputError("`cluster` says what `select_on` divides: give both")
+            raise InputError("`cluster` requires `select_on`: it names the units that `select_on` divides")
         return log, log, UNPAID
     unit, what = np.arange(log.episodes), "episodes"
     if cluster is not None:

@@ -95,7 +95,7 @@ class Draft(Record):
     rest: Counts | None = field(default=None, repr=False)
 
     def _title_(self) -> str:
-        return f"Draft: {self.states} states, {self.choices} choices, {self.free} free rows"
+        return f"Draft: {self.states} states, {self.choices} choices, {self.free} unconstrained distributions"
 
     def _facts_(self) -> Facts:
         ties = [("tie", f"{', '.join(tie.rows)} ({tie.shape})") for tie in self.ties]
@@ -110,14 +110,27 @@ def draft(
     seed: int = 0,
     **words: Any,
 ) -> Draft:
-    """Propose a model of what a log shows: a file, several, or a table.
+    """Propose a model of what a log shows.
 
-    * `variables`: the columns that make up a state, where there is no column of whole states, and none of
-      next values says which.
-    * `select_on`: the share of the episodes that ties are chosen on; the others are `Draft.rest`. Without it
-      ties are comments.
-    * The other arguments are those of `read_data`.
+    Parameters
+    ----------
+    data
+        A file, several, or a table.
+    variables : sequence of str, optional
+        The columns that make up a state, if no column holds whole states.
+    select_on, seed : float, int, optional
+        The share of the episodes that ties are chosen on; the others are `Draft.rest`. Without it ties are
+        comments.
+    **words
+        As for `read_data`.
 
+    Returns
+    -------
+    Draft
+        The PRISM text and its sizes.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> log = {"episode": [1, 1, 2], "state": ["idle", "busy", "idle"]}
     >>> found = draft(pa.table({**log, "next_state": ["busy", "done", "done"]}))
@@ -227,7 +240,7 @@ def _find(
     action = finder.role(ACTION)
     if action is None and "choice" in table.names:
         raise InputError(
-            "the column 'choice' numbers the choices of a model, and there is none yet",
+            "the column 'choice' numbers the choices of a model, and there is no model yet",
             Location(table.path),
             'where it names actions, say `columns="action=choice"`',
         )
@@ -242,7 +255,7 @@ def _find(
     )
     if not found:
         raise InputError(
-            "no column is known to hold the state",
+            "no column of states was found",
             Location(table.path),
             'name it with `columns="state=…"`, or the columns that make it up with `variables`; the file has '
             f"the columns {', '.join(table.names)}",
@@ -580,7 +593,7 @@ class _Drafting:
         if self.closed:
             more = "; …" if len(self.closed) > 8 else ""
             names = "; ".join(map(self.seen.state_text, self.closed[:8])) + more
-            unknown = "what comes after is not known" if self.covers else "it stays there for ever"
+            unknown = "what comes after is not known" if self.covers else "it stays there forever"
             lines.append(f"nothing was seen to leave {names}: where episodes are not over, {unknown}")
         if self.structure.declared_mdp:
             lines.append("nothing of actions that were not seen in a state: the answer is about the others")

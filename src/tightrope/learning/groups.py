@@ -154,11 +154,11 @@ def learn_groups(
     model = problem.model
     if not isinstance(model, ParametricMDP) or problem.lift is not None or not problem.query.is_plain:
         raise InputError(
-            f"`groups={column}` answers a plain question about a model in discrete time for each group",
+            f"`groups={column}` requires a model in discrete time and a question without memory",
             hint="of chains in continuous time `rates=column:NAME` has a chain for each value",
         )
     if model.structure.elsewhere is not None:
-        raise InputError(f"`groups={column}`: groups do not hold outcomes that were never seen (elsewhere)")
+        raise InputError(f"`groups={column}` does not support outcomes that were never seen (elsewhere)")
     names, unit = _units(log, column)
     seconds = words.get("seconds", math.inf) / len(names)
     options = _options(model, {**words, "seconds": seconds}, column)
@@ -223,7 +223,7 @@ def _options(model: ParametricMDP, words: dict[str, Any], column: str) -> LearnO
     is_other = chosen.region is not None and not chosen.region.is_of_intervals
     if is_other or chosen.prior or chosen.cost_model is not None:
         raise InputError(
-            f"`groups={column}` learns intervals of events, and no other region", hint="leave `region` out"
+            f"`groups={column}` uses intervals of events, and no other region", hint="leave `region` out"
         )
     sets = chosen.sets
     assert sets is not None

@@ -61,31 +61,42 @@ def learn(
     chosen_at: int | None = None,
     **options: Unpack[LearnKwargs],
 ) -> Learned:
-    """Compute the certified interval of the robust policy, and of a given `policy`, at level 1 − delta.
+    """Compute the certified interval of the robust policy at level 1 − delta.
 
-    * `data`: the result of `read_data`, `Counts`, or anything that `read_data` reads: files, tables,
-      episodes.
-    * `region`, `sets`, `interval`: names, or members of `SetsKind` and `IntervalMethod`. Open ones follow
-      from the model and the sampling, with the reason in `LearningResult.decisions`.
-    * `policy`: a policy, also one with a memory, to bound beside the robust one.
-    * `seconds` limits the refinement of all values together, `iterations` that of each; `precision` is that
-      of the values, `device` and `threads` where they are computed. `progress=True` reports on stderr.
-    * `cost_range=(low, high)` or `cost_sd=s` states what is known of observed costs (a column `cost`):
-      parameters in rewards are then learned from them, with a part of delta. Costs of a numeric reward are
-      tested: exactly if all are alike, random ones where a range is stated.
-    * `misfit=0.02`: the guarantee also holds for a process within total variation 0.02 of the learned one at
-      every choice and step, with no transition beyond the model's (docs/doctor.md).
-    * `sets="untied"` also takes models without parameters and ignores their numbers.
-    * `fallback=False` raises `EmptyRegion` if the region is empty, instead of using tied sets.
-    * `since=n` leaves out the events before number n, `window=n` all but the last n, counted from 1 as
-      `watch` prints them. The confidence is nominal unless `chosen_at` states after how many events this was
-      decided: that of an alarm, or 0 for a plan.
+    Parameters
+    ----------
+    problem : Problem
+        The model and the question.
+    data
+        The result of `read_data`, `Counts`, or anything that `read_data` reads.
+    delta : float
+        The probability that the guarantee may fail.
+    policy : Policy, optional
+        Bound this policy, too; it may have a memory.
+    progress : bool or function
+        True reports on stderr.
+    since, window : int, optional
+        Exclude the events before number `since`, or all but the last `window`, counted from 1.
+    chosen_at : int, optional
+        The number of events after which `since` or `window` was chosen: that of an alarm, or 0 for a plan.
+        Without it the confidence is nominal.
+    **options
+        Those of `LearnOptions`, such as `region`, `sets`, `seconds`, `cost_range` and `misfit`. If open, they
+        follow from the model and the sampling (`LearningResult.decisions`).
 
-    The other options are those of `LearnOptions`. A temporal formula is learned on the product with its
-    automaton (`result.controller` is the policy, with its memory). A chain in continuous time gives a
-    `RateResult`, one P or R over a simple path or a reward a `LearningResult`, every other property a
-    `LearnedAnswer`.
+    Returns
+    -------
+    LearningResult, LearnedAnswer or RateResult
+        A `RateResult` for a chain in continuous time, a `LearningResult` for one P or R over a simple path or
+        a reward, otherwise a `LearnedAnswer`. A temporal formula has `result.controller`, with its memory.
 
+    Raises
+    ------
+    EmptyRegion
+        If the region is empty and `fallback` is False; otherwise tied sets are used.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
@@ -155,13 +166,23 @@ def learn_all(
     progress: Progress | bool | None = None,
     **options: Unpack[LearnKwargs],
 ) -> dict[SetsKind, LearningResult]:
-    """Learn over several `kinds` of sets (all) with one region; statistics and region are computed once.
+    """Learn over several kinds of sets with one region.
 
-    Results over one region hold simultaneously with confidence 1 − delta, and so do those over a polytope
-    with the tied ones, which use the same intervals. Untied ones, and tied ones beside another region, hold
-    on their own: picking among such statements after looking costs confidence. Threads share the kinds of
-    large models.
+    Parameters
+    ----------
+    problem, data, delta, policy, progress, **options
+        As for `learn`.
+    kinds : sequence of SetsKind or str
+        The kinds of sets; all by default.
 
+    Returns
+    -------
+    dict of SetsKind to LearningResult
+        Results over one region, and over a polytope with the tied ones, hold simultaneously with confidence
+        1 − delta. The others hold on their own: choosing among them by the data costs confidence.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0, 1))
     >>> (p,) = parameters.symbols()

@@ -83,11 +83,11 @@ class LoggedBaseline:
         assert isinstance(model, ParametricMDP)
         if counts.log is None or counts.design.episodes is None:
             raise InputError(
-                "the data are counts, which hold no episodes, and what was done shows in these alone",
+                "the data are counts, and the value of the behaviour policy needs episodes",
                 hint="give the log itself, or the policy that collected it as the baseline",
             )
         if isinstance(objective.reward, ParametricReward):
-            raise InputError("the rewards depend on parameters, so that episodes do not show them")
+            raise InputError("the rewards depend on parameters, so episodes do not show them")
         self.model, self.objective, self.gamma = model, objective, gamma
         structure, rows = model.structure, counts.log()
         lift: Any = problem.lift
@@ -99,7 +99,7 @@ class LoggedBaseline:
         try:
             self.rules = PathRules.of(structure, objective, every)
         except CannotCertify as error:
-            raise InputError(f"the log does not say what was done: {error}") from None
+            raise InputError(f"the value of the behaviour policy cannot be estimated: {error}") from None
         self.sign = 1.0 if objective.agent is Direction.MAX else -1.0
         self.decided: BoolArray = ~np.isnan(self.rules.decided)
         coordinates = Coordinates.of(model.expressions, model.parameters)

@@ -142,7 +142,8 @@ def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, po
     assert isinstance(pomdp, POMDP)
     if options.region is not None and options.region.bets:
         raise InputError(
-            "a slab bets on a value that is known before the data, and the controller may be chosen by them",
+            "a slab (betting region) needs a policy that is chosen before the data, and the controller "
+            "may depend on them",
             hint='use `region="likelihood"`',
         )
     if policy is not None:

@@ -206,12 +206,12 @@ class LearnOptions:
             raise InputError(f"`device` is {self.device!r}, not one of {', '.join(SHOWN)}")
         if self.cost_sd is not None and self.cost_range is not None:
             raise InputError(
-                "`cost_range` and `cost_sd` are two assumptions about costs, and one is used",
-                hint="leave one out: a range is the stronger one where all costs are known to keep to it",
+                "`cost_range` and `cost_sd` are alternative assumptions about costs",
+                hint="give one of them: a range is stronger if all costs lie in it",
             )
         if self.misfit and self.assume_support is not None:
             raise InputError(
-                "`assume_support` speaks of the model, and `misfit` of a process that may differ from it",
+                "`assume_support` is about the model, and `misfit` allows processes that differ from it",
                 hint="leave one of them out",
             )
         for name in ("cost_range", "return_range"):
@@ -222,13 +222,13 @@ class LearnOptions:
         if self.outcomes is OutcomesUse.NONE and (self.behaviour or self.return_range) is not None:
             unused = "behaviour" if self.behaviour is not None else "return_range"
             raise InputError(
-                f'`{unused}` speaks of observed outcomes, and `outcomes="none"` leaves them out',
+                f'`{unused}` refers to observed outcomes, and `outcomes="none"` leaves them out',
                 hint=f"leave `{unused}` out",
             )
         object.__setattr__(self, "prior", read_priors(self.prior))
         if self.prior and not (self.region in (None, region_kind(SEEDED)) and self._has_region):
             raise InputError(
-                "`prior` seeds the predictions of the likelihood region, and that is not what is asked for",
+                "`prior` requires the likelihood region",
                 hint='leave `prior` out, or use `region="likelihood"`',
             )
         if self.cost_model is not None and self.sets is not None and not self.sets.has_region:
@@ -252,7 +252,7 @@ class LearnOptions:
         made = cls(**check_keywords(function, LearnKwargs, words, besides=("delta",)))
         if function == "online" and (made.outcomes is OutcomesUse.ONLY or made.behaviour is not None):
             raise InputError(
-                "`online` learns from counts as they come, and looks at no outcomes of episodes",
+                "`online` learns from counts and does not use observed returns",
                 hint="leave `outcomes` and `behaviour` out, or give the log to `learn`",
             )
         if made.prior and function not in SEEDING:
@@ -260,8 +260,10 @@ class LearnOptions:
         if function == "online" and made.cost_model is not None:
             raise InputError(
                 "costs are learned from a whole log: `online` keeps none",
-                hint="leave `cost_range` and `cost_sd` out, or give the log to `learn`, which may be "
-                "repeated as it grows: intervals of costs hold at all times together",
+                hint=(
+                    "leave `cost_range` and `cost_sd` out, or give the log to `learn` again as it grows: "
+                    "intervals of costs are time-uniform"
+                ),
             )
         return made
 
@@ -410,8 +412,8 @@ def decide(
         stated = options.region or options.assume_support or options.cost_model or options.prior
         if stated or sets not in (None, SetsKind.TIED):
             raise InputError(
-                "outcomes that were never seen are bounded row by row: regions, other sets, differences of "
-                "policies, costs and `assume_support` do not go with them",
+                "outcomes that were never seen are bounded row by row, without regions, other sets, "
+                "differences of policies, costs or `assume_support`",
                 hint='leave these out, or write the model without the outcomes to "elsewhere_missed" '
                 'and "elsewhere_reached"',
             )
@@ -495,7 +497,7 @@ def decide_over_domain(model: ParametricMDP, options: LearnOptions) -> Decisions
     for name in (*of_data.split(), "prior"):
         if getattr(options, name) != _DEFAULTS[name]:
             raise InputError(
-                f"`{name}` speaks of data, and over a domain there are none", hint=f"leave `{name}` out"
+                f"`{name}` requires data, and bounds over a domain use none", hint=f"leave `{name}` out"
             )
     kind = options.sets
     if kind not in OVER_THE_DOMAIN:
@@ -536,7 +538,7 @@ def _default_sets(model: ParametricMDP, options: LearnOptions) -> tuple[SetsKind
                 "out of reach"
             )
     if size <= MOST_VERTEX_DIMENSIONS:
-        kind, why = SetsKind.RECTANGULAR, "at every choice anew, which is cheap"
+        kind, why = SetsKind.RECTANGULAR, "independently at every choice, which is cheap"
     else:
         kind, why = SetsKind.EXPRESSION, "a region with too many vertices for rectangular sets"
     return kind, f"sets {kind.value}: {size} coordinate{'' if size == 1 else 's'}, {why}"
@@ -554,7 +556,7 @@ def _default_region(
     if options.prior:
         if counts.batches is None or not counts.design.order.holds:
             raise InputError(
-                "`prior` seeds predictions of data from earlier ones, and the order of these is not known",
+                "`prior` needs data in a known order",
                 hint="leave `prior` out, or keep the order of the data",
             )
         return region_kind(SEEDED), "region likelihood: a prior seeds its predictions"
@@ -644,7 +646,7 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
     if options.ellipsoid is EllipsoidVersion.PAPER and not (region is not None and region.has_versions):
         shown = "no region" if region is None else f"the region {region.value}"
         raise InputError(
-            f'`ellipsoid="paper"` speaks of the ellipsoid, but {shown} is used',
+            f'`ellipsoid="paper"` refers to the ellipsoid, but {shown} is used',
             hint="leave `ellipsoid` out, or "
             + ('choose `sets="parameter"`, expression or rectangular with' if region is None else "add")
             + ' `region="ellipsoid"`',
@@ -657,13 +659,14 @@ def _refuse_combinations(sets: SetsKind, region: RegionKind | None, options: Lea
         )
     if options.intersect and not (region is not None and region.is_of_intervals):
         raise InputError(
-            "`intersect=True` meets parameter sets with the tied intervals, and both hold together only "
+            "`intersect=True` meets parameter sets with the tied intervals, and both hold "
+            "simultaneously only "
             f"where the region is made of these intervals; {region.value if region else 'no region'} is not",
             hint='use `region="polytope"`, or leave `intersect` out',
         )
     if options.budget is Budget.PAPER and sets is SetsKind.UNTIED:
         raise InputError(
-            "`budget` says how tied events share δ; untied sets share it among all transitions",
+            "`budget` divides δ among tied events; untied sets divide δ among all transitions",
             hint='leave `budget` out, or use `sets="tied"`',
         )
 
@@ -739,12 +742,12 @@ def learn_costs(
     reward = objective.reward if objective is not None and objective.is_reward else None
     if not isinstance(reward, ParametricReward):
         raise InputError(
-            f"{named} speaks of costs, but the property asks for no reward that depends on parameters",
+            f"{named} requires a property with a reward that depends on parameters",
             hint=f"leave {named} out",
         )
     if counts.costs is None:
         raise InputError(
-            f"{named} speaks of costs, but the data hold none",
+            f"{named} requires data with costs, and these have none",
             hint="give a log, one row per step, with a column 'cost' (or say which it is: "
             '`columns="cost=…"`); tables of counts, episodes as lists of steps and `since` or `window` keep '
             "no costs",

@@ -155,7 +155,7 @@ class ObservedOutcomes(Record):
         if middle in self.interval or self.estimate in self.model:
             return None
         return (
-            f"the answer rests on two intervals that hardly meet, {self.model} by the model and "
+            f"the answer depends on two intervals that hardly meet, {self.model} by the model and "
             f"{self.interval} by what episodes returned: each excludes the other's estimate "
             f"({middle:.5g} and {self.estimate:.5g}), so the model may be wrong"
         )
@@ -389,7 +389,7 @@ def _plan_episodes(
     if problem.query.plain_objective is None:
         return Unobserved("long-run averages do not show in finitely many steps")
     if counts.log is None or counts.design.episodes is None:
-        return Unobserved("the data are counts, which hold no episodes")
+        return Unobserved("the data are counts, and the value of the behaviour policy needs episodes")
     structure, lift = problem.model.structure, problem.lift
     own = as_policy(problem.model, policy)
     given = own if given is None else given
@@ -417,11 +417,11 @@ def _plan_episodes(
             named = counts.design.followed
             if named is not None and not _is_named(collected, named, base):
                 raise InputError(
-                    "the data say that another policy collected them than `behaviour` states",
+                    "the data record another policy than `behaviour` states",
                     hint="leave `behaviour` out",
                 )
             if collected.depends_on_step or collected.has_memory:
-                raise InputError("`behaviour` is a policy with a memory, and such are not weighed")
+                raise InputError("`behaviour` is a policy with a memory, which is not supported")
             _refuse_behaviour(collected.probability, counts, base)
             chance = collected.probability if lift is None else collected.probability[_product(lift).choice]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -511,7 +511,7 @@ def _rules(
     structure = problem.model.structure
     taken = np.ones(structure.choices, np.bool_) if own is None else own.probability > 0.0
     if return_range is not None and not problem.objective.is_reward:
-        raise InputError("`return_range` speaks of rewards, and the property asks for a probability")
+        raise InputError("`return_range` requires a reward, and the property asks for a probability")
     try:
         rules = PathRules.of(structure, problem.objective, taken)
     except CannotCertify as error:

@@ -179,7 +179,7 @@ def choose_phases(
     word = change.feature.partition(":")[0]
     if word != "fit" and not (word.isdecimal() and 2 <= int(word) <= MOST):
         raise InputError(
-            f"`{change.text}`: '{word}' is no number of phases from 2 to {MOST}, nor 'fit'",
+            f"`{change.text}`: '{word}' is not a number of phases from 2 to {MOST}, nor 'fit'",
             hint="phase=3, phase=fit, or of one state phase=3:STATE",
         )
     structure = model.structure
@@ -196,7 +196,7 @@ def choose_phases(
         if len(seen.lasted) and number > 1:
             result[state] = number
     if not result:
-        raise InputError(f"`{change.text}`: no state in question was seen to be left in phases")
+        raise InputError(f"`{change.text}`: the log shows no phases in these states")
     return result
 
 
@@ -242,7 +242,7 @@ def refuse_rewards(model: ParametricCTMC, states: Sequence[int], change: Amendme
         is_known = reward.expressions.is_constant
         amount = reward.expressions.values_many(np.zeros((1, len(model.parameters))))[0][reward.expression]
         if not is_known.all() or (amount[fixed] != 0.0).any():
-            raise InputError(f"`{change.text}`: rewards that depend on rates cannot be amended yet")
+            raise InputError(f"`{change.text}`: rewards that depend on rates cannot be revised yet")
 
 
 def take(pieces: Pieces, rows: OffsetArray) -> Pieces:

@@ -772,7 +772,7 @@ def counts_of(data: Any, model: AnyModel, part: Mapping[str, int] = MappingProxy
     if isinstance(data, Counts | Reading):
         if part:
             raise InputError(
-                f"`{next(iter(part))}` leaves out events, and counts do not know their order any more",
+                f"`{next(iter(part))}` excludes events, and counts do not record their order",
                 hint="give the log itself, or read it so: tr.read_data(log, model, since=…)",
             )
         return data if isinstance(data, Counts) else data.counts

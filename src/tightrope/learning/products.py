@@ -26,14 +26,13 @@ def refuse_for_product(decisions: Decisions, policy: Policy | None = None) -> No
     """Untied sets know a choice by its place, and a product has many copies of it; slabs bet on no memory."""
     if decisions.sets is SetsKind.UNTIED:
         raise InputError(
-            "untied sets do not go with temporal formulas or finite-memory policies: copies of a choice, one "
-            "per memory, would each need data of their own",
+            "untied sets cannot be used with temporal formulas or finite-memory policies: each copy of a "
+            "choice would need its own data",
             hint="--sets tied",
         )
     if policy is not None and decisions.bets:
         raise InputError(
-            "a slab bets on a policy of the model itself; temporal formulas and finite-memory "
-            "policies have a memory",
+            "a slab (betting region) does not support temporal formulas and finite-memory policies",
             hint="leave --region slab out",
         )
 

@@ -114,7 +114,7 @@ class RateAnswers:
 
     def __init__(self, terms: Terms, model: ParametricCTMC, data: Any, division: Division):
         if division.select_by is not None or division.cluster is not None:
-            raise InputError("`select_by` and `cluster` do not go with chains in continuous time")
+            raise InputError("`select_by` and `cluster` cannot be used with chains in continuous time")
         self.question, self.delta, self.alpha, self.options, self.tell = terms
         self.model = model
         self.exposure = data if isinstance(data, Exposure) else read_exposure(data, model)
@@ -189,7 +189,7 @@ class RateAnswers:
             return phased, selection, tested, learn_phases(question, phased, tested, delta)
         if change.kind not in ("rates", "untie"):
             raise InputError(
-                f"`{change.text}` amends models in discrete time",
+                f"`{change.text}` revises models in discrete time",
                 hint="of chains in continuous time rates=…, phase=N or untie; rates=column:NAME has a chain "
                 "for each value of a column",
             )
@@ -294,7 +294,7 @@ def _values(
         size = len(pieces.columns[name].labels)
         return pieces, np.where(code < 0, size, code), size + bool((code < 0).any())
     known = ", ".join((*TIMES, "prev", *(f"column:{one}" for one in pieces.columns)))
-    raise InputError(f"rates cannot depend on '{change.feature}' here", hint=f"known are {known}")
+    raise InputError(f"rates cannot depend on '{change.feature}' here", hint=f"known values: {known}")
 
 
 def _times(pieces: Pieces, kind: str) -> FloatArray:
@@ -336,7 +336,7 @@ def _edges(model: ParametricCTMC, pieces: Pieces, change: Amendment) -> FloatArr
     if change.kind == "untie" or kind not in TIMES:
         return np.empty(0)
     if number and (not number.isdecimal() or not 2 <= int(number) <= 1000):
-        raise InputError(f"`{change.text}`: '{number}' is no number of parts from 2 to 1000")
+        raise InputError(f"`{change.text}`: '{number}' is not a number of parts from 2 to 1000")
     parts = int(number) if number else BINS[0]
     states = range(model.states) if change.choices is None else change.choices
     here = (pieces.transition >= 0) & np.isin(pieces.state, list(states))

@@ -100,7 +100,7 @@ class RateResult(Record):
     outcomes: ObservedOutcomes | Unobserved | None = field(default=None, repr=False)
     """The same probability in the episodes alone (`timed_outcomes`); `value` is within both parts."""
     problem: Problem | None = field(default=None, repr=False)
-    """What was asked, of the model itself; None on amended models."""
+    """What was asked, of the model itself; None on revised models."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seconds", MappingProxyType(dict(self.seconds)))
@@ -304,7 +304,7 @@ class UnknownRates:
         for name in given:
             if name not in ("region", "precision", "seconds", "threads", "outcomes"):
                 raise InputError(
-                    f"`{name}` does not go with chains in continuous time", hint=f"leave `{name}` out"
+                    f"`{name}` cannot be used with chains in continuous time", hint=f"leave `{name}` out"
                 )
         if options.outcomes is OutcomesUse.ONLY:
             raise InputError(

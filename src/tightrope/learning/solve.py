@@ -70,27 +70,40 @@ def solve(
 ) -> Solved:
     """Compute verified bounds on the answer of a problem.
 
-    * `problem`: a `Problem`, or a model with the `property` beside it. One objective about a plain or
-      interval model gives a `Solution`, with the values of all states and a policy that attains the agent's
-      one; any other property of docs/properties.md, and chains in continuous time, an `Answer`.
-    * A model with parameters gives a `LearningResult`: the interval of the most robust policy found, or of
-      the given `policy`, over its domain (`problem.at(p=0.5)` is the problem at a point); properties that are
-      no single objective a `LearnedAnswer`. `sets` are "coupled" by default, "rectangular" or "expression";
-      `coupled_gap` and `misfit` are as for `learn`.
-    * `policy`: None lets the agent choose; a `Policy`, or what one can be made of, is evaluated.
-    * The solve stops when upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
-    * `start`: initial values, one per state; they do not affect validity.
-    * `assume_support=EPS` replaces lower bounds of 0 under a positive upper bound by min(EPS, upper): nature
-      can then remove no transition.
-    * An interval model whose commands synchronise is solved factor by factor (`solution.is_factored`); with
-      `assume_support` over the products of their bounds.
-    * `seconds`, `iterations`: limits of the refinement. The bounds then found hold, and the status says so.
-    * `threads` on the CPU: one per usable core, at most 8, by default; the same number gives the same bits.
-      `device` is "cpu", or "cuda" for the current GPU.
-    * `ltl_translator`: a command that translates LTL to a deterministic automaton in HOA: "ltl2tgba -D -G -f
-      {}"; the formula replaces {}, or is written to its standard input. The default is built in.
-      `controller`: return the policy of a temporal formula `P… [ … ]`, which has a memory.
+    Parameters
+    ----------
+    problem : Problem or model
+        A model needs the `property` beside it.
+    policy : Policy, optional
+        Evaluate this policy; by default the agent chooses.
+    precision, relative : float, bool
+        Stop at upper − lower ≤ precision·|value| at every state (≤ precision if not `relative`).
+    start : array, optional
+        Initial values, one per state; they do not affect validity.
+    assume_support : float, optional
+        Replace lower bounds of 0 under a positive upper bound by min(assume_support, upper): nature can then
+        remove no transition, and synchronised intervals are their joint bounds.
+    seconds, iterations : float, int, optional
+        Limits of the refinement. The bounds found until then hold, and the status reports the limit.
+    threads, device : int, str
+        One thread per usable core, at most 8, by default; "cpu", or "cuda" for the current GPU.
+    sets, coupled_gap, misfit
+        For models with parameters: "coupled" (default), "rectangular" or "expression"; as for `learn`.
+    ltl_translator : str, optional
+        A command that translates LTL to a deterministic automaton in HOA, "ltl2tgba -D -G -f {}"; the formula
+        replaces {}, or is written to its standard input. The default is built in.
+    controller : bool
+        Return the policy of a temporal formula, which has a memory.
 
+    Returns
+    -------
+    Solution, Answer, LearningResult or LearnedAnswer
+        A `Solution` for one objective of a plain or interval model, an `Answer` for other properties and
+        chains in continuous time. Models with parameters give a `LearningResult` over their domain, or a
+        `LearnedAnswer`; `problem.at(p=0.5)` is the problem at a point.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> tr.solve(tr.benchmark("betting(5)").at_truth).is_certified
     True
@@ -248,4 +261,4 @@ def _refuse(what: str, **given: object) -> None:
     """Refuse arguments that have no meaning for a problem."""
     for name, value in given.items():
         if value is not None and value is not False:
-            raise InputError(f"`{name}` does not go with {what}", hint=f"leave `{name}` out")
+            raise InputError(f"`{name}` cannot be used with {what}", hint=f"leave `{name}` out")

@@ -286,7 +286,7 @@ def finite_memory_choices(
 # out, and the stops.
 
 MOST_REPEATED = 5
-"""Formulas about what happens for ever, whose sets are tried one by one."""
+"""Formulas about what happens forever, whose sets are tried one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +374,7 @@ def _find_stops(
     repeated = [i for i, one in enumerate(formulas) if not is_co_safe(one) and not is_safe(one)]
     if len(repeated) > MOST_REPEATED:
         raise InputError(
-            f"multi(…) takes up to {MOST_REPEATED} formulas about what happens for ever, such as G F a",
+            f"multi(…) takes up to {MOST_REPEATED} formulas about what happens forever, such as G F a",
             hint="join some of them by &",
         )
     settled = [

@@ -108,7 +108,7 @@ class Evaluation:
             return self.operators.solve(model, objective, self.effort.precision / 4, policy)
 
         if self.options.is_interval:
-            self.operators.tell("in multi(…) nature is against every objective")
+            self.operators.tell("in multi(…) nature opposes every objective")
         if len(self.structure.initial_states) > 1:
             self.operators.tell("points of multi(…) are those of the first initial state")
         model, precision = self.operators.tell_joint(), self.effort.precision
@@ -123,7 +123,7 @@ class Evaluation:
 
     def _value(self, expression: Expression) -> StateTruth | StateBounds:
         if isinstance(expression, formulas.Multi):
-            raise Complaint("multi(…) stands alone", expression.position)
+            raise Complaint("multi(…) cannot be part of a formula", expression.position)
         if isinstance(
             expression, formulas.ValueOperator | formulas.Branching | formulas.Filter | formulas.Quantile
         ):
@@ -154,7 +154,7 @@ class Evaluation:
         check_arity("pow", len(expression.arguments), expression.position)
         base, exponent = expression.arguments
         if has_operators(exponent):
-            raise Complaint("the exponent of a result is no result itself", position_of(exponent))
+            raise Complaint("the exponent of a result is not a result itself", position_of(exponent))
         given, above = self._formulas.numbers(exponent)
         times = np.abs(given)
         if (given != above).any() or (given % 1 != 0).any() or times.max() > MOST_POWER:
@@ -181,7 +181,8 @@ class Evaluation:
         if isinstance(expression, formulas.Filter):
             if expression.kind == "range" and expression is not self._whole:
                 raise Complaint(
-                    "the range of values is no number: filter(range, …) stands alone", expression.position
+                    "a range of values is not a number: filter(range, …) cannot be part of a formula",
+                    expression.position,
                 )
             restricted = np.ones(self.structure.states, np.bool_)
             if expression.states is not None:
@@ -297,14 +298,14 @@ def as_truth(value: StateTruth | StateBounds, expression: Expression) -> StateTr
     if isinstance(expression, ValueOperator):
         letter = "R" if expression.is_reward else "P"
         hint = f"inside a formula an operator has a threshold: {letter}>=0.5 [ … ]"
-    raise Complaint("this is a number, where true or false is wanted", position_of(expression), hint)
+    raise Complaint("this is a number, where true or false is required", position_of(expression), hint)
 
 
 def as_number(value: StateTruth | StateBounds, expression: Expression) -> StateBounds:
     """The bounds of an expression, or a complaint where it is true or false."""
     if isinstance(value, StateBounds):
         return value
-    raise Complaint("this is true or false, where a number is wanted", position_of(expression))
+    raise Complaint("this is true or false, where a number is required", position_of(expression))
 
 
 def _logic(operator: str, one: StateTruth, other: StateTruth) -> StateTruth:

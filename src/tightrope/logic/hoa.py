@@ -88,7 +88,7 @@ class _HoaReader:
             while not (self._peek().endswith(":") or self._peek() == "--BODY--"):
                 self._take()
         if len(starts) != 1:
-            raise self._error(f"it has {len(starts)} initial states, and one is wanted")
+            raise self._error(f"it has {len(starts)} initial states, and one is required")
         if disjuncts is None:
             raise self._error("it has no Acceptance")
         return starts[0], disjuncts
@@ -197,7 +197,7 @@ class _HoaReader:
     def _atom(self, quoted: str) -> int:
         name = quoted.strip('"')
         if name not in self._names:
-            raise self._error(f"it speaks of an atom '{name}' that it was not asked about")
+            raise self._error(f"it refers to an atom '{name}' that it was not asked about")
         return self._names.index(name)
 
     # --- tokens ----------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class _HoaReader:
     def _take(self, *wanted: str) -> str:
         token = self._peek()
         if wanted and token not in wanted:
-            raise self._error(f"'{token}' stands where {' or '.join(wanted)} is wanted")
+            raise self._error(f"'{token}' stands where {' or '.join(wanted)} is required")
         self._next += 1
         return token
 
@@ -218,7 +218,7 @@ class _HoaReader:
         token = self._take()
         if not token.isdecimal() or len(token) > 9:
             raise self._error(
-                f"'{token[:20]}' stands where a number is wanted", "alternating automata are not read"
+                f"'{token[:20]}' stands where a number is required", "alternating automata are not read"
             )
         return int(token)
 

@@ -117,7 +117,7 @@ def read_average(query: Query) -> tuple[RewardStructure, Directions]:
     assert directions is not None and isinstance(path, RewardFormula)
     with query.source.complaints():
         if query.options.discount is not None or query.options.terminal_reward is not None:
-            raise Complaint("discounts and terminal rewards do not go with averages", operator.position)
+            raise Complaint("discounts and terminal rewards cannot be used with averages", operator.position)
         if operator.is_reward:
             return reward_structure_of(operator, query.structure), directions
         assert path.target is not None

@@ -28,7 +28,7 @@ from tightrope.solver.solution import InitialValues, SolveOptions, verdict_of, w
 from tightrope.verdict import Assessment, Assumed
 
 SPARE = 10
-"""Parts of arithmetic are solved so many times as closely as the result is wanted."""
+"""Parts of arithmetic are solved so many times as closely as the result is required."""
 
 
 BELIEVED = "automaton-believed"

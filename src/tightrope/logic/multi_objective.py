@@ -69,7 +69,7 @@ MOST_OF_CURVE = 40
 MOST_STEPS = 10_000
 MARGIN = 1e-9
 SHARE = Fraction(1, 1 << 40)
-"""How often a mixture draws policies that earn an objective for ever, where one can be."""
+"""How often a mixture draws policies that earn an objective forever, where one can be."""
 
 Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
 
@@ -179,7 +179,7 @@ def answer_multi(
     if endless and len(open_) == 2:
         text = wishes[min(endless)].text
         raise Complaint(
-            f"{text} can be infinite, at next to no cost for the other objective: there is no curve",
+            f"{text} can be infinite at almost no cost for the other objective: there is no curve",
             multi.position,
             "ask for one value beside a threshold",
         )
@@ -216,7 +216,7 @@ def answer_multi(
     if open_ and result.bounds is None:
         several = len(model.structure.initial_states) > 1
         where = f" from the initial state {model.structure.state_name(start)}" if several else ""
-        text = f"no policy meets the thresholds together{where}, so there is no best value"
+        text = f"no policy meets all thresholds{where}, so there is no best value"
         raise Complaint(text, multi.position)
     if open_:
         result = replace(result, verdict=None)
@@ -248,11 +248,11 @@ def _read(
             "the objectives of multi(…) are P and R operators", None, "multi(Pmax=? [ F a ], P>=0.9 [ G b ])"
         )
     if part.condition is not None:
-        raise Complaint("conditional probabilities do not go with multi(…)", part.position)
+        raise Complaint("conditional probabilities cannot be used with multi(…)", part.position)
     if part.agent is not None and part.nature == part.agent:
-        raise Complaint("in multi(…) nature is against every objective", part.position, "write one direction")
+        raise Complaint("in multi(…) nature opposes every objective", part.position, "write one direction")
     if part.comparison is None and part.agent is None:
-        raise Complaint("an objective with =? says its direction", part.position, "Pmax=? or Pmin=?")
+        raise Complaint("an objective with =? needs a direction", part.position, "Pmax=? or Pmin=?")
     is_maximised = part.comparison.startswith(">") if part.comparison is not None else part.agent == "max"
     threshold = Fraction(0) if _is_boundless(part) else threshold_of(part, formulas)
     wish = SingleObjective(file.text_of(part), is_maximised, is_strict=part.comparison in ("<", ">"))
@@ -550,7 +550,7 @@ def curve(search: ParetoSearch, precision: float) -> Achieved:
     search.begin()
     if not search.points:
         raise InputError(
-            "every policy pays one of the objectives of multi(…) for ever: there is no curve",
+            "one cost of multi(…) is infinite under every policy: there is no curve",
             hint="ask for one value beside a threshold",
         )
     while len(search.weights) < MOST_OF_CURVE:
@@ -677,8 +677,8 @@ class WeightedObjectives:
         going_on[-1] = False
         if maximal_end_components(Support.of(self.model), within=going_on).count:
             raise InputError(
-                "rewards that are to be large and rewards that are to be small go together in multi(…) where "
-                "none of them can be earned for ever",
+                "multi(…) cannot maximise some rewards and minimise others if any of them can be earned "
+                "forever",
                 hint="ask for one of the two kinds beside probabilities",
             )
 

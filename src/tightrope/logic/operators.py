@@ -152,8 +152,8 @@ class Operators:
     def _refuse_options(self, operator: ValueOperator) -> None:
         if self.options.discount is not None or self.options.terminal_reward is not None:
             raise Complaint(
-                "discounts and terminal rewards go with F, C<=k and C alone, not with averages, CVaR, "
-                "rewards of late steps, or until a path formula is satisfied",
+                "discounts and terminal rewards are for F, C<=k and C only, not for averages, CVaR, "
+                "rewards of late steps, or rewards until a path formula is satisfied",
                 operator.position,
             )
 

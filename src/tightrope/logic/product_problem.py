@@ -156,10 +156,20 @@ class ProductLift(Record):
 
 
 def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | None = None) -> str:
-    """The deterministic automaton of the path of a property `P… [ … ]`, as a text in HOA for other tools.
+    """Write the deterministic automaton of the path of a property `P… [ … ]` in HOA.
 
-    Atoms are named a0, a1, …; comments say which state formulas of the model they are.
+    Parameters
+    ----------
+    model, property, const
+        As for `Problem`.
 
+    Returns
+    -------
+    str
+        Atoms are named a0, a1, …; comments give their state formulas.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> model = tr.build_from_rows([(0, "", {0: 0.5, 1: 0.5}), (1, "", {0: 1})], labels={"a": [1]})
     >>> [line for line in tr.to_hoa(model, 'P=? [ G (F "a") ]').splitlines() if line.startswith("Acc")]
@@ -168,7 +178,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
     parsed = parse_properties(property, "`property`")
     source, operator = SourceText(parsed.source, parsed.file), pick(parsed).formula
     if not isinstance(operator, ValueOperator) or isinstance(operator.path, RewardFormula):
-        raise source.error("one P over a path is wanted here", pick(parsed).position)
+        raise source.error("one P over a path is required here", pick(parsed).position)
     options = PropertyOptions(constants=constant_texts(const))
     with source.complaints():
         check_is_path(operator.path)
@@ -184,7 +194,7 @@ def product_problem(model: ParametricMDP, query: Query, policy: Policy | None = 
     With a `policy` of the model it is about that policy alone: won are the components in which it stays for
     ever and satisfies the formula, whatever others could do there."""
     if query.kind is not QueryKind.LTL:
-        raise query.error("a temporal formula in P is wanted here, without operators inside", None)
+        raise query.error("a temporal formula in P is required here, without operators inside", None)
     if not isinstance(model, ParametricMDP):
         raise InputError("temporal problems are about models with parameters", hint="`solve` takes others")
     operator, directions = query.operator, query.directions
@@ -231,9 +241,9 @@ def follow(problem: Problem, policy: Policy, model: ParametricMDP | None = None)
     """A temporal question about one policy of the model, or of a product with the policy's own memory: on the
     product with what is left of the formula, and the policy there."""
     if policy.has_memory:
-        raise InputError("over a domain, a temporal formula goes with policies without a memory of their own")
+        raise InputError("over a domain, a temporal formula requires a policy without memory")
     if policy.depends_on_step:
-        raise InputError("a policy that depends on the step does not go with a temporal formula")
+        raise InputError("a policy that depends on the step cannot be used with a temporal formula")
     lift, base = problem.lift, problem.base if model is None else model
     assert isinstance(lift, ProductLift) and lift.temporal is not None and isinstance(base, ParametricMDP)
     again, _ = product_problem(base, lift.temporal.on(base.structure), policy)

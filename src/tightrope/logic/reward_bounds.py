@@ -30,7 +30,7 @@ from tightrope.prism.properties.shape import is_path, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import Solution
 
-_TAKES = "a bound on a reward goes with F, G and U over state formulas"
+_TAKES = "a bound on a reward requires F, G and U over state formulas"
 
 
 @dataclass(frozen=True, eq=False)

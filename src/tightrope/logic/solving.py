@@ -58,8 +58,8 @@ def require_constant(model: MDP | IntervalMDP, what: str) -> None:
     """Refuse models of which nature can cut a transition, where an answer rests on which ones there are."""
     if not Support.of(model).is_constant:
         raise InputError(
-            f"nature can cut transitions of this model (lower bounds of 0), and {what} are answered where it "
-            "cannot",
+            f"nature can remove transitions of this model (lower bounds of 0), and {what} are supported "
+            "only if it cannot",
             hint="say that no transition vanishes: `assume_support`; of intervals of rates ask at a point",
         )
 

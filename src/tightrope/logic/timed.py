@@ -82,7 +82,7 @@ class TimedEvaluation(Evaluation):
     ):
         self.chain = chain
         if query.options.discount is not None:
-            raise Complaint("discounts per step do not go with continuous time", None, _INSTEAD)
+            raise Complaint("discounts per step cannot be used with continuous time", None, _INSTEAD)
         super().__init__(_jumps(chain), query, effort)
 
     def _make_operators(self) -> Operators:
@@ -222,7 +222,7 @@ class TimedOperators(Operators):
     def _timed_reward(self, operator: ValueOperator, path: RewardFormula, precision: float) -> StateBounds:
         assert path.bound is not None
         if self.options.terminal_reward is not None:
-            raise Complaint("terminal rewards do not go with bounds on time", operator.position)
+            raise Complaint("terminal rewards cannot be used with bounds on time", operator.position)
         time = time_of(path.bound, self._formulas)
         _, nature, _ = read_directions(operator, self.file, self.structure, self.options)
         maximise = nature is Direction.MAX
@@ -293,12 +293,10 @@ class AutomatonOperators(TimedOperators):
         path = operator.path
         following = [node for node in parts_of(operator) if isinstance(node, PathFormula)]
         if (node := next((n for n in following if n.operator is PathOperator.NEXT), None)) is not None:
-            raise Complaint(
-                "X: of a Markov automaton single steps are not looked at", node.position, _UNCOUNTED
-            )
+            raise Complaint("X is not supported for Markov automata", node.position, _UNCOUNTED)
         if isinstance(path, RewardFormula) and path.bound is not None:
             raise Complaint(
-                "rewards up to or at a time are not answered of a Markov automaton",
+                "rewards up to or at a time are not supported for Markov automata",
                 operator.position,
                 "ask for R [ F a ], for a long-run average R [ S ], or for P [ F<=t a ]",
             )
@@ -427,7 +425,8 @@ def _refuse(operator: ValueOperator, is_interval: bool) -> None:
 # between its bounds for nature against and for it.
 
 NATURE = (
-    "nature picks rates within their intervals at every moment anew: the bounds hold for all fixed rates "
+    "nature picks rates within their intervals independently at every moment: the bounds hold for all "
+    "fixed rates "
     "within, and for rates that change with time"
 )
 

@@ -45,7 +45,7 @@ class UncertainEvaluation(Evaluation):
         open_ = [one for one in multi.objectives if isinstance(one, ValueOperator) and one.comparison is None]
         if len(open_) > 1:
             raise Complaint(
-                "the curve of two objectives is that of one model, and here many are possible",
+                "the curve of two objectives needs a model without uncertainty",
                 multi.position,
                 "ask for one value beside thresholds",
             )
@@ -55,7 +55,7 @@ class UncertainEvaluation(Evaluation):
             if "no policy meets" not in error.message:
                 raise
             raise Complaint(
-                "no policy meets the thresholds together in every model that is possible here",
+                "no policy meets all thresholds in every possible model",
                 multi.position,
                 "collect more data, or ask for less",
             ) from None

@@ -302,7 +302,7 @@ def from_gymnasium(
     if len(names) != count:
         raise InputError(f"`actions` names {len(names)} actions, but the environment has {count}")
     if probabilities is not None and parameters is None:
-        raise InputError("`probabilities` are polynomials in parameters, and `parameters` says nothing")
+        raise InputError("`probabilities` have parameters, and `parameters` is missing")
     first = _initial(env, states) if initial is None else initial
     ended = {outcome[1] for row in table for outcomes in row for outcome in outcomes if outcome[3]}
     labels = {TERMINAL: sorted(ended), GOAL: _goals(table)}
@@ -418,7 +418,7 @@ def _initial(env: Any, states: int) -> int:
     possible = np.flatnonzero(np.asarray(weights))
     if len(possible) != 1:
         raise InputError(
-            f"`env` begins in one of {len(possible)} states, and a model in one",
+            f"`env` has {len(possible)} initial states, and a model has one",
             hint=f"say which: `initial={int(possible[0]) if len(possible) else 0}`",
         )
     return int(possible[0])

@@ -152,7 +152,7 @@ def explore(
         _check_mapping(given, here, form)
         named_here = {"": ""} if timed else {action: name_action(action, here) for action in given}
         if len(set(named_here.values())) < len(named_here):
-            raise InputError(f"{here} names two actions alike: whole numbers and their texts are one name")
+            raise InputError(f"{here} has two actions with the same name: 1 and '1' are one name")
         for action, distribution in {"": given}.items() if timed else given.items():
             of_action = here if timed else f"{here}, action {action!r}"
             if not timed:
@@ -193,7 +193,7 @@ def read_value(value: Any, names: Sequence[str], where: Callable[[], str]) -> An
             return value
         if isinstance(value, tuple):
             if len(value) != 2:
-                raise InputError(f"{value!r} is no pair (lower, upper)")
+                raise InputError(f"{value!r} is not a pair (lower, upper)")
             for end in value:
                 as_function(end)
             return value
@@ -280,7 +280,7 @@ def rewards_of(argument: str, rewards: Any, places: Iterable[tuple[Any, ...]]) -
             known = set(keys)
             if unknown := [key for key in given if key not in known]:
                 example = f"; a key is such as {keys[0]!r}" if keys else ""
-                raise InputError(f"`{here}` speaks of {unknown[0]!r}, which the model does not have{example}")
+                raise InputError(f"`{here}` refers to {unknown[0]!r}, which the model does not have{example}")
             result[name] = [given.get(key, 0) for key in keys]
             continue
         if not callable(given):
@@ -327,6 +327,6 @@ def valuations_of(states: Sequence[Any], variables: Any) -> dict[str, list[int |
                     hint="`variables=lambda state: {…}` says what the variables are; states keep their names",
                 )
             if number and name not in columns:
-                raise InputError(f"`variables` speaks of {name!r} at state {state!r}, and not before")
+                raise InputError(f"`variables` refers to {name!r} at state {state!r}, and not before")
             columns.setdefault(name, []).append(value)  # type: ignore[arg-type]
     return columns

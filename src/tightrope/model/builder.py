@@ -246,7 +246,7 @@ class _Start:
         wrong = [state for state in initial if not isinstance(state, int) or not 0 <= state < total]
         if wrong or not initial:
             shown = repr(wrong[0]) if wrong else "no state"
-            raise InputError(f"`initial` speaks of {shown}, and the states are 0..{total - 1}")
+            raise InputError(f"`initial` refers to {shown}, and the states are 0..{total - 1}")
         return _Start([*listed, (total, START, dict(initial))], total)
 
     def labels(self, given: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
@@ -262,8 +262,8 @@ class _Start:
         numbers = [name for name, values in columns.items() if not all(isinstance(v, bool) for v in values)]
         if columns and not numbers:
             raise InputError(
-                "a state that draws the first one cannot be told from the others: all variables are true or "
-                "false",
+                "the state that draws the initial state cannot be distinguished from the others: all "
+                "variables are true or false",
                 hint="let one state be initial, or give the states names of their own",
             )
         for name, values in columns.items():
@@ -325,7 +325,9 @@ def _checked_rows(
             if argument in ("labels", "valuations"):
                 for value in np.asarray(values).ravel().tolist():
                     if not isinstance(value, int | np.integer):
-                        raise InputError(f"`{argument}[{name!r}]` holds {value!r}, which is no whole number")
+                        raise InputError(
+                            f"`{argument}[{name!r}]` holds {value!r}, which is not a whole number"
+                        )
             if argument == "transition_rewards":
                 for value in values:
                     check_type(f"{argument}[{name!r}]", value, Mapping, "a list of {successor: reward}")
@@ -362,7 +364,7 @@ def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any
     listed = []
     for row in rows:
         if not isinstance(row, tuple | list) or len(row) != width or not isinstance(row[-1], Mapping):
-            raise InputError(f"{row!r} is no row of {what}", hint=f"write {form}")
+            raise InputError(f"{row!r} is not a row of {what}", hint=f"write {form}")
         check_type("rows", row[0], int | np.integer, "a row that begins with the number of a state")
         state, *action, given = row
         here = f"the row of state {state}" + (f" and action {action[0]!r}" if action else "")
@@ -370,7 +372,7 @@ def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any
         for successor, value in given.items():
             if isinstance(successor, bool) or not isinstance(successor, int | np.integer):
                 raise InputError(
-                    f"{here} leads to {successor!r}, which is no number of a state", hint=f"write {form}"
+                    f"{here} leads to {successor!r}, which is not a number of a state", hint=f"write {form}"
                 )
             values[successor] = read_value(value, names, lambda s=successor, h=here: f"{h}, to {s}")  # type: ignore[misc]
         listed.append((state, *(name_action(name, here) for name in action), values))
@@ -404,7 +406,7 @@ class _Assembly:
         if total <= 0:
             raise InputError("a model needs at least one state")
         if listed and not 0 <= min(row[0] for row in listed) <= max(row[0] for row in listed) < total:
-            raise InputError(f"a row speaks of a state outside 0..{total - 1}")
+            raise InputError(f"a row refers to a state outside 0..{total - 1}")
         choices = [
             (row[0], i, row[1:-1], {s: v for s, v in row[-1].items() if not is_zero(v)})
             for i, row in enumerate(listed)
@@ -467,7 +469,8 @@ def _interval_model(structure: Structure, probabilities: Sequence[Probability]) 
     for p in probabilities:
         if isinstance(p, Free):
             raise InputError(
-                "a model cannot have both intervals and free rows", hint="write (0, 1) in place of free"
+                "a model cannot have both intervals and unconstrained distributions",
+                hint="write (0, 1) in place of free",
             )
         if isinstance(p, RationalFunction) or (isinstance(p, Polynomial) and not p.is_constant):
             raise InputError("a model cannot have both intervals and parameters on its transitions")

@@ -97,7 +97,7 @@ class ParametricCTMC(Structured):
         state = self.structure.state_name(int(self.structure.transition_choice[transition]))
         raise InputError(
             f"state {state}: the rate {self.expressions.text(wrong)} is negative {where}",
-            hint="narrow the domain with `params` or `domain`, or mend the model",
+            hint="narrow the domain with `params` or `domain`, or fix the model",
         )
 
     def _facts_(self) -> Facts:
@@ -225,7 +225,7 @@ class IntervalCTMC(Structured):
         wrong = np.flatnonzero(~((self.lower >= 0) & (self.lower <= self.upper) & np.isfinite(self.upper)))
         if len(wrong):
             low, high = self.lower[wrong[0]], self.upper[wrong[0]]
-            raise InputError(f"[{low:.12g}, {high:.12g}] is no interval of rates")
+            raise InputError(f"[{low:.12g}, {high:.12g}] is not an interval of rates")
 
     def _facts_(self) -> Facts:
         known = int(np.count_nonzero(self.lower == self.upper))

@@ -111,7 +111,7 @@ class FreeRows:
                 rest = rest - p
         if not isinstance(rest, Polynomial) or not rest.is_constant:
             raise InputError(
-                f"{where}: beside free probabilities there are parameters, and what is left is no number",
+                f"{where}: beside free probabilities there are parameters, and what is left is not a number",
                 hint="write this row with parameters alone, or without any",
             )
         if rest.constant_term <= 0:
@@ -193,8 +193,8 @@ def _columns(
     command = next(iter(found.values()))
     if len(found) > 1:
         command.refuse(
-            "two free commands make one choice: what they do together is no free distribution",
-            "let one of them be certain, or write one command for both",
+            "two free commands form one choice, which is not a free distribution",
+            "make one of them certain, or write one command for both",
         )
     columns: list[list[Fraction]] = []
     for i in range(command.outcomes):
@@ -202,7 +202,7 @@ def _columns(
         for f in row:
             if not isinstance(f, Polynomial) or any(v not in owner for v in f.variables) or f.degree > 1:
                 command.refuse(
-                    "free probabilities and parameters make one choice: that is no free distribution",
+                    "free probabilities and parameters form one choice, which is not a free distribution",
                     "let the other probabilities be numbers, or write this command with parameters",
                 )
             terms = f.terms

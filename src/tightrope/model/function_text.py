@@ -126,7 +126,7 @@ def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:
     if isinstance(result, RationalFunction):
         names = sorted(parameters, key=lambda name: parameters[name])
         raise PolynomialSyntaxError(
-            f"{result.text(names)} is no polynomial: quotients are for probabilities only", 0
+            f"{result.text(names)} is not a polynomial: quotients are for probabilities only", 0
         )
     return result
 

@@ -168,7 +168,7 @@ class Objective(Record):
         )
         if rewarded:
             raise InputError(
-                "what is earned elsewhere, after an outcome that was never seen, is not bounded",
+                "rewards after an outcome that was never seen (elsewhere) have no bound",
                 hint="ask for a probability, or for rewards R=? [ F … ] that are not negative; without the "
                 'outcomes to "elsewhere_missed" and "elsewhere_reached" the model claims that there are none',
             )

@@ -75,7 +75,7 @@ class ParametricMDP(Structured):
             raise InputError("a transition's expression is not in the table")
         if self.expressions.parameter_names != self.parameters.names:
             raise InputError(
-                f"the expressions speak of ({', '.join(self.expressions.parameter_names)}), "
+                f"the expressions refer to ({', '.join(self.expressions.parameter_names)}), "
                 f"the domain of ({', '.join(self.parameters.names)})"
             )
         self.parameters.refuse_empty()
@@ -178,7 +178,7 @@ class ParametricMDP(Structured):
         raise OutOfRangeError(
             f"{choice}: the probability {self.expressions.text(witness.expression)} is "
             f"{float(witness.value):.6g} at {where}, not within [0, 1]",
-            hint="narrow the domain with `params` or `domain`, or mend the model",
+            hint="narrow the domain with `params` or `domain`, or fix the model",
         )
 
     def _facts_(self) -> Facts:

@@ -291,10 +291,10 @@ class Policy(Record):
         """
         structure = self.structure
         if states not in (None, "index"):
-            raise InputError(f"states are not named by '{states}'", hint="known is index")
+            raise InputError(f"states are not named by '{states}'", hint="the known value is index")
         if states == "index":
             if not is_whole(state) or not 0 <= state < structure.states:
-                raise InputError(f"{state!r} is no state's index; they are 0..{structure.states - 1}")
+                raise InputError(f"{state!r} is not a state's index; they are 0..{structure.states - 1}")
             number = int(state)
         else:
             number = find_state(structure, state)

@@ -53,7 +53,7 @@ class TimeVaryingChoices(Record):
         inner[self.start[:-1]] = False
         at = np.flatnonzero(inner)
         if np.any(np.diff(self.start) < 1) or np.any(self.step[self.start[:-1]] != 0):
-            raise InputError("a policy by steps says nothing about the first step of some state")
+            raise InputError("a policy by steps has no choice for the first step of some state")
         if np.any(self.step[at] <= self.step[at - 1]):
             raise InputError("the steps of a policy by steps are not in increasing order")
 
@@ -166,7 +166,7 @@ class FiniteMemoryChoices(Record):
         if self.state.min() < 0 or self.memory.min() < 0:
             raise InputError("a row of the finite-memory policy has a negative state or memory")
         if self.following.min() < 0 or self.following.max() >= self.memories:
-            raise InputError("the finite-memory policy remembers what no row of it is about")
+            raise InputError("the finite-memory policy moves to a memory that has no row")
         if len(np.unique(self.state * self.memories + self.memory)) < len(self.state):
             raise InputError("the finite-memory policy has two rows for one state and memory")
 

@@ -239,7 +239,7 @@ class _PolicyReader:
         self.by_index = self.by_index or document.get("states") == INDEX
         made_from = document.get("made_from")
         if made_from is not None and not isinstance(made_from, str):
-            raise self._error(f'"made_from" is no text: {json.dumps(made_from)[:60]}')
+            raise self._error(f'"made_from" is not a text: {json.dumps(made_from)[:60]}')
         choices = self._read_memory(records) if has_memory else self._read_entries(records)
         return choices, None if made_from is None else Provenance.parse(made_from, self.file)
 
@@ -394,7 +394,7 @@ class _PolicyReader:
             if (state := own.find(shown)) >= 0:
                 return state
             raise self._error(
-                f"entry {number}: {json.dumps(shown)} is none of the model's own states: {own.listing()}"
+                f"entry {number}: {json.dumps(shown)} is none of the model's named states: {own.listing()}"
             )
         if self.state_of is None or not isinstance(shown, dict) or set(shown) != set(names):
             wanted = f"the variables {', '.join(names)}" if names else "its index"

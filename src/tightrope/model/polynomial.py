@@ -168,7 +168,7 @@ class Polynomial:
 
     def __float__(self) -> float:
         if not self.is_constant:
-            raise InputError("a polynomial in the parameters is no number", hint="evaluate it at a point")
+            raise InputError("a polynomial in the parameters is not a number", hint="evaluate it at a point")
         return float(self.constant_term)
 
     def __lt__(self, other: object) -> bool:

@@ -76,11 +76,11 @@ class POMDP(Structured):
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Hidden):
-            raise InputError("`model` of a POMDP is no model with states in discrete time")
+            raise InputError("`model` of a POMDP is not a model with states in discrete time")
         seen = np.asarray(self.observation)
         if seen.shape != (self.model.states,) or not np.issubdtype(seen.dtype, np.integer):
             raise InputError(
-                f"observations: one whole number per state is wanted, for {self.model.states:,} states"
+                f"observations: one whole number per state is required, for {self.model.states:,} states"
             )
         object.__setattr__(self, "names", tuple(str(name) for name in self.names))
         wrong = np.flatnonzero((seen < 0) | (seen >= len(self.names)))
@@ -170,8 +170,10 @@ class POMDP(Structured):
                     f"states {own.state_name(other)} and {own.state_name(state)} look alike, "
                     f"{self.names[look]}, but offer other actions: {_listed(own, theirs)} and "
                     f"{_listed(own, mine)}",
-                    hint="a controller must know what it can do: let the observation tell them apart, or "
-                    "give both the same actions",
+                    hint=(
+                        "a controller must know its actions: let the observation distinguish the states, "
+                        "or give both the same actions"
+                    ),
                 )
         order.flags.writeable = False
         return order
@@ -197,9 +199,9 @@ class POMDP(Structured):
         if self.pace == 1:
             return objective
         if objective.discount is not None:
-            raise InputError("discounting does not go with a sensor: its readings are steps of the model")
+            raise InputError("discounting cannot be used with a sensor: its readings are steps of the model")
         if objective.terminal is not None:
-            raise InputError("what last states are worth does not go with a sensor")
+            raise InputError("terminal rewards cannot be used with a sensor")
         drawn = int(self.structure.draws_start)
         if objective.kind is ObjectiveKind.NEXT:
             return replace(objective, kind=ObjectiveKind.UNTIL, lower_steps=self.pace, upper_steps=self.pace)
@@ -449,10 +451,10 @@ def _read(pomdp: POMDP, path: Path) -> Controller:
     except OSError as error:
         raise InputError(f"cannot read it: {error.strerror}", place) from None
     except ValueError as error:
-        raise InputError(f"this is no JSON: {error}", place) from None
+        raise InputError(f"this is not JSON: {error}", place) from None
     if not isinstance(document, dict) or document.get("format") != OBSERVER_FORMAT:
         raise InputError(
-            "this is no controller that sees observations",
+            "this is not a controller that sees observations",
             place,
             hint=f'its file says "format": "{OBSERVER_FORMAT}"; a policy of states would see too much',
         )
@@ -460,7 +462,7 @@ def _read(pomdp: POMDP, path: Path) -> Controller:
         raise InputError(f"version {document.get('version')} of such files is not known", place)
     rows = document.get("controller")
     if not isinstance(rows, list) or not rows:
-        raise InputError('"controller" is no list of rows', place)
+        raise InputError('"controller" is not a list of rows', place)
     met: dict[tuple[int, int], tuple[int, int]] = {}
     for number, row in enumerate(rows, 1):
         is_row = isinstance(row, list) and [type(one) for one in row] == [int, str, str, int]

@@ -41,7 +41,8 @@ def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -
     behind = model.model if isinstance(model, POMDP) else model
     if isinstance(behind, MDP):
         raise InputError(
-            "the probabilities of the model are doubles, and a sensor goes with exact ones or with intervals",
+            "the probabilities of the model are doubles, and a sensor requires exact probabilities or "
+            "intervals",
             hint="write the model in PRISM's language, or its numbers as fractions",
         )
     if len(seen) != behind.states:
@@ -159,7 +160,7 @@ def _only_once(model: ParametricMDP | IntervalMDP) -> set[str]:
 def _lifted(name: str, reward: RewardStructure, behind: Any, acts: Any, choice: Any) -> RewardStructure:
     """The same rewards, where actions are origin."""
     if isinstance(reward, ParametricReward):
-        raise InputError(f"the rewards {name!r} have parameters, which does not go with a sensor")
+        raise InputError(f"the rewards {name!r} have parameters, which is not supported with a sensor")
     state = None if reward.state is None else np.where(acts, reward.state[behind], 0.0)
     own = None if reward.choice is None else np.where(choice >= 0, reward.choice[choice], 0.0)
     return RewardStructure(state, own)

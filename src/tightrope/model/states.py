@@ -55,7 +55,7 @@ def find_state(structure: Structure, state: Any) -> int:
     if own is None and not names and is_whole(shown) and 0 <= shown < structure.states:
         return int(shown)
     raise InputError(
-        f"{shown!r} is no state of the model{_list_known(structure)}", hint=_index_hint(shown, names)
+        f"{shown!r} is not a state of the model{_list_known(structure)}", hint=_index_hint(shown, names)
     )
 
 
@@ -71,7 +71,7 @@ def index_or_state(structure: Structure, state: Any) -> int:
                 f"{state} can be the index of a state or its value of {name}", hint=f'write "{name}={state}"'
             )
         if not 0 <= state < structure.states:
-            raise InputError(f"{state} is no state's index; they are 0..{structure.states - 1}")
+            raise InputError(f"{state} is not a state's index; they are 0..{structure.states - 1}")
         return int(state)
     return find_state(structure, state)
 
@@ -127,7 +127,7 @@ def _of_text(structure: Structure, text: str) -> int:
     parts = [_VALUE.fullmatch(part) for part in text.strip().removeprefix("(").removesuffix(")").split(",")]
     given = {part[1]: part[2] for part in parts if part}
     if not names or not all(parts) or len(given) != len(parts) or not set(given) <= set(names):
-        raise InputError(f"{text!r} is no state of the model{_list_known(structure)}")
+        raise InputError(f"{text!r} is not a state of the model{_list_known(structure)}")
     values = {name: {"true": 1, "false": 0}.get(text) for name, text in given.items()}
     wanted = {name: int(given[name]) if value is None else value for name, value in values.items()}
     if len(wanted) == len(names):
@@ -173,7 +173,7 @@ def _list_known(structure: Structure) -> str:
     names, own = tuple(structure.valuations), structure.state_names
     if names:
         return f"; states have values of {', '.join(names)}"
-    return f"; its own states are {own.listing()}" if own is not None else f" of {structure.states} states"
+    return f"; its states are {own.listing()}" if own is not None else f" of {structure.states} states"
 
 
 def _index_hint(shown: Any, names: tuple[str, ...]) -> str | None:

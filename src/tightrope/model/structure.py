@@ -432,7 +432,7 @@ def _show(value: Any) -> str:
 
 
 UNKNOWN = -1
-"""The index of what is no state."""
+"""The index of what is not a state."""
 
 LARGEST = 1 << 63
 """Numbers below are those that arrays hold."""
@@ -453,7 +453,7 @@ class NamedStates(Sequence[Hashable]):
         self._states = states
         self._numbered = isinstance(states, range) and states == range(len(states))
         if not self._numbered and len(self._index) != len(states):
-            raise InputError("two states of the model are equal: nothing can tell them apart")
+            raise InputError("two states of the model are equal")
 
     def __len__(self) -> int:
         return len(self._states)
@@ -683,7 +683,7 @@ def frozen_array(values: npt.NDArray[Any], dtype: npt.DTypeLike | None = None) -
     try:
         array = np.ascontiguousarray(values, dtype=dtype)
     except (TypeError, ValueError):
-        raise InputError(f"{describe(values)} is no array of {np.dtype(dtype).name}") from None
+        raise InputError(f"{describe(values)} is not an array of {np.dtype(dtype).name}") from None
     if np.may_share_memory(array, values) and _is_writeable(array):
         array = array.copy()
     array.flags.writeable = False

@@ -204,7 +204,7 @@ class PathRules:
                 (0.0, 1.0),
             )
         if isinstance(objective.reward, ParametricReward):
-            raise CannotCertify("the rewards depend on parameters, so that episodes do not show them")
+            raise CannotCertify("the rewards depend on parameters, so episodes do not show them")
         assert objective.reward is not None
         gain = objective.reward.per_choice(structure)
         graph = PathGraph.of(structure, taken, gain)
@@ -375,7 +375,7 @@ class PathGraph:
             reached = more
         if np.any(reached & ~self.leads_to(target)):
             raise CannotCertify(
-                "some path never comes to where rewards end, so that episodes do not show all"
+                "some path never reaches the end of rewards, so episodes do not show all of them"
             )
 
     def discounted(self, rate: float) -> tuple[FloatArray, FloatArray]:

@@ -127,7 +127,7 @@ class Following:
         """Files that interleave in time, or rows that are sorted by episode."""
         if self.by_episodes:
             raise InputError(
-                "episodes stand between each other in time, and a watch on returns takes one after the other",
+                "episodes overlap in time, and a watch on returns needs one after the other",
                 hint="watch without --result",
             )
         done = [self.read.get(file.name, 0) for file in files]
@@ -245,7 +245,7 @@ class Following:
         columns = plan.columns[0]
         if columns.is_counted:
             raise InputError(
-                "a table of counts has no order in time, so that nothing can be watched in it",
+                "a table of counts does not record the order of events, and `watch` needs it",
                 hint="watch the log itself, one row per step",
             )
         if grows and columns.from_next_row:
@@ -255,7 +255,7 @@ class Following:
             )
         if self.by_episodes and not {EPISODE, STEP, *ENDS} & set(columns.roles):
             raise InputError(
-                "nothing in the log says where episodes begin, which a watch on returns needs to know",
+                "the log does not show where episodes begin, which a watch on returns needs",
                 hint="add a column episode or step, or watch without --result",
             )
         self.read_as = self.read_as or columns.read_as
@@ -270,7 +270,7 @@ def _parse(lines: bytes) -> Any:
         return arrow_json.read_json(io.BytesIO(lines + b"\n"))
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"standard input is no JSON lines: {str(error).splitlines()[0]}",
+            f"standard input is not JSON lines: {str(error).splitlines()[0]}",
             hint='one object per line: {"state": …, "action": …, "next_state": …}',
         ) from error
 
@@ -292,9 +292,9 @@ def load_monitor(path: Path, monitor: Monitor, promise: PromiseWatch | None = No
     try:
         head, state = load_arrays(path)
     except DAMAGE as error:
-        raise InputError("this is no checkpoint of a monitor", place, known) from error
+        raise InputError("this is not a checkpoint of a monitor", place, known) from error
     if head.get("format") != FORMAT or not head.keys() >= {"model", "alpha", "read"}:
-        raise InputError("this is no checkpoint of a monitor", place, known)
+        raise InputError("this is not a checkpoint of a monitor", place, known)
     for name, mine in (("model", monitor.model.hash()), ("alpha", monitor.alpha)):
         if head[name] != mine:
             raise InputError(

@@ -166,13 +166,13 @@ class Monitor(EProcess):
             raise InputError("`data` were counted for another model than the one that is watched")
         if counts.log is None:
             raise InputError(
-                "`data` are counts: what came before what is gone, and a monitor weighs events as they come",
+                "`data` are counts, which do not record the order of events",
                 hint="give the log itself, one row per step",
             )
         log: Any = counts.log()
         if log.rows_left_out:
             raise InputError(
-                f"the log is longer than what is held at once by {log.rows_left_out:,} rows",
+                f"the log exceeds the largest part by {log.rows_left_out:,} rows",
                 hint="give it in parts",
             )
         done = 0
@@ -356,7 +356,7 @@ class Monitor(EProcess):
             if given.shape != shape or (given.size and given.dtype.kind != kind):
                 raise ValueError(f"'{name}' has another shape")
             if given.dtype.kind == "f" and np.isnan(given).any():
-                raise ValueError(f"'{name}' has an entry that is no number")
+                raise ValueError(f"'{name}' has an entry that is not a number")
         closed, order = int(state["past_closed"]), np.asarray(state["drift_order"])[1:]
         within = (
             (state["waiting"], self.model.structure.transitions),

@@ -74,7 +74,7 @@ class ReturnsWatch:
         if not low < high or not math.isfinite(low) or not math.isfinite(high):
             raise InputError(
                 f"returns between {low:g} and {high:g} cannot be watched",
-                hint="say what they lie between; both ends are finite",
+                hint="give a finite range of returns",
             )
         self.promised, self.low, self.high, self.alpha, self.least = promised, low, high, alpha, least
         scaled = (promised - low) / (high - low)
@@ -117,7 +117,7 @@ class ReturnsWatch:
         if not self.low <= value <= self.high:
             raise InputError(
                 f"episode {self.episodes + 1} returned {value:g}, outside of {self.low:g} to {self.high:g}",
-                hint="say what returns lie between; nothing can be promised about unbounded ones",
+                hint="give a range of returns; unbounded returns have no guaranteed bound",
             )
         x = (value - self.low) / (self.high - self.low)
         x = x if self.least else 1.0 - x
@@ -150,8 +150,7 @@ def rules_of(structure: Structure, objective: Objective, policy: Policy) -> Path
     """How the paths of a policy are scored; objectives whose returns cannot be watched are refused."""
     if objective.kind in (ObjectiveKind.TOTAL, ObjectiveKind.DISCOUNTED):
         raise InputError(
-            f"an {objective.kind.value} never shows in full within an episode, so that returns cannot be "
-            "watched",
+            f"an episode never shows an {objective.kind.value} in full, so returns cannot be watched",
             hint="ask for a reward until a target or of the first steps, or for a probability",
         )
     followed = np.zeros(structure.choices, np.bool_)
@@ -305,7 +304,9 @@ class PromiseWatch:
         raw = 1.0 - promise.bound if objective.complement else promise.bound
         least = promise.least != objective.complement
         if not math.isfinite(raw):
-            raise InputError(f"a promise of {promise.bound:g} cannot be watched: it says nothing")
+            raise InputError(
+                f"a guaranteed bound of {promise.bound:g} cannot be watched: every episode satisfies it"
+            )
         self._memory = _Memory(structure, promise.policy) if promise.policy.has_memory else None
         policy = promise.policy
         if self._memory is not None:
@@ -315,7 +316,7 @@ class PromiseWatch:
         low, high = _limits(*rules.ends, raw, least)
         if not low <= raw <= high:
             raise InputError(
-                f"the promise of {promise.bound:g} lies outside of what any episode can return, "
+                f"the guaranteed bound {promise.bound:g} lies outside of what any episode can return, "
                 f"{rules.ends[0]:g} to {rules.ends[1]:g}",
                 hint="the result is of another model or property",
             )
@@ -445,8 +446,9 @@ def _limits(low: float, high: float, raw: float, least: bool) -> tuple[float, fl
     """What returns are watched between; the side that is needed must be finite."""
     if not math.isfinite(high if least else low):
         raise InputError(
-            "returns of this objective have no limit, so that no number of them contradicts the promise",
-            hint="watch a probability, the reward of the first steps, or costs that are promised to be small",
+            "returns of this objective are unbounded, so no number of episodes contradicts the "
+            "guaranteed bound",
+            hint="watch a probability, the reward of the first steps, or costs with an upper bound",
         )
     if not math.isfinite(high):
         high = low + FAR * max(raw - low, 1e-9)

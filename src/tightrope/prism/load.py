@@ -111,7 +111,7 @@ def build_model(program: Program, **words: Unpack[BuildWords]) -> PrismModel:
     """Explore a program in discrete time."""
     if program.type is ModelType.CTMC:
         raise InputError(
-            "this is a model in continuous time (ctmc), and models in discrete time are wanted here",
+            "this is a model in continuous time (ctmc), and models in discrete time are required here",
             Location(program.file),
             hint="check, info, export, sample and learn take such models, in Python tr.load and tr.solve",
         )
@@ -152,7 +152,7 @@ def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
     """Explore a program in continuous time (`ctmc`); a warning says where the range of a parameter is taken
     to be [0, LARGEST_RATE]."""
     if program.type is not ModelType.CTMC:
-        raise InputError("this is no model in continuous time: its type is not ctmc", Location(program.file))
+        raise InputError("the type of this model is not ctmc (continuous time)", Location(program.file))
     if program.free:
         raise program.error(
             "a rate cannot be free: nothing would bound it",
@@ -174,9 +174,9 @@ def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
 def build_automaton(program: Program, **words: Unpack[BuildWords]) -> MarkovAutomaton:
     """Explore a Markov automaton (`ma`)."""
     if program.type is not ModelType.MA:
-        raise InputError("this is no Markov automaton: its type is not ma", Location(program.file))
+        raise InputError("this is not a Markov automaton: its type is not ma", Location(program.file))
     if program.free or program.is_interval:
-        raise InputError("a Markov automaton with intervals or free rows is not read", Location(program.file))
+        raise InputError("Markov automata with intervals are not supported", Location(program.file))
     if program.parameters:
         raise InputError(
             f"constant '{program.parameters[0]}' has no value, and Markov automata have no parameters",

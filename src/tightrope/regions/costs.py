@@ -27,7 +27,7 @@ def with_costs(region: Region, costs: CostIntervals) -> Polytope:
     """The region with the rows of costs, and both parts of δ in its ledger."""
     if not isinstance(region, Polytope):
         raise InputError(
-            "costs are rows of a region that half-spaces bound, and the ellipsoid is none",
+            "costs need a region bounded by half-spaces, not an ellipsoid",
             hint='use `region="polytope"`, l1 or likelihood',
         )
     coordinates = region.coordinates

@@ -209,7 +209,7 @@ class RegionKind(ABC):
     has_intervals: ClassVar[bool] = False
     """It is made of intervals of events at a share of δ, and of something else."""
     has_versions: ClassVar[bool] = False
-    """The option `ellipsoid` speaks of it."""
+    """The option `ellipsoid` refers to it."""
     bets: ClassVar[bool] = False
     """It is narrow along one policy's value, whose gradient it has to be given."""
     has_forecast: ClassVar[bool] = False

@@ -143,6 +143,6 @@ def _load(name: str, entry: EntryPoint) -> RegionKind:
         ) from error
     if not isinstance(kind, RegionKind) or kind.value != name:
         raise InputError(
-            f"the entry point {entry.value!r} of the group {GROUP} is no region of the name {name!r}"
+            f"the entry point {entry.value!r} of the group {GROUP} is not a region of the name {name!r}"
         )
     return kind

@@ -295,7 +295,7 @@ class ValueSlab(RegionKind):
 
     def build(self, task: RegionTask) -> Polytope:
         if task.gradient is None:
-            raise InputError("a slab is narrow along a policy's value, and no value was named to bet on")
+            raise InputError("a slab (betting region) needs a policy to bet on")
         excess = task.options.excess
         return slab_region(
             task.model, task.counts, task.delta, task.gradient, excess, task.outcomes, task.predictions

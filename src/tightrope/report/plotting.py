@@ -186,7 +186,7 @@ def _records(given: Any) -> list[Mapping[str, Any]]:
     elapsed = 0.0
     for entry in given:
         if not isinstance(entry, Mapping) and not hasattr(entry, "to_json"):
-            raise InputError(f"`records` hold {describe(entry)}, which is no update of a run")
+            raise InputError(f"`records` hold {describe(entry)}, which is not an update of a run")
         record = dict(entry) if isinstance(entry, Mapping) else dict(entry.to_json())
         elapsed += float(record["seconds"])
         rows.append({"performance": None, "elapsed": elapsed, **record})

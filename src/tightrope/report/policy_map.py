@@ -173,7 +173,7 @@ def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
         except OSError as error:
             raise InputError(f"cannot read {file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise InputError(f"this is no policy: {error}", Location(str(file))) from error
+            raise InputError(f"this is not a policy: {error}", Location(str(file))) from error
     return policy_map(contents, {name: str(file) for name, file in files.items()})
 
 
@@ -245,7 +245,7 @@ def _read(content: str, place: str, texts: dict[str, int]) -> _Listed:
         table = np.array(shown, dtype=np.int64).reshape(len(shown), len(names))
         flags = tuple(isinstance(value, bool) for value in shown[0]) if shown else ()
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise InputError(f"this is no policy: {error}", Location(place)) from error
+        raise InputError(f"this is not a policy: {error}", Location(place)) from error
     return _Listed(names, flags, table, tuple(action for _, action in entries))
 
 

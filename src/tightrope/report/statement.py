@@ -254,7 +254,7 @@ def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
     """The same for the page of `compare` and `improve`."""
     proved, gain = facts.verdict is Word.PROVED, facts.improvement
     if not proved:
-        do = "Change nothing on the strength of this page yet: not all that it rests on is known to hold."
+        do = "Change nothing on the strength of this page yet: not all that it depends on is known to hold."
         if facts.verdict is Word.CONTRADICTED:
             do = "Change nothing on the strength of this page: the data contradict the model. Mend the model."
     elif gain > 0:
@@ -303,7 +303,7 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
     elif main.judged.word is Word.CONTRADICTED:
         do = "Change nothing on the strength of this report: the data contradict the model. Mend the model."
     else:
-        do = "Do not build on the numbers of this report yet: not all that they rest on is known to hold."
+        do = "Do not build on the numbers of this report yet: not all that they depend on is known to hold."
     lines = [("What to do", do)]
     if main.value is not None and proved:
         low, high = main.robust_policy.lower, main.robust_policy.upper
@@ -437,7 +437,8 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
         remarks.append(f"{main.status}: the solver did not come as close as asked; the bounds are bounds.")
     if len(run.shown) > 1 and (len(run.results) < len(run.shown) or _statements(run) > 1):
         remarks.append(
-            "Results below that share a ledger hold together; those of different ledgers, or of other runs, "
+            "Results below that share a ledger hold simultaneously; those of different ledgers, or of "
+            "other runs, "
             "hold each with its own confidence. Choosing among these after looking costs confidence: decide "
             "beforehand."
         )

@@ -146,7 +146,7 @@ def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:
     """What reports of results can have beside them, plans cannot."""
     if any(others):
         raise InputError(
-            f"{plan} is a plan or an answer: its figure is there already, and nothing goes beside it",
+            f"{plan} is a plan or an answer: it has one figure, and no other goes beside it",
             hint="name it and '-o FILE' alone",
         )
 

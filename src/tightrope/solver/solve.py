@@ -272,9 +272,7 @@ def _operator_of(
     if isinstance(model, MDP | IntervalMDP):
         return IntervalOperator.of(model if assume_support is None else with_support(model, assume_support))
     if assume_support is not None:
-        raise InputError(
-            "constant support is assumed of interval models; other sets fix theirs when they are built"
-        )
+        raise InputError("`assume_support` requires an interval model")
     return model
 
 

@@ -368,7 +368,7 @@ def place_bets(
     """All bets, each from the batches before it alone; `earlier` are those of an earlier look."""
     if counts.batches is None:
         raise InputError(
-            "the slab bets on each batch from those before it, and these counts have no time-ordered batches",
+            "the slab (betting region) needs data in time-ordered batches, and these counts have none",
             hint="keep the batch column of the data file, or use --region polytope",
         )
     known = earlier or EarlierBets()

@@ -348,7 +348,7 @@ def open_rows(events: Events) -> tuple[IndexArray, ...]:
         is_plain = bool(model.free[choice]) and int(away.sum()) == 2 and not flipped
         if not is_plain or sorted(known) != sorted([*own]) or sorted(known[-2:]) != sorted(own[away]):
             raise InputError(
-                f"{model.structure.choice_name(choice)} leads elsewhere, and is no free distribution of "
+                f"{model.structure.choice_name(choice)} leads elsewhere, and is not a free distribution of "
                 "named outcomes and these two",
                 hint="write `free` for each outcome, as `tightrope draft` does",
             )

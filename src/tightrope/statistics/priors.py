@@ -63,7 +63,7 @@ def read_priors(given: Any) -> tuple[Prior, ...]:
     names = [prior.parameter for prior in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"`prior` speaks of '{twice}' twice", hint="state one prior for each parameter")
+        raise InputError(f"`prior` refers to '{twice}' twice", hint="state one prior for each parameter")
     return tuple(pairs)
 
 
@@ -136,14 +136,14 @@ def check_priors(priors: Sequence[Prior], parameters: Parameters) -> None:
         if prior.parameter not in shown.names:
             known = ", ".join(shown.names) or "none"
             raise InputError(
-                f"`prior` speaks of '{prior.parameter}', and the parameters are: {known}",
+                f"`prior` refers to '{prior.parameter}', and the parameters are: {known}",
                 hint="a prior is stated of a parameter of the model",
             )
         i = shown.names.index(prior.parameter)
         low, high = float(shown.lower[i]), float(shown.upper[i])
         if low < 0.0 or high > 1.0 or low == high:
             raise InputError(
-                f"`prior`: {prior.text} speaks of a probability, and {prior.parameter} is in "
+                f"`prior`: {prior.text} refers to a probability, and {prior.parameter} is in "
                 f"[{low:g}, {high:g}]",
                 hint="leave the prior of this parameter out",
             )

@@ -441,7 +441,7 @@ class Body:
                 self.valuations.add(len(self.state_entry) - 1, text)
             elif text.strip() and not text.startswith("//"):
                 self.fail(
-                    f"{shorten(text)} is no line of a model",
+                    f"{shorten(text)} is not a line of a model",
                     hint="expected 'state …', 'action …' or a transition such as '3 : 0.5'",
                 )
         self.close_state()

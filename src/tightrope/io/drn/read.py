@@ -350,8 +350,7 @@ _CLOSE = Fraction(5, 10**6)
 
 
 def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None = None) -> ParametricCTMC:
-    """The chain in a DRN file; parameters lie in [0, 1000] unless `box`, `domain` or
-    a note in the file says otherwise."""
+    """Read a chain; parameters lie in [0, 1000] unless `box`, `domain` or a note states a range."""
 
     def values_of(header: parse.Header) -> RateValues:
         noted = header.notes.domain or None if header.notes is not None else None

@@ -178,7 +178,10 @@ def _header(model: Model | Continuous, structure: Structure, seen: POMDP | None)
         looks = () if seen is None else seen.names
         yield Notes(VERSION, parameters.text(), labels, structure.action_names, rewards, looks).text()
     if parameters.free:
-        yield f"// {parameters.listed}: free rows are written as parameters, {parameters.names[-1]} the last"
+        yield (
+            f"// {parameters.listed}: unconstrained distributions are written as parameters, "
+            f"{parameters.names[-1]} the last"
+        )
     discrete = "POMDP" if seen is not None else "DTMC" if structure.is_chain else "MDP"
     yield f"@type: {'CTMC' if isinstance(model, Continuous) else discrete}"
     yield f"@value_type: {_value_type(model)}"

@@ -131,7 +131,7 @@ def is_declared_chain(path: Path, number: int, line: str, name: str, continuous:
     known = name.strip().lower()
     if known == "ctmc":
         if not continuous:
-            fail(path, number, line, f"{name.strip()}: models in discrete time are wanted here", name)
+            fail(path, number, line, f"{name.strip()}: models in discrete time are required here", name)
         return True
     if known in _REFUSED_TYPES:
         fail(path, number, line, f"{name.strip()}: {_REFUSED_TYPES[known]} are not supported; {_READ}", name)
@@ -495,7 +495,7 @@ def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
         number, line = next(lines, (0, ""))
         names = _read_parenthesised(path, number or 1, line)
         if len(set(names)) < len(names) or not all(names):
-            fail(path, number or 1, line, "every variable needs a name of its own")
+            fail(path, number or 1, line, "two variables have one name")
         rows: list[list[int] | None] = [None] * states
         known: dict[str, int | bool] = {}
         for number, line in lines:

@@ -261,7 +261,7 @@ class ExplicitOutput:
             pass
         if self.overwrite:
             return {}
-        raise foreign(self.record, "no record of explicit files that tightrope wrote")
+        raise foreign(self.record, "not a record of explicit files that tightrope wrote")
 
 
 def claim_explicit(path: str | Path, overwrite: bool = False) -> ExplicitOutput:
@@ -278,5 +278,6 @@ def _is_known(file: Path, known: dict[str, str]) -> bool:
         return False
     except OSError as error:
         raise InputError(
-            f"{file} exists and cannot be read ({error.strerror or error}); it is left alone", hint=OTHERWISE
+            f"{file} exists and cannot be read ({error.strerror or error}); it was not changed",
+            hint=OTHERWISE,
         ) from error

@@ -211,11 +211,11 @@ def read_value(node: JaniNode, scope: JaniScope) -> Value:
     if isinstance(value, str):
         return scope.value(value, position)
     if not isinstance(value, dict):
-        node.fail("this is no expression")
+        node.fail("this is not an expression")
     if "op" not in value:
         if "constant" in value:
             node.fail(f"the number {value['constant']} is irrational, and numbers are exact here")
-        node.fail("this is no expression: 'op' is missing")
+        node.fail("this is not an expression: 'op' is missing")
     operator = node.at("op").text()
     make = _MAKERS.get(operator)
     if make is None:
@@ -536,7 +536,7 @@ def _read_variable(node: JaniNode, scope: JaniScope, name: str, made: Declared) 
 
 def _read_array(node: JaniNode, kind: JaniType, scope: JaniScope, name: str) -> list[VariableDeclaration]:
     if node.has("transient") and node.at("transient").value is True:
-        node.fail(f"the array '{name}' cannot be transient", "let every element be a variable of its own")
+        node.fail(f"the array '{name}' cannot be transient", "make every element a variable")
     if kind.type is Type.DOUBLE:
         node.fail(f"array '{name}' cannot be of reals: a state has bool and integer variables only")
     if not node.has("initial-value"):

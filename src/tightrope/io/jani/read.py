@@ -230,7 +230,7 @@ class _AutomatonReader:
         name = self.scope.ours(inner.text())
         target = self.scope.declared.arrays.get(name) or syntax.Name(name, inner.position)
         if indices and not isinstance(target, Array):
-            inner.fail(f"'{name}' is no array")
+            inner.fail(f"'{name}' is not an array")
         return _Reference(node, name, target, indices, read_value(node.at("value"), self.scope))
 
     def _in_state(self) -> dict[str, syntax.Expression]:
@@ -241,7 +241,7 @@ class _AutomatonReader:
                 ref = each.at("ref")
                 name = self.scope.ours(ref.text())
                 if name not in self.transients:
-                    ref.fail(f"'{name}' is no transient variable")
+                    ref.fail(f"'{name}' is not a transient variable")
                 value = expression(each.at("value"), self.scope)
                 if len(self.locations) > 1:
                     position = each.position
@@ -291,7 +291,7 @@ class _Reference:
             return
         index = self.indices[level]
         if not isinstance(target, Array):
-            index.node.fail(f"'{self.name}' is no array of so many levels")
+            index.node.fail(f"'{self.name}' is not an array of so many levels")
         checked = index.checked(len(target.elements))
         for apart in checks:
             message = f"one update assigns an element of '{self.name}' twice"
@@ -309,8 +309,7 @@ def _alike(one: Value, other: Value) -> bool:
 
 
 def _write_elements(references: list[_Reference]) -> list[syntax.Assignment]:
-    """Assignments to the variables behind references. An element that an index may mean keeps its value
-    unless the index does."""
+    """Assign to the variables behind references; other elements keep their values."""
     values: dict[str, syntax.Assignment] = {}
     for number, reference in enumerate(references):
         before = [each for each in references[:number] if each.name == reference.name]
@@ -476,7 +475,7 @@ class _Translator:
                 return self._quantify(left, f"{_COMPARISONS[operator]}{self._state(right)}", is_value=False)
         if operator in _QUANTIFIERS:
             return self._quantify(node, "=?", is_value=True)
-        node.fail(f"'{operator or node.value}' is no property that is read")
+        node.fail(f"'{operator or node.value}' is not a property that is read")
 
     def _operator(self, node: JaniNode) -> str:
         return str(node.value.get("op", "")) if isinstance(node.value, dict) else ""
@@ -721,7 +720,7 @@ def _integer(text: str) -> int:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _program(content: Any, places: Places, file: str, given: Mapping[str, str]) -> Program:

@@ -57,7 +57,8 @@ class _ProgramWriter:
             raise InputError("JANI has no interval probabilities", hint="write DRN or UMB, which have")
         if program.free:
             raise InputError(
-                "JANI has no free rows", hint="write DRN, which has them as parameters, and that as JANI"
+                "JANI has no unconstrained distributions",
+                hint="write DRN, which has them as parameters, and that as JANI",
             )
         if len(program.initial_values) > 1:
             raise InputError(
@@ -402,7 +403,7 @@ class _ProgramText:
                 if amounts.setdefault(key, text) != text:
                     raise InputError(
                         f"two choices '{key[1]}' of one state earn different rewards '{name}': a program "
-                        "cannot tell them apart",
+                        "cannot distinguish them",
                         hint="write DRN or PRISM's explicit files",
                     )
             for (state, action), text in amounts.items():

@@ -288,8 +288,7 @@ DATE_FORMS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 
 
 def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
-    """The one of `DATE_FORMS` in which all these texts are written; two that read them differently are
-    refused, and None says that there is none."""
+    """Find the one of `DATE_FORMS` that fits all texts; refuse two that differ; None if there is none."""
     import pyarrow.compute as pc
 
     digests = {form: hashlib.sha256() for form in DATE_FORMS}
@@ -325,7 +324,7 @@ def find_date_form(columns: Iterable[Any], name: str, file: str) -> str | None:
 
 def _no_time(column: Any, name: str, file: str, first_row: int) -> InputError:
     odd = _odd_text(column)
-    shown = f"column '{name}' holds a text that is no time: {describe_column(column)}"
+    shown = f"column '{name}' holds a text that is not a time: {describe_column(column)}"
     if odd is not None:
         shown = (
             f"column '{name}', row {first_row + odd[0]:,}: {odd[1]!r} is not written as the other times are, "
@@ -340,8 +339,7 @@ def _no_time(column: Any, name: str, file: str, first_row: int) -> InputError:
 
 
 def _odd_text(column: Any) -> tuple[int, str, str] | None:
-    """The first text that is not written as most are: its place, it, and one of the others; None if most
-    are not written alike."""
+    """Find the first text in an unusual format: its place, it, and a usual one, or None."""
     import pyarrow.compute as pc
 
     texts = pc.utf8_trim_whitespace(dense(column)).fill_null("")

@@ -78,15 +78,16 @@ def endings() -> tuple[str, ...]:
 def find_files(
     places: str | Path | Sequence[str | Path], format: str | None = None, growing: bool = False
 ) -> tuple[LogFile, ...]:
-    """Every file that is meant, in order; a place without any is an `InputError`. Logs that are `growing` may
-    be equal for a while."""
+    """List all files in order; refuse a place without any. Logs that are `growing` may be equal."""
     listed = [places] if isinstance(places, str | Path) else list(places)
     if not listed:
         raise InputError("no data: the list of files is empty")
     stated = None if format is None else format_of(f"x.{format.lstrip('.')}")
     if format is not None and stated is None:
         known = ", ".join(ending.lstrip(".") for ending in endings())
-        raise InputError(f"'{format}' is no data format", hint=f"known are {known}; csv.gz, jsonl.zst, …")
+        raise InputError(
+            f"'{format}' is not a data format", hint=f"known values: {known}; csv.gz, jsonl.zst, …"
+        )
     files = [file for place in listed for file in _of_place(os.fspath(place), stated)]
     seen: set[object] = set()
     for file in files:
@@ -126,7 +127,7 @@ def _refuse_copies(files: Sequence[LogFile]) -> None:
                 f"it holds the same rows as {first.name}: they would count twice",
                 Location(copy.name),
                 "leave one of the two out; if they are two logs that happen to be equal, give them a "
-                "column that tells them apart, such as a time or the episode's name",
+                "column that distinguishes them, such as a time or the episode's name",
             )
 
 

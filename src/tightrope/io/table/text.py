@@ -190,8 +190,7 @@ def _bad_line(table: DataTable, error: Exception) -> InputError:
 
 
 def text_lines(file: LogFile, errors: str = "strict") -> io.TextIOWrapper:
-    """The lines of a text file, decompressed, none of them longer than `MOST_LINE`; a byte order mark is no
-    part of the first."""
+    """Yield the lines of a text file, decompressed, without a byte order mark, up to `MOST_LINE` long."""
     buffered = io.BufferedReader(_ShortLines(file), 1 << 16)
     return io.TextIOWrapper(buffered, encoding="utf-8-sig", errors=errors, newline="")
 
@@ -221,7 +220,7 @@ class _ShortLines(io.RawIOBase):
 
 def too_long(name: str) -> InputError:
     return InputError(
-        f"a line has more than {MOST_LINE:,} bytes, which is no row of a log",
+        f"a line has more than {MOST_LINE:,} bytes, which is not a row of a log",
         Location(name),
         "end rows by line feeds; rows that are longer go into Parquet files",
     )
@@ -237,13 +236,13 @@ def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:
         content = json.loads(line)
     except json.JSONDecodeError as wrong:
         here = Location(name, number, wrong.colno, line)
-        raise InputError(f"the line is no JSON: {wrong.msg}", here, hint) from wrong
+        raise InputError(f"the line is not JSON: {wrong.msg}", here, hint) from wrong
     except (RecursionError, ValueError) as wrong:
         words = "it nests too deeply" if isinstance(wrong, RecursionError) else "a number is too long"
         raise InputError(f"the line cannot be read: {words}", Location(name, number), hint) from wrong
     if not isinstance(content, dict):
         here = Location(name, number, None, line)
-        raise InputError("the line is no JSON object", here, 'each line is like {"x": 1, …}')
+        raise InputError("the line is not a JSON object", here, 'each line is like {"x": 1, …}')
     return content
 
 

@@ -103,6 +103,6 @@ def refuse_other_words(text: str, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"`{name}` does not go with {text}, for which episodes are collected evenly",
+                f"`{name}` cannot be used with {text}, for which episodes are collected evenly",
                 hint=f"leave `{name}` out",
             )

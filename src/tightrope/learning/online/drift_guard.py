@@ -71,7 +71,7 @@ def drift_answer(answer: str | None, alpha: float | None) -> OnDrift | None:
     if answer is None:
         if alpha is not None:
             raise InputError(
-                "`alpha` is the rate of false alarms, and nothing follows from an alarm",
+                "`alpha` is the rate of false alarms, and no reaction to an alarm is set",
                 hint="add `on_drift`, or leave `alpha` out",
             )
         return None

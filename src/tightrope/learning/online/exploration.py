@@ -93,7 +93,7 @@ def exploration(given: Exploration | str) -> Exploration:
         return given
     known = {one.value: one for one in Exploration}
     if not isinstance(given, str) or given not in known:
-        raise InputError(f"`explore` is {given!r}", hint=f"known are {', '.join(known)}")
+        raise InputError(f"`explore` is {given!r}", hint=f"known values: {', '.join(known)}")
     return known[given]
 
 
@@ -169,14 +169,15 @@ class Floor:
         """From what `online` takes."""
         if isinstance(given, str) and given == LOGGED:
             raise InputError(
-                "what was done is known by a log alone, and cannot be done while learning",
+                "the behaviour policy of a log is unknown, so it cannot be followed",
                 hint="give the baseline as a policy",
             )
         if isinstance(loss, bool) or not (math.isfinite(loss) and loss >= 0.0):
             raise InputError(f"`allow_loss` is {loss!r}, not a number from 0 on")
         if problem.lift is not None:
             raise InputError(
-                "a baseline does not go with temporal formulas while learning: what collects has a memory",
+                "a baseline cannot be used with temporal formulas while learning: the exploration policy "
+                "has a memory",
                 hint="collect with the baseline, and `improve` on its log",
             )
         if decisions.region is None or not decisions.region.has_facets:
@@ -184,7 +185,7 @@ class Floor:
                 f"the region {decisions.region.value}" if decisions.region else f"{decisions.sets.value} sets"
             )
             raise InputError(
-                f"a baseline is compared over a region bounded by half-spaces, which {what} have not",
+                f"a baseline needs a region bounded by half-spaces, and {what} have none",
                 hint="--sets expression, rectangular or coupled, with the region polytope or likelihood",
             )
         model = problem.model
@@ -192,7 +193,7 @@ class Floor:
         name, policy = baseline_policy(model, given)
         if policy.has_memory or policy.depends_on_step:
             raise InputError(
-                "a baseline that is followed while learning depends on the state alone",
+                "a baseline for online learning must depend on the state alone",
                 hint="give one without a memory and without steps",
             )
         return Floor(name, policy, float(loss))

@@ -366,7 +366,7 @@ class Journal:
             begun = os.pread(self._descriptor, len(FIRST), 0)
             if not FIRST.startswith(begun):  # a campaign's records bear the same name
                 raise InputError(
-                    f"{self.directory / RECORDS} holds other records than a run's, and is left alone",
+                    f"{self.directory / RECORDS} holds other records than a run's, and was not changed",
                     hint="name a new directory",
                 )
             os.ftruncate(self._descriptor, 0)
@@ -411,7 +411,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         about["elapsed"] = float(about["elapsed"])
     except DAMAGE as error:
         raise InputError(
-            f"{path} is no checkpoint of this program: {error}", hint="name a new directory"
+            f"{path} is not a checkpoint of this program: {error}", hint="name a new directory"
         ) from None
     return about, state
 

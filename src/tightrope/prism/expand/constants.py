@@ -158,7 +158,7 @@ def _read_given_value(constant: Constant, text: str) -> Literal:
     if value is None:
         example = {Type.INT: "50", Type.DOUBLE: "0.1, 1e-3 or 1/3", Type.BOOL: "true or false"}
         raise InputError(
-            f"'{text}' is no value for the {constant.type.value} constant '{constant.name}'",
+            f"'{text}' is not a value for the {constant.type.value} constant '{constant.name}'",
             Location("`const`"),
             f"write a value such as {example[constant.type]}",
         )

@@ -95,7 +95,7 @@ def _check_time(modules: Sequence[syntax.Module], ways: Sequence[Synchronisation
     passing = [way for way in ways if any(action == TIME for _, action in way.parts)]
     if [(way.action, sorted(number for number, _ in way.parts)) for way in passing] != [(TIME, timed)]:
         raise Complaint(
-            "modules with clocks let time pass together, and this composition does not",
+            "modules with clocks share the passage of time, and this composition does not",
             modules[timed[0]].position,
             "compose them by || and leave the action 'time' as it is",
         )
@@ -152,7 +152,7 @@ def _observable(
     written = seen.expression
     if seen.is_variable and seen.name not in variables:
         raise Complaint(
-            f"observable '{seen.name}' is no variable",
+            f"observable '{seen.name}' is not a variable",
             seen.position,
             suggestion(seen.name, variables, "variables"),
         )

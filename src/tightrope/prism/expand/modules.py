@@ -84,7 +84,7 @@ def _rename(
             )
         if old not in known:
             raise Complaint(
-                f"module '{renaming.name}' renames '{old}', which is no variable, constant or action",
+                f"module '{renaming.name}' renames '{old}', which is not a variable, constant or action",
                 renaming.position,
                 suggestion(old, known),
             )

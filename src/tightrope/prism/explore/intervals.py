@@ -141,7 +141,7 @@ class IntervalDistribution(Distribution):
             for column, update in enumerate(self._command.updates):
                 if not 0 <= low[column] <= high[column] <= 1:
                     raise Complaint(
-                        f"[{low[column]}, {high[column]}] is no interval of probabilities in state "
+                        f"[{low[column]}, {high[column]}] is not an interval of probabilities in state "
                         f"{frame.describe(row)}",
                         update.position,
                     )

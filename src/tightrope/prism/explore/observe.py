@@ -56,8 +56,7 @@ class ParametricObserver:
     ):
         if len(rows.mixed_state):
             raise Complaint(
-                "rewards with parameters do not go with states in which several commands of a Markov chain "
-                "are enabled",
+                "rewards with parameters need one enabled command in every state of a Markov chain",
                 rewards.position,
                 "write one command for them, with the probabilities of its updates",
             )

@@ -93,7 +93,7 @@ class PolynomialProbabilities(Probabilities):
         ratios = [compiler.ratio(update.probability) for update in command.updates]
         if any(isinstance(each, Ratio) for each in ratios):
             if self.are_rates or command.has_rates:
-                raise Complaint("a rate is no polynomial in the parameters but a quotient", command.position)
+                raise Complaint("a rate must be a polynomial, not a quotient", command.position)
             return Quotients(self, command, ratios)
         terms = [each for each in ratios if not isinstance(each, Ratio)]
         return PolynomialDistribution(self, command, terms)

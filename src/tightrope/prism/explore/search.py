@@ -233,8 +233,8 @@ def _explore_intervals(
         warn_of(rows, space, states, warn)
         if intervals.is_outer or trees is not None:
             warn(
-                "commands with interval probabilities synchronise; what they allow together is enclosed "
-                "factor by factor for P and R over paths, elsewhere by the products of their bounds"
+                "commands with interval probabilities synchronise; P and R over paths use the factors, "
+                "other properties the products of their bounds"
             )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
     rows, actions = with_shown_names(program, rows, actions)

@@ -366,7 +366,7 @@ FILTER_KINDS = (
 )
 Threshold = tuple[str | None, Expression | None]
 Braces = tuple[Expression, frozenset[str]]
-"""The states of an older form of filters, and what is wanted of them: min, max, both or neither."""
+"""The states of an older form of filters, and what is required of them: min, max, both or neither."""
 
 
 class PropertyBuilder(DeclarationBuilder):

@@ -162,7 +162,7 @@ class PropertyFile:
     source: str
     file: str
     chosen: tuple[int, ...] | None = None
-    """The places of those that are wanted, where not all are."""
+    """The places of those that are required, where not all are."""
 
     @property
     def wanted(self) -> tuple[Property, ...]:

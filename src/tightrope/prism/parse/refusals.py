@@ -200,7 +200,7 @@ def _refuse_character(error: UnexpectedCharacters, source: SourceText) -> InputE
         )
     if rest.startswith("'"):
         return source.error(
-            "a property speaks of the states, which have no primed variables", position, "leave the ' out"
+            "a property refers to the states, which have no primed variables", position, "leave the ' out"
         )
     hint = _CHARACTER_HINTS.get(rest[:1])
     return source.error(f"unexpected character {rest[:1]!r}", position, hint)

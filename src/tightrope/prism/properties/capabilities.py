@@ -129,7 +129,7 @@ class Capability:
     tasks: tuple[Task, ...] = ()
     models: tuple[ModelKind, ...] = tuple(kind for kind in ModelKind if kind is not ModelKind.OBSERVED)
     variants: tuple[Variant, ...] = ()
-    """Rows of their own in the table, where tasks tell them apart."""
+    """Rows of their own in the table, where tasks distinguish them."""
 
     def takes(self, task: Task) -> bool:
         """Whether a task goes with such queries."""
@@ -267,7 +267,7 @@ def require_task(kind: QueryKind, text: str, task: Task) -> None:
     """Refuse a query, in the words of the table, where a task does not take its kind."""
     if not supports(kind, task):
         reason, instead = _WHY[task]
-        raise InputError(f"{task.word} does not go with {text}: {reason}", hint=instead)
+        raise InputError(f"{task.word} cannot be used with {text}: {reason}", hint=instead)
 
 
 def capability_rows() -> list[dict[str, str]]:

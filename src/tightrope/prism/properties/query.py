@@ -110,7 +110,7 @@ class Query:
     def operator(self) -> ValueOperator:
         """The one P, R, S or CVaR that it is."""
         if not isinstance(self.formula, ValueOperator):
-            raise self.error("one P, R or S is wanted here", self.position)
+            raise self.error("one P, R or S is required here", self.position)
         return self.formula
 
     @property
@@ -175,7 +175,7 @@ class Query:
                 return error
         if not isinstance(self.formula, ValueOperator):
             return self.error(
-                "one P or R is wanted here, not a formula made of several or of none",
+                "one P or R is required here, not a formula made of several or of none",
                 self.position,
                 "`check` and tr.solve take it, of models whose states are seen",
             )
@@ -297,7 +297,7 @@ def pick(file: PropertyFile, name: str | None = None) -> Property:
             f"there is no property '{name}'", Location(file.file), suggestion(name, by_name, "properties")
         )
     raise InputError(
-        f"one property is wanted, not {len(file.properties)}",
+        f"one property is required, not {len(file.properties)}",
         Location(file.file),
         "pick one by its name or number" if by_name else 'a property looks like  Pmax=? [ F "goal" ]',
     )

@@ -161,13 +161,13 @@ def _directions(
     letter = "CVaR" if operator.cvar_level is not None else letter
     if structure.has_choices:
         raise Complaint(
-            f"{letter}=? has no answer here: the model has choices, and the value depends on who makes them",
+            f"{letter}=? is ambiguous: the model has choices, and the value depends on the policy",
             operator.position,
             f"write {letter}max=? or {letter}min=?",
         )
     if is_interval:
         raise Complaint(
-            f"{letter}=? has no answer here: the model has interval probabilities, which nature picks",
+            f"{letter}=? is ambiguous: the model has interval probabilities, which nature chooses",
             operator.position,
             f"write {letter}max=? or {letter}min=?",
         )
@@ -185,7 +185,7 @@ def _reward_objective(
     discount = options.discount
     if discount is not None and path.operator is not RewardOperator.TOTAL:
         raise InputError(
-            "a discount factor goes with the total reward only", Location("`discount`"), "write  R… [ C ]"
+            "a discount factor is for the total reward only", Location("`discount`"), "write  R… [ C ]"
         )
     if options.terminal_reward is not None and path.operator is not RewardOperator.REACH:
         raise InputError(
@@ -217,7 +217,7 @@ def _reward_objective(
         factor = formulas.number(path.bound, Type.DOUBLE, "a discount factor")
         discount = float(factor)  # the nearest double is what is asked, as with the option
         if options.is_timed or not 0 < discount < 1:
-            problem = "discounts per step do not go with continuous time"
+            problem = "discounts per step cannot be used with continuous time"
             outside = f"the discount factor is {discount:g}, not within (0, 1)"
             raise Complaint(
                 problem if options.is_timed else outside,
@@ -289,9 +289,9 @@ def threshold_of(operator: ValueOperator, formulas: StateFormulas) -> Fraction |
 def refuse_reward_options(options: PropertyOptions) -> None:
     """A probability has no discount and no terminal reward."""
     if options.discount is not None:
-        raise InputError("a discount factor goes with rewards only", Location("`discount`"))
+        raise InputError("a discount factor is for rewards only", Location("`discount`"))
     if options.terminal_reward is not None:
-        raise InputError("a terminal reward goes with rewards only", Location("`terminal_reward`"))
+        raise InputError("a terminal reward is for rewards only", Location("`terminal_reward`"))
 
 
 def path_objective(

@@ -134,7 +134,7 @@ def check_is_path(path: syntax.Expression, where: str = "the brackets") -> None:
     """Complain about a state formula where a path formula is wanted."""
     if not is_path(path):
         raise syntax.Complaint(
-            f"a path formula is wanted between {where}, not a state formula alone",
+            f"a path formula is required between {where}, not a state formula alone",
             syntax.position_of(path),
             "to reach such a state, write  F …; to stay in such states,  G …",
         )
@@ -149,7 +149,7 @@ TIME = "time"
 """The rewards that are time itself."""
 
 EMBEDDED = "a chain in continuous time, with certificates,"
-"""Whose answer is refused where it speaks of time: certificates are about its jumps."""
+"""Whose answer is refused where it refers to time: certificates are about its jumps."""
 
 _TIMELESS = (formulas.RewardOperator.REACH, formulas.RewardOperator.TOTAL, formulas.RewardOperator.CO_SAFE)
 
@@ -168,7 +168,7 @@ def refuse_time(file: formulas.PropertyFile, subject: str, but: formulas.StepBou
                 but is None or getattr(node, "bound", None) is not but
             ):
                 raise syntax.SourceText(file.source, file.file).error(
-                    f"{what}: of {subject} only what does not speak of time is answered",
+                    f"{what}: of {subject} only what does not refer to time is answered",
                     getattr(node, "position", None),
                     'ask for P [ F a ], P [ a U b ] or R [ F a ]; the rewards "time" are expected times',
                 )

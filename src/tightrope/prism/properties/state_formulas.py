@@ -156,7 +156,7 @@ class StateFormulas:
             return syntax.Name(column, expression.position)
         if isinstance(expression, formulas.PathFormula):
             raise syntax.Complaint(
-                f"{expression.operator.value} cannot stand here: a formula about states is wanted",
+                f"{expression.operator.value} cannot stand here: a formula about states is required",
                 expression.position,
                 "it is about paths, and stands inside P=? [ … ], A [ … ] or E [ … ]",
             )

@@ -432,8 +432,8 @@ def _require_end(support: Support, quiet: BoolArray, enabled: BoolArray) -> None
     if not sure.all():
         state = support.structure.state_name(int(np.argmin(sure)))
         raise InputError(
-            "a total reward of both signs is defined where every policy comes to states that earn nothing "
-            f"any more, but from state {state} rewards may go on for ever",
+            "a total reward with both signs needs rewards that end under every policy, but from state "
+            f"{state} rewards may go on forever",
             hint="use a `discount` factor, or a reward until a target: R=? [ F … ]",
         )
 

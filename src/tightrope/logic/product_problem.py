@@ -165,8 +165,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
 
     Returns
     -------
-    str
-        Atoms are named a0, a1, …; comments give their state formulas.
+    str, in which comments give the state formulas of the atoms a0, a1, …
 
     Examples
     --------

@@ -253,7 +253,7 @@ def test_intervals_are_answered_against_every_vertex() -> None:
         ('multi(P>=0.5 [ F "a" ], P>=0.51 [ F "b" ])', "false"),  # one of the two happens
         ('multi(P>=0.36 [ F "a" ], P>=0.36 [ F "b" ])', "not certified"),  # nature differs by objective
     ):
-        with pytest.warns(tr.ReadingWarning, match="nature is against every objective"):
+        with pytest.warns(tr.ReadingWarning, match="nature opposes every objective"):
             assert tr.solve(model, asked).truth == expected
 
 
@@ -443,5 +443,5 @@ def test_initial_states_that_differ() -> None:
         answer = tr.solve(model, 'multi(R{"r"}min=? [ C ], P<=0.4 [ F "g" ])')
     assert answer.verdict.is_proved
     assert answer.lower[:2].tolist() == [pytest.approx(1, abs=1e-6), np.inf] and np.isposinf(answer.upper[1])
-    with pytest.raises(tr.InputError, match="thresholds together from the initial state"):
+    with pytest.raises(tr.InputError, match="thresholds from the initial state"):
         tr.solve(model, 'multi(R{"r"}min=? [ C<=3 ], P>=0.6 [ F "g" ])')

@@ -34,6 +34,7 @@ from .learning.options import LearnOptions as LearnOptions
 from .learning.pipeline import EmptyRegion as EmptyRegion
 from .learning.rates import RateResult as RateResult
 from .learning.result import LearningResult as LearningResult
+from .learning.shield import Shield as Shield
 from .learning.solve import solve as solve
 from .loading import benchmark as benchmark
 from .loading import load as load

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
+    from tightrope.learning.shield import Shield
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.what_if import WhatIf
 
@@ -578,6 +579,15 @@ class LearningResult(Result):
         from tightrope.learning.assumption_chain import assumption_chain
 
         return assumption_chain(self, unit)
+
+    def shield(self, *, slack: float, patience: int | None = None) -> Shield:
+        """A shield that lets any agent act and gives up at most `slack` of the guaranteed bound.
+
+        `patience` is the number of steps in an episode that may bring the agent no nearer to its target.
+        """
+        from tightrope.learning.shield import shield_of
+
+        return shield_of(self, slack, patience)
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()

@@ -1,0 +1,250 @@
+"""Shields: prices in exact rationals, the bound against the worst agent and nature, refusals.
+
+The worst agent takes any allowed choice, the worst nature any vertex of its sets; both look at everything.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from exact_reference import TinyModel, random_model, vertices
+from tightrope.errors import InputError
+from tightrope.learning.shield import Shield
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.structure import RewardStructure
+from tightrope.solver.solve import solve
+
+STATES = 4
+
+
+def tiny(seed: int) -> TinyModel:
+    return random_model(np.random.default_rng(seed), STATES, most_choices=3)
+
+
+def until(agent: Direction, **more: Any) -> Objective:
+    nature = Direction.MIN if agent is Direction.MAX else Direction.MAX
+    return Objective(ObjectiveKind.UNTIL, agent, nature, target=np.arange(STATES) == STATES - 1, **more)
+
+
+def costs(agent: Direction, model: TinyModel, kind: ObjectiveKind, **more: Any) -> Objective:
+    nature = Direction.MIN if agent is Direction.MAX else Direction.MAX
+    reward = RewardStructure(None, np.arange(model.structure.choices) % 3 / 4.0)
+    return Objective(kind, agent, nature, reward=reward, **more)
+
+
+OBJECTIVES = {
+    "reach": lambda model: until(Direction.MAX),
+    "avoid": lambda model: until(Direction.MIN),
+    "until": lambda model: until(Direction.MAX, allowed=np.arange(STATES) != 1),
+    "reach within 3": lambda model: until(Direction.MAX, upper_steps=3),
+    "avoid within 3": lambda model: until(Direction.MIN, upper_steps=3),
+    "reach in 2 to 4": lambda model: until(Direction.MAX, lower_steps=2, upper_steps=4),
+    "cumulative": lambda model: costs(Direction.MIN, model, ObjectiveKind.CUMULATIVE, upper_steps=3),
+    "discounted": lambda model: costs(Direction.MAX, model, ObjectiveKind.DISCOUNTED, discount=0.75),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("seed", range(12))
+def test_no_choice_costs_more_than_its_price_in_exact_rationals(seed: int, name: str) -> None:
+    model = tiny(seed)
+    objective = OBJECTIVES[name](model)
+    table = Shield.of(solve(model.model(), objective), slack=0.0).table
+    sign = 1 if table.maximises else -1
+    reward = Fraction(0)
+    for row in range(len(table.price)):
+        following = table.value[table.row(row + 1)]
+        for state, choices in enumerate(model.choices):
+            if table.settled[row, state]:
+                continue
+            prices = table.price[row, table.structure.choice_start[state] :]
+            for number, (choice, price) in enumerate(zip(choices, prices.tolist(), strict=False)):
+                at = int(table.structure.choice_start[state]) + number
+                if objective.reward is not None:
+                    reward = Fraction(float(objective.reward.per_choice(table.structure)[at]))
+                worst = min(
+                    sign * (reward + Fraction(objective.discount or 1) * after)
+                    for after in (
+                        sum((p * Fraction(float(following[t])) for t, p in vertex), Fraction(0))
+                        for vertex in vertices(choice)
+                    )
+                )
+                assert worst >= sign * Fraction(float(table.value[row, state])) - Fraction(price)
+            assert prices[int(table.fallback[row, state]) - int(table.structure.choice_start[state])] < 1e-9
+
+
+def worst_success(
+    model: TinyModel, shield: Shield, state: int, depth: int, memo: dict[Any, Fraction]
+) -> Fraction:
+    """The least probability of the target (the largest, for a minimising agent) over all agents and natures;
+    what is not reached within `depth` steps is not counted."""
+    key = (state, shield.slack, shield.patience, shield.step, shield.is_committed, depth)
+    if key in memo:
+        return memo[key]
+    target = STATES - 1
+    if state == target:
+        return Fraction(1)
+    sign = 1 if shield.table.maximises else -1
+    if depth == 0:
+        return Fraction(0)
+    results = []
+    for action in shield.allowed(state):
+        after = copy.copy(shield)
+        after.take(state, action)
+        choice = model.choices[state][int(action) if action != "" else 0]
+        for vertex in vertices(choice):
+            parts = (p * worst_success(model, copy.copy(after), t, depth - 1, memo) for t, p in vertex)
+            results.append(sum(parts, Fraction(0)))
+    memo[key] = result = sign * min(sign * one for one in results)
+    return result
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(10))
+def test_no_agent_is_less_safe_than_promised(seed: int, slack: float) -> None:
+    model = tiny(seed)
+    shield = Shield.of(solve(model.model(), until(Direction.MIN)), slack=slack)
+    promise = shield.promise
+    assert promise == pytest.approx(min(1.0, float(shield.table.value[0, 0]) + slack))
+    assert worst_success(model, shield, 0, 6, {}) <= Fraction(promise)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(10))
+def test_no_agent_misses_the_target_more_often_than_promised(seed: int, slack: float) -> None:
+    model = tiny(seed)
+    shield = Shield.of(solve(model.model(), until(Direction.MAX, upper_steps=4)), slack=slack)
+    assert worst_success(model, shield, 0, 4, {}) >= Fraction(shield.promise)
+
+
+def test_an_agent_that_waits_is_stopped_when_its_patience_is_used_up() -> None:
+    rows = [(0, "wait", {0: 1}), (0, "go", {1: 0.9, 2: 0.1}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, labels={"goal": [1]})
+    solution = tr.solve(model, 'Pmax=? [ F "goal" ]')
+    shield = tr.Shield.of(solution, slack=0.0, patience=5)
+    for _ in range(6):
+        assert shield.allowed(0)["wait"] == 0.0
+        shield.take(0, "wait")
+    assert shield.allowed(0) == {"go": 0.0} and shield.is_committed
+    with pytest.raises(InputError, match="only the fallback policy acts"):
+        shield.take(0, "wait")
+    shield.take(0, "go")
+    assert shield.allowed(1) == {"": 0.0} and shield.promise == 1.0
+
+
+def example(slack: float = 0.15) -> Shield:
+    rows = [(0, "safe", {1: 0.9, 2: 0.1}), (0, "fast", {1: 0.8, 2: 0.2})]
+    model = tr.build_from_rows([*rows, (1, "", {0: 1}), (2, "", {2: 1})], labels={"crash": [2]})
+    return tr.Shield.of(tr.solve(model, 'Pmin=? [ F<=3 "crash" ]'), slack=slack)
+
+
+def test_prices_are_paid_and_what_is_too_expensive_is_refused() -> None:
+    shield = example()
+    assert shield.allowed(0) == {"safe": 0.0, "fast": pytest.approx(0.09)}
+    before = shield.promise
+    shield.take(0, "fast")
+    assert shield.promise <= before and shield.slack == pytest.approx(0.06)
+    shield.take(1, "")
+    assert list(shield.allowed(0)) == ["safe"]
+    with pytest.raises(InputError, match=r"does not allow 'fast' in state 0: its price is 0\.1"):
+        shield.take(0, "fast")
+    assert shield.slack == pytest.approx(0.06) and shield.fallback(0) == "safe"
+    shield.start()
+    assert shield.slack == 0.15 and "fast" in shield.allowed(0)
+
+
+def test_copies_and_pickles_go_on_independently() -> None:
+    shield = example()
+    shield.take(0, "fast")
+    for other in (copy.copy(shield), pickle.loads(pickle.dumps(shield))):
+        other.take(1, "")
+        assert list(other.allowed(0)) == ["safe"] and shield.step == 1 and other.step == 2
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: example(-0.1), "the slack is -0.1"),
+        (lambda: example(float("nan")), "the slack is nan"),
+        (lambda: example().allowed("elsewhere"), "does not know the state"),
+        (lambda: example().take(0, "fly"), "the action 'fly' is not enabled"),
+    ],
+)
+def test_wrong_calls_are_refused_in_words(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_a_step_that_the_model_does_not_have_ends_the_guarantee_in_words() -> None:
+    shield = example()
+    shield.take(0, "safe")
+    with pytest.raises(InputError, match=r"no transition from state 0 by 'safe' to state 0.*fallback.*safe"):
+        shield.allowed(0)
+
+
+def test_a_learned_shield_holds_its_promise_for_a_random_and_a_greedy_agent() -> None:
+    bench = tr.benchmark("rover(6,6)")
+    truth = bench.at_truth.model
+    data = tr.Simulator(truth, model_hash=bench.model.hash()).episodes(2000, seed=3)
+    result = tr.learn(bench.problem, data, delta=0.1)
+    for slack in (0.0, 0.05):
+        shield = result.shield(slack=slack)
+        assert shield.promise == pytest.approx(result.robust.solutions[0].lower[0] - slack, abs=1e-9)
+        for pick in (partial(np.random.default_rng(5).choice), lambda offered: offered[-1]):
+            successes = run_episodes(truth, result, shield, pick, 300)
+            assert successes / 300 >= shield.start().promise - 0.09
+
+
+def run_episodes(truth: Any, result: Any, shield: Shield, pick: Any, episodes: int) -> int:
+    """Successes of an agent that picks among the allowed actions, sorted by price."""
+    rng, s = np.random.default_rng(17), truth.structure
+    objective, successes = result.problem.objective, 0
+    for _ in range(episodes):
+        state = s.initial
+        shield.start()
+        for _ in range(10_000):
+            if objective.target[state] or (objective.allowed is not None and not objective.allowed[state]):
+                break
+            offered = sorted(shield.allowed(state).items(), key=lambda entry: entry[1])
+            action = pick([name for name, _ in offered])
+            choice = shield._find(state, action)
+            shield.take(state, action)
+            first, last = s.transition_start[choice : choice + 2]
+            state = int(rng.choice(s.successor[first:last], p=truth.probability[first:last]))
+        successes += bool(objective.target[state])
+    return successes
+
+
+def test_temporal_formulas_are_followed_with_their_memory() -> None:
+    parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    (p,) = parameters.symbols()
+    rows = [
+        (0, "a", {1: p, 3: 1 - p}),
+        (0, "b", {2: 1}),
+        (1, "", {0: 1}),
+        (2, "on", {0: 1}),
+        (2, "stop", {4: 1}),
+        (3, "", {3: 1}),
+        (4, "", {4: 1}),
+    ]
+    model = tr.build_from_rows(rows, parameters, labels={"first": [1], "end": [4]})
+    problem = tr.Problem(model, 'Pmax=? [ (F "first") & (F "end") ]')
+    data = [[(0, "a", 1)]] * 90 + [[(0, "a", 3)]] * 10
+    result = tr.learn(problem, data, delta=0.1)
+    shield = result.shield(slack=0.0)
+    assert shield.promise == pytest.approx(result.robust.solutions[0].lower[0])
+    shield.take(0, "b")
+    assert list(shield.allowed(2)) == ["on"]  # to stop before "first" would lose the formula
+    shield.take(2, "on")
+    shield.take(0, "a")
+    shield.take(1, "")
+    shield.take(0, "b")
+    assert list(shield.allowed(2)) == ["on", "stop"]

@@ -6,9 +6,12 @@ The worst agent takes any allowed choice, the worst nature any vertex of its set
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -223,7 +226,7 @@ def run_episodes(truth: Any, result: Any, shield: Shield, pick: Any, episodes: i
     return successes
 
 
-def test_temporal_formulas_are_followed_with_their_memory() -> None:
+def test_temporal_formulas_are_followed_with_their_memory(tmp_path: Path) -> None:
     parameters = tr.Parameters.box(p=("0.1", "0.9"))
     (p,) = parameters.symbols()
     rows = [
@@ -238,8 +241,10 @@ def test_temporal_formulas_are_followed_with_their_memory() -> None:
     model = tr.build_from_rows(rows, parameters, labels={"first": [1], "end": [4]})
     problem = tr.Problem(model, 'Pmax=? [ (F "first") & (F "end") ]')
     data = [[(0, "a", 1)]] * 90 + [[(0, "a", 3)]] * 10
-    result = tr.learn(problem, data, delta=0.1)
-    shield = result.shield(slack=0.0)
+    with pytest.warns(tr.ReadingWarning, match="the path is read as"):
+        result = tr.learn(problem, data, delta=0.1)
+    result.shield(slack=0.0).save(tmp_path / "shield.json")
+    shield = tr.Shield.load(tmp_path / "shield.json")
     assert shield.promise == pytest.approx(result.robust.solutions[0].lower[0])
     shield.take(0, "b")
     assert list(shield.allowed(2)) == ["on"]  # to stop before "first" would lose the formula
@@ -248,3 +253,76 @@ def test_temporal_formulas_are_followed_with_their_memory() -> None:
     shield.take(1, "")
     shield.take(0, "b")
     assert list(shield.allowed(2)) == ["on", "stop"]
+
+
+def test_a_formula_about_all_time_is_left_to_the_fallback_once_it_is_won() -> None:
+    parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    (p,) = parameters.symbols()
+    rows = [(0, "try", {1: p, 2: 1 - p}), (1, "left", {1: 1}), (1, "right", {3: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows([*rows, (3, "", {1: 1})], parameters, labels={"a": [3]})
+    with pytest.warns(tr.ReadingWarning, match="the path is read as"):
+        result = tr.learn(
+            tr.Problem(model, 'Pmax=? [ G (F "a") ]'), [[(0, "try", 1)]] * 9 + [[(0, "try", 2)]], delta=0.1
+        )
+    shield = result.shield(slack=0.5)
+    shield.take(0, "try")
+    state, visits = 1, 0
+    for _ in range(12):  # "left" for ever would lose
+        (action,) = shield.allowed(state)
+        assert shield.is_committed and action == shield.fallback(state)
+        shield.take(state, action)
+        state = {"left": 1, "right": 3, "": 1}[str(action)]
+        visits += state == 3
+    assert visits >= 3
+
+
+def test_a_file_runs_without_the_model(tmp_path: Path) -> None:
+    shield = example()
+    shield.save(tmp_path / "shield.json")
+    again = tr.Shield.load(tmp_path / "shield.json")
+    assert again.promise == shield.promise and again.allowed(0) == shield.allowed(0)
+    document = json.loads((tmp_path / "shield.json").read_text())
+    assert document["free_states"] == 1 and document["removed"] == [] and document["states"] == 3
+
+
+def forge(document: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+    *path, last = place.split(".")
+    inner = document
+    for key in path:
+        inner = inner[key]
+    inner[last] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    "place, value, message",
+    [
+        ("slack", -0.1, "the slack is -0.1"),
+        ("patience", -1, "the patience is -1"),
+        ("version", 2, "version 2"),
+        ("format", "tightrope policy", "not a 'tightrope shield'"),
+        ("verdict", "certain", "Invalid enum value"),
+        ("tables.price.data", "AAAAAAAAAAAA", "not as large as it says"),
+        ("tables.price.data", "AA=A", "not in base64"),
+        ("tables.price.shape", [4, -4], "not as large as it says"),
+        ("tables.price.type", "|O8", "not as large as it says"),
+        ("tables.value", None, "tables"),
+        ("structure.initial_states", [7], "the initial state is 7"),
+    ],
+)
+def test_forged_files_are_refused(tmp_path: Path, place: str, value: Any, message: str) -> None:
+    path = tmp_path / "shield.json"
+    example().save(path)
+    path.write_text(json.dumps(forge(json.loads(path.read_text()), place, value)))
+    with pytest.raises(InputError, match=message):
+        tr.Shield.load(path)
+
+
+def test_a_price_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    for wrong in (-1.0, float("nan")):
+        shield = example()
+        price = shield.table.price.copy()
+        price[0, 0] = wrong
+        replace(shield, table=replace(shield.table, price=price)).save(tmp_path / "shield.json")
+        with pytest.raises(InputError, match="a price is not at least 0"):
+            tr.Shield.load(tmp_path / "shield.json")

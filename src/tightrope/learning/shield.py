@@ -17,16 +17,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tightrope.atomic import path_of
 from tightrope.errors import InputError
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.policy_choices import FiniteMemoryChoices
+from tightrope.model.policy_choices import FiniteMemoryChoices, check_choices
 from tightrope.model.states import find_choice, index_or_state, show_action
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
@@ -75,6 +77,44 @@ class ShieldTable:
     choice: OffsetArray | None = None
     memory: IndexArray | None = None
     controller: FiniteMemoryChoices | None = None
+
+    def validate(self) -> None:
+        """Refuse tables that do not fit together, or hold what no price or value is."""
+        states, choices, steps = self.structure.states, self.structure.choices, len(self.value)
+        shapes = {
+            "value": (steps, states),
+            "price": (steps, choices),
+            "fallback": (steps, states),
+            "settled": (steps, states),
+            "won": (states,),
+            "ranking": (states,),
+        }
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape or steps == 0:
+                raise InputError(f"'{name}' has the shape {getattr(self, name).shape}, not {shape}")
+        if np.isnan(self.value).any() or not np.all(self.price >= 0):
+            raise InputError("a value is no number, or a price is not at least 0")
+        for row in self.fallback:
+            check_choices(self.structure, np.arange(states), row)
+        if self.state is None or self.choice is None or self.memory is None:
+            return
+        if self.state.shape != (states,) or self.memory.shape != (states,) or self.choice.shape != (choices,):
+            raise InputError("the states of the product do not match those of the model")
+        if self.state.min() < 0 or self.state.max() >= self.base.states:
+            raise InputError("a state of the product is none of the model")
+        check_choices(self.base, self.state[self.structure.choice_state].astype(np.int64), self.choice)
+
+    def free_states(self, slack: float) -> int:
+        """States in which the slack of a whole episode leaves a choice among several."""
+        offered = np.add.reduceat((self.price[0] <= slack).astype(np.int64), self.structure.choice_start[:-1])
+        return int(np.count_nonzero((offered > 1) & ~self.settled[0]))
+
+    def removed(self, slack: float) -> list[tuple[str, int]]:
+        """Actions that the slack of a whole episode does not allow, with the number of such states."""
+        barred = np.flatnonzero((self.price[0] > slack) & ~self.settled[0][self.structure.choice_state])
+        numbers, counts = np.unique(self.structure.action_of_choice[barred], return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        return [(self.structure.action_names[numbers[i]], int(counts[i])) for i in order]
 
     def row(self, step: int) -> int:
         return min(step, len(self.value) - 1)
@@ -144,6 +184,23 @@ class Shield:
             self.patience_of_episode = None
         elif self.patience_of_episode is None:
             self.patience_of_episode = max(4 * (int(self.table.ranking.max(initial=0)) + 1), LEAST_PATIENCE)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Shield:
+        """The shield in a file that `save` or `tightrope shield` wrote."""
+        from tightrope.learning.shield_file import load_shield
+
+        return load_shield(path_of(path))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the shield to a JSON file, which needs no model to be used."""
+        from tightrope.learning.shield_file import save_shield
+
+        save_shield(self, path_of(path))
+
+    def fresh(self) -> Shield:
+        """The same shield at the beginning of another episode."""
+        return replace(self).start()
 
     def start(self) -> Shield:
         """Begin an episode: slack and patience are whole again."""

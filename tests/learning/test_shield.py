@@ -218,8 +218,8 @@ def run_episodes(truth: Any, result: Any, shield: Shield, pick: Any, episodes: i
                 break
             offered = sorted(shield.allowed(state).items(), key=lambda entry: entry[1])
             action = pick([name for name, _ in offered])
-            choice = shield._find(state, action)
             shield.take(state, action)
+            choice = shield._by
             first, last = s.transition_start[choice : choice + 2]
             state = int(rng.choice(s.successor[first:last], p=truth.probability[first:last]))
         successes += bool(objective.target[state])

@@ -117,10 +117,41 @@ class ShieldTable:
         return [(self.structure.action_names[numbers[i]], int(counts[i])) for i in order]
 
     def row(self, step: int) -> int:
-        return min(step, len(self.value) - 1)
+        last = len(self.value) - 1
+        return step if step < last else last
 
     def choices(self, state: int) -> range:
-        return range(int(self.structure.choice_start[state]), int(self.structure.choice_start[state + 1]))
+        starts = self._starts
+        return range(starts[state], starts[state + 1])
+
+    @cached_property
+    def _starts(self) -> memoryview:
+        """`choice_start`, of which an entry is read faster than one of an array."""
+        return self.structure.choice_start.data
+
+    @cached_property
+    def _actions(self) -> memoryview:
+        return self.structure.action_of_choice.data
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def offered(self, state: int, step: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
+        """The choices of a state by action, each with its price; by number where actions are not unique."""
+        choices, actions = self.choices(state), self._actions
+        numbers = [actions[choice] for choice in choices]
+        names: list[str | int] = [self._shown[number] for number in numbers]
+        if len(set(numbers)) < len(numbers):
+            names = [name if names.count(name) == 1 else place for place, name in enumerate(names)]
+        if is_decided:
+            return {name: (choice, 0.0) for name, choice in zip(names, choices, strict=True)}
+        prices = self.price[self.row(step), choices.start : choices.stop].tolist()
+        return {name: (choice, price) for name, choice, price in zip(names, choices, prices, strict=True)}
+
+    @cached_property
+    def _shown(self) -> list[str | int]:
+        """The actions as environments number or name them."""
+        return [int(name) if name.isdecimal() else name for name in self.structure.action_names]
 
     def base_choice(self, choice: int) -> int:
         """The model's choice behind one of the structure."""
@@ -165,6 +196,7 @@ class Shield:
     _from: int = -1
     """The state before it, and `_by`: the choice taken there."""
     _by: int = -1
+    _offered: dict[str | int, tuple[int, float]] = field(default_factory=dict, repr=False)
     _memory: int = -1
     """What the controller remembers, once it acts."""
     _decided: float | None = None
@@ -212,14 +244,12 @@ class Shield:
     def allowed(self, state: Any) -> dict[str | int, float]:
         """The choices that may be taken in a state, each with its price."""
         here = self._arrive(state)
-        if self.is_committed:
-            return {self._name(here, self._fallback(here)): 0.0}
-        prices = self._prices(here)
-        return {
-            self._name(here, choice): price
-            for choice, price in zip(self.table.choices(here), prices, strict=True)
-            if price <= self.slack
-        } or {self._name(here, self._fallback(here)): 0.0}
+        if not self.is_committed:
+            slack = self.slack
+            prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
+            if prices:
+                return prices
+        return {self._name(self._fallback(here)): 0.0}
 
     def take(self, state: Any, action: Any) -> None:
         """Record that the agent takes an action in a state, and pay its price.
@@ -230,15 +260,13 @@ class Shield:
             If the shield does not allow the action; nothing changes then.
         """
         here, table = self._arrive(state), self.table
-        choice = self._find(here, action)
-        price = float(self._prices(here)[choice - table.choices(here).start])
-        fallback = self._fallback(here)
+        choice, price = self._offered.get(action) or self._find(here, action)
         if self.is_committed or price > self.slack:
-            if choice != fallback:
+            if choice != self._fallback(here):
                 raise self._forbidden(here, action, price)
             self._commit(here)
-        else:
-            self.slack = self.slack if price == 0 else max(math.nextafter(self.slack - price, -math.inf), 0.0)
+        elif price > 0:
+            self.slack = max(math.nextafter(self.slack - price, -math.inf), 0.0)
         if self.is_committed and table.controller is not None:
             row = table.controller_rows[self._base_state(here), self._memory]
             self._memory = int(table.controller.following[row])
@@ -247,8 +275,7 @@ class Shield:
 
     def fallback(self, state: Any) -> str | int:
         """The action of the fallback policy, which is always allowed."""
-        here = self._arrive(state)
-        return self._name(here, self._fallback(here))
+        return self._name(self._fallback(self._arrive(state)))
 
     @property
     def promise(self) -> float:
@@ -288,6 +315,7 @@ class Shield:
             return self._here
         self._here = self._follow(base)
         self._settle()
+        self._offered = table.offered(self._here, self.step, self._decided is not None)
         return self._here
 
     def _known(self, state: Any) -> int:
@@ -300,9 +328,8 @@ class Shield:
             raise InputError(f"the shield does not know the state: {error.message}{last}") from None
 
     def _last_fallback(self) -> str:
-        return str(
-            self._name(self._from, int(self.table.fallback[self.table.row(self.step - 1), self._from]))
-        )
+        row = self.table.row(self.step - 1)
+        return repr(show_action(self.table.structure, int(self.table.fallback[row, self._from])))
 
     def _follow(self, base: int) -> int:
         """The state of the structure after the last choice, or the first of an episode."""
@@ -318,18 +345,16 @@ class Shield:
                 )
             return starts[0]
         first, last = structure.transition_start[self._by : self._by + 2].tolist()
-        after = structure.successor[first:last]
-        behind = after if table.state is None else table.state[after]
-        matching = np.flatnonzero(behind == base)
-        if len(matching) == 0:
-            before = table.base.state_name(self._base_state(self._from))
-            raise InputError(
-                f"the model has no transition from state {before} by '{structure.action_name(self._by)}' to "
-                f"state {table.base.state_name(base)}, so the guaranteed bound no longer holds; the fallback "
-                f"in the state before is {self._last_fallback()}",
-                hint="`tightrope watch` tests whether the model still fits",
-            )
-        return int(after[matching[0]])
+        for after in structure.successor[first:last].tolist():
+            if self._base_state(after) == base:
+                return int(after)
+        before = table.base.state_name(self._base_state(self._from))
+        raise InputError(
+            f"the model has no transition from state {before} by '{structure.action_name(self._by)}' to "
+            f"state {table.base.state_name(base)}, so the guaranteed bound no longer holds; the fallback "
+            f"in the state before is {self._last_fallback()}",
+            hint="`tightrope watch` tests whether the model still fits",
+        )
 
     def _settle(self) -> None:
         """What arriving in a state changes: a question that is decided, patience that is used up."""
@@ -353,14 +378,6 @@ class Shield:
             self._memory = int(self.table.memory[here])
         self.is_committed = True
 
-    def _prices(self, here: int) -> list[float]:
-        table = self.table
-        choices = table.choices(here)
-        if self._decided is not None:
-            return [0.0] * len(choices)
-        prices: list[float] = table.price[table.row(self.step), choices.start : choices.stop].tolist()
-        return prices
-
     def _fallback(self, here: int) -> int:
         """The choice of the fallback policy, in the structure."""
         table = self.table
@@ -373,19 +390,15 @@ class Shield:
     def _base_state(self, here: int) -> int:
         return here if self.table.state is None else int(self.table.state[here])
 
-    def _name(self, here: int, choice: int) -> str | int:
-        """A choice by its action, or by its number in the state where several have this action."""
-        base, own = self.table.base, self.table.base_choice(choice)
-        first, last = base.choice_start[(state := self._base_state(here)) : state + 2].tolist()
-        if last - first == 1:
-            return show_action(base, own)
-        actions = base.action_of_choice[first:last]
-        return show_action(base, own) if (actions == actions[own - first]).sum() == 1 else own - first
+    def _name(self, choice: int) -> str | int:
+        """A choice of the present state by its action, or by its number."""
+        return next(name for name, (number, _) in self._offered.items() if number == choice)
 
-    def _find(self, here: int, action: Any) -> int:
+    def _find(self, here: int, action: Any) -> tuple[int, float]:
+        """A choice and its price by another name of it."""
         table, state = self.table, self._base_state(here)
         wanted = find_choice(table.base, state, action, "the shield")
-        return next(choice for choice in table.choices(here) if table.base_choice(choice) == wanted)
+        return next(entry for entry in self._offered.values() if table.base_choice(entry[0]) == wanted)
 
     def _forbidden(self, here: int, action: Any, price: float) -> InputError:
         state = self.table.base.state_name(self._base_state(here))
@@ -394,7 +407,7 @@ class Shield:
             if self.is_committed
             else f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
         )
-        fallback = self._name(here, self._fallback(here))
+        fallback = self._name(self._fallback(here))
         return InputError(
             f"the shield does not allow {action!r} in state {state}: {why}",
             hint=f"the fallback is {fallback!r}",

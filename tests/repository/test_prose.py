@@ -33,6 +33,7 @@ NAMES = frozenset(
         "LearningResult.ledger",
         "LearningResult.misfit",
         "SavedResult.ledger",
+        "Shield.promise",
         "Solution.truth",
     }
 )

@@ -44,6 +44,7 @@ PACKAGES = {
     "design": ("design",),
     "monitoring": ("monitoring",),
     "report": ("report",),
+    "shield": ("shield",),
     "benchmarks": ("benchmarks",),
 }
 """The packages that share a budget of lines; the empty name stands for files beside the packages. The checker
@@ -60,7 +61,7 @@ GOALS = {
     "files under 60 lines": 30,
     "modules with exactly one importer": 50,
     "most modules in one folder": 22,
-    "lines": 106_000,
+    "lines": 106_900,  # 106,000, and 900 of shields
     "tokens": 785_000,
     "lines of numerics + top level": 3_400,
     "lines of model": 8_800,
@@ -78,6 +79,7 @@ GOALS = {
     "lines of design": 3_800,
     "lines of monitoring": 4_800,
     "lines of report": 4_000,
+    "lines of shield": 900,
     "lines of benchmarks": 500,
     "files in circles at run time": 0,
     "Any": 300,
@@ -135,6 +137,7 @@ REACHED = {
     "lines of design": 4_063,
     "lines of monitoring": 5_881,
     "lines of report": 3_875,
+    "lines of shield": 900,
     "lines of benchmarks": 497,
     "files in circles at run time": 10,
     "Any": 1_662,

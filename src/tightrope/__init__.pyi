@@ -34,7 +34,6 @@ from .learning.options import LearnOptions as LearnOptions
 from .learning.pipeline import EmptyRegion as EmptyRegion
 from .learning.rates import RateResult as RateResult
 from .learning.result import LearningResult as LearningResult
-from .learning.shield import Shield as Shield
 from .learning.solve import solve as solve
 from .loading import benchmark as benchmark
 from .loading import load as load
@@ -69,6 +68,7 @@ from .report.curves import plot_curve as plot_curve
 from .report.plotting import plot_learning_curve as plot_learning_curve
 from .saved import SavedResult as SavedResult
 from .saved import load_result as load_result
+from .shield.shield import Shield as Shield
 from .solver.solution import Solution as Solution
 
 __version__: str

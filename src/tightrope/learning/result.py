@@ -71,9 +71,9 @@ if TYPE_CHECKING:
 
     from tightrope.coupled.result import CoupledValue, Witness
     from tightrope.coupled.synthesis import CoupledSynthesis
-    from tightrope.learning.shield import Shield
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.what_if import WhatIf
+    from tightrope.shield.shield import Shield
 
 TriedSets = tuple[str, str, Interval, float, str]
 """(kind of sets that was tried, whose value, its interval, seconds, why)."""
@@ -585,9 +585,13 @@ class LearningResult(Result):
 
         `patience` is the number of steps in an episode that may bring the agent no nearer to its target.
         """
-        from tightrope.learning.shield import shield_of
+        from tightrope.shield.shield import Shield
 
-        return shield_of(self, slack, patience)
+        solution = self.robust.solutions[0 if self.problem.objective.maximises else 1]
+        confidence = 1 - self.ledger.delta
+        return Shield.of_problem(
+            self.problem, solution, self.verdict, confidence, slack=slack, patience=patience
+        )
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()

@@ -20,9 +20,9 @@ from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import Real, read_document, to_text
 from tightrope.io.results import Judged
-from tightrope.learning.shield import Shield, ShieldTable
 from tightrope.model.policy_choices import FiniteMemoryChoices
 from tightrope.model.structure import NamedStates, Structure
+from tightrope.shield.table import ShieldTable
 
 FORMAT, VERSION = "tightrope shield", 1
 KINDS = {"<f8", "<i8", "<i4", "|b1", "|u1"}
@@ -74,7 +74,6 @@ class ShieldDocument(Judged, kw_only=True):
     base: StoredStructure | None
     tables: dict[str, StoredArray]
     controller: dict[str, StoredArray] | None
-    certificate: str | None = None
 
 
 GRAPH = ["choice_start", "transition_start", "successor", "action"]
@@ -83,22 +82,21 @@ PRODUCT = ["state", "choice", "memory"]
 CONTROLLER = [each.name for each in fields(FiniteMemoryChoices)]
 
 
-def to_document(shield: Shield, certificate: str | None = None) -> ShieldDocument:
+def to_document(table: ShieldTable, promise: float, slack: float, patience: int | None) -> ShieldDocument:
     """The record of a shield."""
-    table, fresh = shield.table, shield.fresh()
     is_product = table.state is not None
     return ShieldDocument(
         question=table.question,
         verdict=table.verdict.word,
         why=table.verdict.why,
         assumptions=list(table.verdict.assumptions),
-        promise=fresh.promise,
+        promise=promise,
         confidence=table.confidence,
-        slack=shield.initial_slack,
-        patience=shield.patience_of_episode,
+        slack=slack,
+        patience=patience,
         states=table.base.states,
-        free_states=table.free_states(shield.initial_slack),
-        removed=[RemovedAction(*each) for each in table.removed(shield.initial_slack)],
+        free_states=table.free_states(slack),
+        removed=[RemovedAction(*each) for each in table.removed(slack)],
         maximises=table.maximises,
         complement=table.complement,
         bounds=table.quantity_range,
@@ -107,27 +105,27 @@ def to_document(shield: Shield, certificate: str | None = None) -> ShieldDocumen
         base=_store_structure(table.base) if is_product else None,
         tables=_store(table, [*TABLES, *(PRODUCT if is_product else [])]),
         controller=None if table.controller is None else _store(table.controller, CONTROLLER),
-        certificate=certificate,
     )
 
 
-def save_shield(shield: Shield, path: Path, certificate: str | None = None) -> None:
+def save_document(document: ShieldDocument, path: Path) -> None:
     """Write a shield; the file appears in one step."""
     with atomic_write(path) as file:
-        file.write(to_text(to_document(shield, certificate)))
+        file.write(to_text(document))
 
 
-def load_shield(path: Path) -> Shield:
-    """The shield in a file, at the beginning of an episode."""
+def load_document(path: Path) -> ShieldDocument:
+    """The record in a file, whose tables are valid."""
     document = read_document(path, ShieldDocument, FORMAT, VERSION, "write one with 'tightrope shield'")
     try:
-        return from_document(document)
+        _ = to_table(document)
     except InputError as error:
         raise InputError(f"this is no shield: {error.message}", Location(str(path))) from error
+    return document
 
 
-def from_document(document: ShieldDocument) -> Shield:
-    """The shield of a record."""
+def to_table(document: ShieldDocument) -> ShieldTable:
+    """The tables of a record, validated."""
     structure = _read_structure(document.structure)
     base = structure if document.base is None else _read_structure(document.base)
     arrays = {name: _read(document.tables, name) for name in TABLES}
@@ -152,7 +150,7 @@ def from_document(document: ShieldDocument) -> Shield:
         **product,
     )
     table.validate()
-    return Shield(table, document.slack, document.patience).start()
+    return table
 
 
 def _store(source: Any, names: list[str]) -> dict[str, StoredArray]:

@@ -20,9 +20,9 @@ import pytest
 import tightrope as tr
 from exact_reference import TinyModel, random_model, vertices
 from tightrope.errors import InputError
-from tightrope.learning.shield import Shield
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
+from tightrope.shield.shield import Shield
 from tightrope.solver.solve import solve
 
 STATES = 4

@@ -38,7 +38,7 @@ from tightrope.numerics.text import reading
 from tightrope.provenance import origin_in
 
 
-class _Assembly:
+class _BodyAssembly:
     def __init__(self, body: parse.Body):
         self.body = body
         self.states = len(body.state_entry)
@@ -274,7 +274,7 @@ def _read(
         header = parse.read_header(path, lines, continuous)
         body = parse.Body(path, header, values_of(header))
         body.read(lines, progress)
-    return body, _Assembly(body).model()
+    return body, _BodyAssembly(body).model()
 
 
 def _values(path: Path, header: parse.Header, box: str | None, domain: str | None) -> parse.Values:

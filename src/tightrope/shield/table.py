@@ -184,7 +184,7 @@ def table_of(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _PriceRows:
     """Values, prices and the fallback policy by step, and where the question is decided."""
 
     value: FloatArray
@@ -204,7 +204,7 @@ def _prices(value: FloatArray, after: FloatArray, owner: IndexArray, maximises: 
     return price
 
 
-def _for_ever(solution: Solution) -> _Rows:
+def _for_ever(solution: Solution) -> _PriceRows:
     """One row: the question counts no steps."""
     objective, kernel = solution.objective, solution.kernel
     structure, maximises = kernel.structure, objective.agent is Direction.MAX
@@ -214,10 +214,10 @@ def _for_ever(solution: Solution) -> _Rows:
     value[equations.fixed] = equations.value[equations.fixed]
     after = kernel.safe_choices(equations.system, value, not maximises)
     price = _prices(value, after, structure.choice_state, maximises)
-    return _Rows(value[None], price[None], solution.choice[None], equations.fixed[None])
+    return _PriceRows(value[None], price[None], solution.choice[None], equations.fixed[None])
 
 
-def _by_steps(solution: Solution) -> _Rows:
+def _by_steps(solution: Solution) -> _PriceRows:
     """A row per step that counts, backwards from the last; the last row is for what comes after them."""
     objective, kernel = solution.objective, solution.kernel
     structure, maximises = kernel.structure, objective.agent is Direction.MAX
@@ -234,8 +234,8 @@ def _by_steps(solution: Solution) -> _Rows:
         value, fallback = _best(structure, after, maximises)
         settled = _settle_at(objective, step, value)
         price = _prices(value, after, structure.choice_state, maximises)
-        rows.append(_Rows(value, price, fallback, settled))
-    return _Rows(*(np.stack([getattr(row, part.name) for row in rows[::-1]]) for part in fields(_Rows)))
+        rows.append(_PriceRows(value, price, fallback, settled))
+    return _PriceRows(*(np.stack([getattr(row, part.name) for row in rows[::-1]]) for part in fields(_PriceRows)))
 
 
 def _steps(objective: Objective) -> int:
@@ -245,17 +245,17 @@ def _steps(objective: Objective) -> int:
     return objective.lower_steps if objective.upper_steps is None else objective.upper_steps
 
 
-def _last_row(solution: Solution) -> _Rows:
+def _last_row(solution: Solution) -> _PriceRows:
     """What holds after the steps that are counted: nothing is left to decide, or a question without bound."""
     objective, structure = solution.objective, solution.kernel.structure
     if not objective.is_bounded:
         later = solve(solution.kernel, replace(objective, lower_steps=0), precision=solution.precision)
         for_ever = _for_ever(later)
-        return _Rows(for_ever.value[0], for_ever.price[0], for_ever.fallback[0], for_ever.settled[0])
+        return _PriceRows(for_ever.value[0], for_ever.price[0], for_ever.fallback[0], for_ever.settled[0])
     end = objective.terminal if objective.target is None else objective.target
     value = np.zeros(structure.states) if end is None else end.astype(np.float64)
     first = structure.choice_start[:-1].astype(np.int64)
-    return _Rows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))
+    return _PriceRows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))
 
 
 def _best(structure: Structure, after: FloatArray, maximises: bool) -> tuple[FloatArray, OffsetArray]:

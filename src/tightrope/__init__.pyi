@@ -68,7 +68,6 @@ from .report.curves import plot_curve as plot_curve
 from .report.plotting import plot_learning_curve as plot_learning_curve
 from .saved import SavedResult as SavedResult
 from .saved import load_result as load_result
-from .shield.shield import Shield as Shield
 from .solver.solution import Solution as Solution
 
 __version__: str

@@ -33,7 +33,6 @@ NAMES = frozenset(
         "LearningResult.ledger",
         "LearningResult.misfit",
         "SavedResult.ledger",
-        "Shield.promise",
         "Solution.truth",
     }
 )

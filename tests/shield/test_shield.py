@@ -22,7 +22,7 @@ from exact_reference import TinyModel, random_model, vertices
 from tightrope.errors import InputError
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure
-from tightrope.shield.shield import Shield
+from tightrope.shield import Shield
 from tightrope.solver.solve import solve
 
 STATES = 4
@@ -132,7 +132,7 @@ def test_an_agent_that_waits_is_stopped_when_its_patience_is_used_up() -> None:
     rows = [(0, "wait", {0: 1}), (0, "go", {1: 0.9, 2: 0.1}), (1, "", {1: 1}), (2, "", {2: 1})]
     model = tr.build_from_rows(rows, labels={"goal": [1]})
     solution = tr.solve(model, 'Pmax=? [ F "goal" ]')
-    shield = tr.Shield.of(solution, slack=0.0, patience=5)
+    shield = Shield.of(solution, slack=0.0, patience=5)
     for _ in range(6):
         assert shield.allowed(0)["wait"] == 0.0
         shield.take(0, "wait")
@@ -146,7 +146,7 @@ def test_an_agent_that_waits_is_stopped_when_its_patience_is_used_up() -> None:
 def example(slack: float = 0.15) -> Shield:
     rows = [(0, "safe", {1: 0.9, 2: 0.1}), (0, "fast", {1: 0.8, 2: 0.2})]
     model = tr.build_from_rows([*rows, (1, "", {0: 1}), (2, "", {2: 1})], labels={"crash": [2]})
-    return tr.Shield.of(tr.solve(model, 'Pmin=? [ F<=3 "crash" ]'), slack=slack)
+    return Shield.of(tr.solve(model, 'Pmin=? [ F<=3 "crash" ]'), slack=slack)
 
 
 def test_prices_are_paid_and_what_is_too_expensive_is_refused() -> None:
@@ -244,7 +244,7 @@ def test_temporal_formulas_are_followed_with_their_memory(tmp_path: Path) -> Non
     with pytest.warns(tr.ReadingWarning, match="the path is read as"):
         result = tr.learn(problem, data, delta=0.1)
     result.shield(slack=0.0).save(tmp_path / "shield.json")
-    shield = tr.Shield.load(tmp_path / "shield.json")
+    shield = Shield.load(tmp_path / "shield.json")
     assert shield.promise == pytest.approx(result.robust.solutions[0].lower[0])
     shield.take(0, "b")
     assert list(shield.allowed(2)) == ["on"]  # to stop before "first" would lose the formula
@@ -279,7 +279,7 @@ def test_a_formula_about_all_time_is_left_to_the_fallback_once_it_is_won() -> No
 def test_a_file_runs_without_the_model(tmp_path: Path) -> None:
     shield = example()
     shield.save(tmp_path / "shield.json")
-    again = tr.Shield.load(tmp_path / "shield.json")
+    again = Shield.load(tmp_path / "shield.json")
     assert again.promise == shield.promise and again.allowed(0) == shield.allowed(0)
     document = json.loads((tmp_path / "shield.json").read_text())
     assert document["free_states"] == 1 and document["removed"] == [] and document["states"] == 3
@@ -315,7 +315,7 @@ def test_forged_files_are_refused(tmp_path: Path, place: str, value: Any, messag
     example().save(path)
     path.write_text(json.dumps(forge(json.loads(path.read_text()), place, value)))
     with pytest.raises(InputError, match=message):
-        tr.Shield.load(path)
+        Shield.load(path)
 
 
 def test_a_price_that_is_no_number_is_refused(tmp_path: Path) -> None:
@@ -325,4 +325,4 @@ def test_a_price_that_is_no_number_is_refused(tmp_path: Path) -> None:
         price[0, 0] = wrong
         replace(shield, table=replace(shield.table, price=price)).save(tmp_path / "shield.json")
         with pytest.raises(InputError, match="a price is not at least 0"):
-            tr.Shield.load(tmp_path / "shield.json")
+            Shield.load(tmp_path / "shield.json")

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from tightrope.coupled.synthesis import CoupledSynthesis
     from tightrope.report.policy_map import PolicyMap
     from tightrope.report.what_if import WhatIf
-    from tightrope.shield.shield import Shield
+    from tightrope.shield import Shield
 
 TriedSets = tuple[str, str, Interval, float, str]
 """(kind of sets that was tried, whose value, its interval, seconds, why)."""
@@ -585,7 +585,7 @@ class LearningResult(Result):
 
         `patience` is the number of steps in an episode that may bring the agent no nearer to its target.
         """
-        from tightrope.shield.shield import Shield
+        from tightrope.shield import Shield
 
         solution = self.robust.solutions[0 if self.problem.objective.maximises else 1]
         confidence = 1 - self.ledger.delta

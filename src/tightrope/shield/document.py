@@ -153,12 +153,12 @@ def to_table(document: ShieldDocument) -> ShieldTable:
     return table
 
 
-def _store(source: Any, names: list[str]) -> dict[str, StoredArray]:
+def _store(source: object, names: list[str]) -> dict[str, StoredArray]:
     return {name: _array(getattr(source, name)) for name in names}
 
 
-def _array(values: Any) -> StoredArray:
-    plain = np.ascontiguousarray(values)
+def _array(values: object) -> StoredArray:
+    plain = np.ascontiguousarray(np.asarray(values))
     kind = plain.dtype.newbyteorder("<")
     data = base64.b64encode(plain.astype(kind).tobytes()).decode("ascii")
     return StoredArray(kind.str, list(plain.shape), data)
@@ -190,7 +190,7 @@ def _store_structure(structure: Structure) -> StoredStructure:
     )
 
 
-def _plain_name(name: Any) -> Any:
+def _plain_name(name: object) -> object:
     if isinstance(name, str | int) or (
         isinstance(name, tuple) and all(isinstance(e, str | int) for e in name)
     ):

@@ -235,7 +235,9 @@ def _by_steps(solution: Solution) -> _PriceRows:
         settled = _settle_at(objective, step, value)
         price = _prices(value, after, structure.choice_state, maximises)
         rows.append(_PriceRows(value, price, fallback, settled))
-    return _PriceRows(*(np.stack([getattr(row, part.name) for row in rows[::-1]]) for part in fields(_PriceRows)))
+    return _PriceRows(
+        *(np.stack([getattr(row, part.name) for row in rows[::-1]]) for part in fields(_PriceRows))
+    )
 
 
 def _steps(objective: Objective) -> int:

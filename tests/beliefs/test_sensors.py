@@ -216,7 +216,7 @@ def test_a_controller_is_learned_from_labelled_readings(taxi, tmp_path, capsys):
         str(out / "robust-controller.json"),
     ]
     assert run(tie) == 0
-    assert "of your model, property, data and policy" in capsys.readouterr().out
+    assert "your model, property, data, policy" in capsys.readouterr().out
     # The controller at work: simulated with the sensor as it was counted, and watched.
     log = tmp_path / "log.csv"
     simulated = ["sample", str(taxi), *about, "--policy", str(out / "robust-controller.json"), "-o", str(log)]

@@ -488,7 +488,7 @@ def test_the_command(
     capsys.readouterr()
     assert run([*asked, "--gap", "0.06", "-o", "plan"]) == 0
     printed = capsys.readouterr().out
-    assert "not a guarantee" in printed and "explore with plan/exploration-policy.json" in printed
+    assert "episodes with plan/exploration-policy.json, then plan again" in printed
     assert "designed policy" in printed and "uniform" in printed
     assert printed.startswith("PROVED: gap ")
     found = read_document(tmp_path / "plan" / "plan.json", PlanDocument, "tightrope plan", 2)

@@ -110,7 +110,7 @@ def test_commands_read_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     words += ["--planned-episodes", "60"]
     shown: dict[str, str] = {}
     for command in ("data", "learn", "improve", "doctor"):
-        run([*asked(command, str(FOLDER / "next-row.csv"), tmp_path), *words])
+        run([*asked(command, str(FOLDER / "next-row.csv"), tmp_path), *words, "--verbose"])
         shown[command] = " ".join(capsys.readouterr().out.split())
     for command, text in shown.items():
         assert "wear, broken, action = cmd, episode = run; next states from the next row" in text, command

@@ -149,7 +149,7 @@ def test_breakdown_of_one_assumption_is_later() -> None:
     whole, of_p = result.find_breakdown(threshold=0.1), result.find_breakdown(threshold=0.1, rows="p")
     assert whole.holds < of_p.holds < 1
     assert result.find_breakdown(threshold=0.1, rows="a").holds == of_p.holds
-    assert of_p.text.startswith("holds for any misfit up to ") and "where p has a part" in of_p.text
+    assert of_p.text.startswith("holds for any model error up to ") and "where p has a part" in of_p.text
     with pytest.raises(tr.InputError, match="neither a parameter nor an action"):
         result.find_breakdown(rows="x")
 
@@ -159,7 +159,7 @@ def test_what_breakdowns_say() -> None:
     result = tr.learn(problem, data, delta=0.01)
     assert breakdown(result, threshold=0.5).holds == -1
     always = breakdown(result, threshold=0.0)
-    assert always.fails is None and "any misfit" in always.text
+    assert always.fails is None and "any model error" in always.text
     half = breakdown(result)
     assert 0 < half.threshold < result.guarantee and "half" in half.text
     with pytest.raises(tr.InputError, match="`threshold` is"):

@@ -282,7 +282,7 @@ def test_results_are_read_back_and_name_no_coordinates(
     command = ["learn", str(model), "--prop", GOAL, "--data", str(log), "-o", str(tmp_path / "out")]
     assert run([*command, "--sets", "rectangular", "--region", "polytope"]) == 0
     shown = capsys.readouterr().out
-    assert "q in " in shown and "free1_1 in " not in shown
+    assert " q [" in shown and "free1_1 [" not in shown
     back = tr.load_result(tmp_path / "out")
     assert list(back.parameters) == ["q"]
     again = tr.learn(tr.load(model).problem(GOAL), tr.read_data(log, tr.load(model)), sets="rectangular")

@@ -111,7 +111,7 @@ def test_every_group_is_answered_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert average["lower"] <= np.mean(list(truth.values())) <= average["upper"]
     assert facts["groups"]["new_unit"] == pytest.approx(1.0 - 0.1 - 2.0 / 4.0)
     assert "p__m0" in written.read_text() and facts["parameters"] > 6
-    run(call)
+    run([*call, "--verbose"])
     shown = capsys.readouterr().out
     assert "average group" in shown and "machine m1" in shown and "if exchangeable" in shown
 

@@ -111,7 +111,7 @@ def test_the_command_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     words = ["online", "bench:betting(5)", "--episodes", "3", "--sets", "expression"]
     assert run_command([*words, "--baseline", "do-nothing", "-o", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
-    assert "no policy that collected is below it" in out
+    assert "no collecting policy is below it" in out
     lines = (tmp_path / "run" / "records.jsonl").read_text().splitlines()
     assert [json.loads(line)["above_baseline"] for line in lines] == [{"lower": 0.0, "upper": 0.0}] * len(
         lines

@@ -214,7 +214,7 @@ def test_the_command(
     last = json.loads(found.out.splitlines()[-1])
     assert last["status"] == STOPPED and last["drift"]["alarm"] and last["episode"] < CHANGE + 150
     assert "the data contradict the model since event" in found.err and STOPPED in found.err
-    assert run(base) == 1
+    assert run([*base, "--verbose"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert said.startswith("CONTRADICTED: ") and "the data contradict the model" in said
     assert "drift: the parameters since about event" in said

@@ -139,7 +139,7 @@ def test_the_command_takes_the_numbers_that_watch_prints(
     assert answer["ledger"]["holds"] is True and answer["fit"]["events"] == 500
     assert run([*begin, "--window", "500"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert f"note: events {steps - 499:,} to {steps:,} are kept" in said and said.startswith("NOMINAL: ")
+    assert f"note events {steps - 499:,} to {steps:,} are kept" in said and said.startswith("NOMINAL: ")
     for wrong in ("2026-11-01", "12,34", "-3", "episode 4"):
         assert run([*begin, f"--since={wrong}"]) == 2
         assert f"--since is '{wrong}', not the number of an event" in capsys.readouterr().err

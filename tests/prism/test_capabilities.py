@@ -140,7 +140,7 @@ def test_an_answer_has_a_directory_and_a_report(tmp_path: Path, capsys: pytest.C
     assert run([*asked, "--prop", 'R{"cost"}=? [ S ]', "-o", str(where)]) == 0
     assert sorted(file.name for file in where.iterdir())[:2] == ["answer.json", "policy.json"]
     assert run(["report", str(where)]) == 0
-    assert "with confidence 0.999" in (where / "report.html").read_text(encoding="utf-8")
+    assert "confidence 0.999" in (where / "report.html").read_text(encoding="utf-8")
     assert run(["watch", *given, "--data", log, "--result", str(where)]) == 2
     assert "single episodes do not show what was promised" in capsys.readouterr().err
     assert run([*asked, "--prop", "R=? [ I=4 ]", "--policy", str(where / "policy.json"), "--json"]) == 0

@@ -148,7 +148,7 @@ def test_large_models_are_answered_from_what_lies_near(
         assert not found["built"]["all"]
         assert found["built"]["states"] < 40_000
         assert found["lower"] - 1e-5 <= value <= found["upper"] + 1e-5
-    assert run(["check", str(large), "--prop", SCRIPT["QUESTIONS"][0]]) == 0
+    assert run(["check", str(large), "--prop", SCRIPT["QUESTIONS"][0], "--verbose"]) == 0
     assert "states, enough for this question (--build-all)" in capsys.readouterr().out
 
 

@@ -14,9 +14,9 @@ from msgspec import structs
 
 from tightrope.atomic import atomic_write
 from tightrope.cli import options
+from tightrope.cli import output as screen
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import Content, Table, answer, command, count, group, reading_progress
 from tightrope.cli.sources import LogRequest, example_property, load_model, log_options, read_facts
 from tightrope.data.counts import Counts, Coverage
 from tightrope.data.reading_hints import UnknownValue
@@ -100,17 +100,17 @@ def data(request: DataRequest) -> None:
     tables = log.tables()
     model = load_model(request.model, request.const, request.param, request.domain).model
     begin = time.perf_counter()
-    with reading_progress() as progress:
+    with screen.reading_progress() as progress:
         watched = replace(log.options, progress=progress)
         description = describe_log(tables, model, watched, request.delta)
     seconds = time.perf_counter() - begin
     verdict, read = description.verdict, description.reading
-    counted = f"{read.rows - sum(read.dropped.values()):,} of {count(read.rows, 'row')}"
+    counted = f"{read.rows - sum(read.dropped.values()):,} of {screen.count(read.rows, 'row')}"
     claim = f"{counted} of {', '.join(request.logs)} can be used with {request.model}"
-    record = _answer(description, request.plot, seconds)
-    answer(
-        verdict, verdict.headline(claim), record, request.json, lambda: _shown(request, description, model)
-    )
+    if request.json:
+        screen.print_json(_answer(description, request.plot, seconds))
+    else:
+        screen.show(verdict.headline(claim), _shown(request, description, model))
     if saved is not None:
         saved.check()
         with atomic_write(saved.path) as file:
@@ -152,8 +152,8 @@ def _next(request: DataRequest, model: Model) -> str:
     words += [word for given in request.const or () for word in ("--const", given)]
     words += [word for log in request.logs for word in ("--data", log)]
     if request.output is not None:
-        return command(*words, "--reading", str(request.output))
-    return command(*words, *log_options(request.reading))
+        return screen.command(*words, "--reading", str(request.output))
+    return screen.command(*words, *log_options(request.reading))
 
 
 def _title(request: DataRequest) -> str:
@@ -172,37 +172,38 @@ NAMED = 3
 FINE, PLAIN = ("█", "━", "●", "·"), ("#", "=", "o", ".")
 
 
-def _shown(request: DataRequest, description: LogDescription, model: Model) -> Content:
+def _shown(request: DataRequest, description: LogDescription, model: Model) -> screen.Content:
     """What is printed: what cannot be counted first, then how much there is, then the import settings."""
     reading, coverage = description.reading, description.coverage
     counts, design = reading.counts, reading.counts.design
     rows = []
+    for kind, entries in description.unknown.items():
+        values = ", ".join(f"{entry.value} ({screen.count(entry.rows, 'row')})" for entry in entries[:NAMED])
+        rows.append(("hint", f"the model has no such {kind}: {values}; --map converts names and units"))
     if description.refused is not None:
-        rows.append(("refused", f"'tightrope learn' refuses the log: {as_flags(description.refused)}"))
+        rows.insert(0, ("reason", f"'tightrope learn' refuses the log: {as_flags(description.refused)}"))
         rows.append(("hint", "fix the log or its import settings (--columns, --map), or add --skip-invalid"))
-    rows += [("excluded", f"{count(rows, 'row')}: {reason}") for reason, rows in reading.dropped.items()]
+    rows += screen.doubts_of(description.verdict)
     rows += [
-        (f"unknown {kind}", f"{entry.value} in {count(entry.rows, 'row')}")
-        for kind, entries in description.unknown.items()
-        for entry in entries[:NAMED]
+        ("excluded", f"{screen.count(rows, 'row')}: {reason}") for reason, rows in reading.dropped.items()
     ]
-    size = f"{count(counts.steps, 'transition')} counted"
-    size += "" if design.episodes is None else f" in {count(design.episodes, 'episode')}"
+    size = f"{screen.count(counts.steps, 'transition')} counted"
+    size += "" if design.episodes is None else f" in {screen.count(design.episodes, 'episode')}"
     rows.append(("data", f"{size}{_costs(counts)}"))
     rows += [("parameters", _intervals(description.estimates))] if description.estimates else []
-    visited = f"{group(coverage.visited)} of {group(coverage.choices)} choices visited"
-    several = f"{group(coverage.open_visited)} of the {group(coverage.open_choices)} with several outcomes"
+    visited = f"{coverage.visited:,} of {coverage.choices:,} choices visited"
+    several = f"{coverage.open_visited:,} of the {coverage.open_choices:,} with several outcomes"
     rows.append(("coverage", f"{visited}, {several}"))
     if coverage.never_visited:
         more = coverage.open_choices - coverage.open_visited - NAMED
         named = "; ".join(coverage.never_visited[:NAMED])
-        rows.append(("unvisited", named + (f"; {group(more)} more" if more > 0 else "")))
+        rows.append(("unvisited", named + (f"; {more:,} more" if more > 0 else "")))
     rows += [("note", as_flags(line)) for line in reading.notes]
     rows += [] if request.output is None else [("written", str(request.output))]
     rows += [("next", _next(request, model))] if description.refused is None else []
     tables = [_coverage(coverage)]
     tables += [] if description.estimates is None else list(_estimates(description.estimates))
-    return Content(rows, list(_settings(description)), tables=tables)
+    return screen.Content(rows, list(_settings(description)), tables=tables)
 
 
 def _costs(counts: Counts) -> str:
@@ -210,7 +211,7 @@ def _costs(counts: Counts) -> str:
     if costs is None:
         return ""
     span = f"{number_text(costs.least)} to {number_text(costs.most)}"
-    return f", {count(costs.number, 'cost')} from {span}"
+    return f", {screen.count(costs.number, 'cost')} from {span}"
 
 
 def _intervals(estimates: PointEstimates) -> str:
@@ -228,29 +229,32 @@ def _settings(description: LogDescription) -> Iterator[tuple[str, str]]:
     if len(reading.files) > 1:
         yield "files", f"{len(reading.files)}, from {reading.files[0]} to {reading.files[-1]}"
     if description.bytes is not None:
-        yield "bytes", group(description.bytes)
+        yield "bytes", screen.group(description.bytes)
     yield "design", design.kind.value
     for assumed in (design.order, design.ends):
         yield assumed.name, f"{assumed.kept.value}: {assumed.why}"
-    yield "states", f"{group(coverage.states_visited)} of {group(coverage.states)} visited"
+    yield "states", f"{coverage.states_visited:,} of {coverage.states:,} visited"
     for rare in coverage.fewest_visits[:NAMED]:
-        yield "fewest visits", f"{group(rare.visits)}: {rare.choice}"
+        yield "fewest visits", f"{rare.visits:,}: {rare.choice}"
     if description.estimates is not None:
         yield "intervals", description.estimates.label
 
 
-def _coverage(coverage: Coverage) -> Table:
+def _coverage(coverage: Coverage) -> screen.Table:
     full, _, _, empty = _glyphs()
     most = max((action.visits for action in coverage.actions), default=0)
     rows: list[tuple[str, ...]] = []
     for action in coverage.actions:
         size = 0 if most == 0 else max(int(action.visits > 0), round(SCALE * action.visits / most))
-        shares = (f"{group(action.visited)} of {group(action.choices)}", group(action.visits))
+        shares = (
+            f"{action.visited:,} of {action.choices:,}",
+            screen.group(action.visits),
+        )
         rows.append((action.action or "unlabelled", *shares, (full * size).ljust(SCALE, empty)))
-    return Table(("action", "choices visited", "visits", ""), rows, "Visits by action")
+    return screen.Table(("action", "choices visited", "visits", ""), rows, "Visits by action")
 
 
-def _estimates(estimates: PointEstimates) -> Iterator[Table]:
+def _estimates(estimates: PointEstimates) -> Iterator[screen.Table]:
     rows: list[tuple[str, ...]] = []
     if estimates.parameters:
         ends = [end for p in estimates.parameters for end in (p.lower, p.upper)]
@@ -258,15 +262,15 @@ def _estimates(estimates: PointEstimates) -> Iterator[Table]:
         for p in estimates.parameters:
             bar = _bar(p.estimate, (p.lower, p.upper), (low, high))
             rows.append((p.parameter, _estimate(p.estimate, p.lower, p.upper), bar))
-        yield Table(("parameter", "estimate", f"{low:g} to {high:g}"), rows, "Parameters")
+        yield screen.Table(("parameter", "estimate", f"{low:g} to {high:g}"), rows, "Parameters")
     rows = []
     for e in sorted((e for e in estimates.expressions if e.visits), key=lambda e: e.visits):
-        seen = f"{group(e.seen)} of {group(e.visits)}"
+        seen = f"{e.seen:,} of {e.visits:,}"
         bar = _bar(e.estimate, (e.lower, e.upper), (0.0, 1.0))
         rows.append((_short(e.expression), seen, _estimate(e.estimate, e.lower, e.upper), bar))
     if rows:
         columns = ("expression", "seen of visits", "estimate", "0 to 1")
-        yield Table(columns, rows, "Expressions, the least visited first")
+        yield screen.Table(columns, rows, "Expressions, the least visited first")
 
 
 def _bar(estimate: float | None, interval: tuple[float, float], scale: tuple[float, float]) -> str:

@@ -51,21 +51,19 @@ def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
     tokens = iter(arguments)
     file: Path | None = SETTINGS if SETTINGS.is_file() else None
     output.remember(arguments)
-    output.be_quiet(False)
-    output.be_verbose(False)
+    detail = {"quiet": False, "verbose": False}
     for token in tokens:
         if token == "--":
             rest += [token, *tokens]
-        elif token == "--quiet":
-            output.be_quiet(True)
-        elif token == "--verbose":
-            output.be_verbose(True)
+        elif token in ("--quiet", "--verbose"):
+            detail[token[2:]] = True
         elif token == "--no-config":
             file = None
         elif token == "--config" or token.startswith("--config="):
             file = Path(token.partition("=")[2] or next(tokens, ""))
         else:
             rest.append(token)
+    output.set_detail(**detail)
     return rest if file is None else _add_settings(command, name, rest, file)
 
 

@@ -39,7 +39,7 @@ WIDTH, LABEL = 80, 10
 MOST_LINES, MOST_ROWS, LEAST_TABLE = 10, 12, 3
 LINES_OF_A_ROW, LINES_OF_A_REASON = 2, 4
 KEPT = ("reason", "hint", "next")
-"""Rows that are always shown."""
+"""Rows that are shown first."""
 
 WHOLE = ("next", "hint")
 """Rows that are never shortened; the first is a command to paste, on one line."""
@@ -78,16 +78,10 @@ def gathering_json() -> Iterator[None]:
 _quiet = _verbose = False
 
 
-def be_quiet(quiet: bool) -> None:
-    """Print answers alone: no rows, no messages beside warnings and errors."""
-    global _quiet
-    _quiet = quiet
-
-
-def be_verbose(verbose: bool) -> None:
-    """Print all rows, tables and technical notes."""
-    global _verbose
-    _verbose = verbose
+def set_detail(*, quiet: bool = False, verbose: bool = False) -> None:
+    """Print answers alone, without rows and messages beside warnings; or all rows, tables and notes."""
+    global _quiet, _verbose
+    _quiet, _verbose = quiet, verbose
 
 
 _typed: list[str] = []
@@ -181,17 +175,19 @@ def _within(
     if len(table) > max(room - must, LEAST_TABLE):
         most = max(room - must, LEAST_TABLE) - 1
         table = [*table[:most], f"  {len(table) - most:,} more (--verbose)"]
-    left = room - must - len(table)
-    if sum(len(lines) for label, lines in blocks if label not in KEPT) <= left:
+    left = room - len(table)
+    if sum(len(lines) for _, lines in blocks) <= left:
         return blocks, table
-    visible, hidden, left = [], 0, left - 1
-    for label, lines in blocks:
-        if label not in KEPT:
-            hidden += hidden > 0 or len(lines) > left
-            left -= len(lines)
-        if label in KEPT or not hidden:
-            visible.append((label, lines))
-    return [*visible, ("", [f"{hidden} more (--verbose)"])], table
+    visible: set[int] = set()
+    for row in sorted(
+        range(len(blocks)), key=lambda row: (blocks[row][0] != "next", blocks[row][0] not in KEPT)
+    ):
+        left -= len(blocks[row][1])
+        if left < 1:
+            break
+        visible.add(row)
+    more = ("", [f"{len(blocks) - len(visible)} more (--verbose)"])
+    return [*(block for row, block in enumerate(blocks) if row in visible), more], table
 
 
 def _block(label: str, value: str, width: int, verbose: bool) -> list[str]:

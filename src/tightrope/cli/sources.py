@@ -253,7 +253,8 @@ def reading_facts(reading: Reading) -> tuple[list[tuple[str, str]], list[tuple[s
     size += f" in {count(len(reading.files), 'file')}" if len(reading.files) > 1 else ""
     facts = [("data", size), *(("note", as_flags(line)) for line in reading.notes)]
     files = [("file", name) for name in reading.files] if len(reading.files) > 1 else []
-    return facts, [*files, *(("import", line) for line in reading.read_as)]
+    missing = [("excluded", line) for line in reading.counts.design.censored]
+    return facts, [*missing, *files, *(("import", line) for line in reading.read_as)]
 
 
 def _digest(file: LogFile) -> str:

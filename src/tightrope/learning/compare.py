@@ -92,9 +92,9 @@ def compare(
     ----------
     problem, data, delta, progress, **options
         As for `learn`; the region is built once, and all differences hold simultaneously.
-    policy : policy, mapping or sequence
+    policy : Policy, mapping or sequence
         One policy or several, also time-varying and finite-memory ones.
-    baseline : policy or str
+    baseline : Policy or str
         "uniform", "do-nothing" (the first choice of every state) or "logged" (the unknown behaviour policy).
 
     Returns
@@ -138,7 +138,7 @@ def improve(
     ----------
     problem, data, delta, progress, **options
         As for `learn`.
-    baseline : policy or str
+    baseline : Policy or str
         As for `compare`.
     keep : sequence of str
         Properties that the new policy must satisfy, such as 'P>=baseline [ !"crash" U "goal" ]' or

@@ -266,8 +266,8 @@ def doctor(
 
     Parameters
     ----------
-    problem : Problem or model
-        For a model alone, findings are ranked by their evidence.
+    problem : Problem
+        Or a model alone: then findings are ranked by their evidence.
     data, delta, progress, **options
         As for `learn`; `seconds` limits the time for all revisions together.
     alpha : float

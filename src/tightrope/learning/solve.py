@@ -72,8 +72,8 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem or model
-        A model needs the `property` beside it.
+    problem : Problem
+        Or a model, with the `property` beside it.
     policy : Policy, optional
         Evaluate this policy; by default the agent chooses.
     precision, relative : float, bool

@@ -119,7 +119,8 @@ def data(request: DataRequest) -> None:
         from tightrope.report.log_figure import write_log_figure
 
         sys.stdout.flush()  # the answer comes before files, which may fail
-        write_log_figure(figure.checked(), _title(request), description)
+        title = f"{', '.join(request.logs)} for {request.model}"
+        write_log_figure(figure.checked(), title, description)
 
 
 def _answer(description: LogDescription, plot: Path | None, seconds: float) -> DataAnswer:
@@ -154,10 +155,6 @@ def _next(request: DataRequest, model: Model) -> str:
     if request.output is not None:
         return screen.command(*words, "--reading", str(request.output))
     return screen.command(*words, *log_options(request.reading))
-
-
-def _title(request: DataRequest) -> str:
-    return f"{', '.join(request.logs)} for {request.model}"
 
 
 SCALE = 16

@@ -256,11 +256,8 @@ def read_threshold(quantile: formulas.Quantile) -> Threshold:
         or bound.also
         or path.operator not in _RISES
     ):
-        raise syntax.Complaint(
-            "a quantile is about F, G or U with a bound on steps or a reward, and no other",
-            operator.position,
-            _FORM,
-        )
+        why = "a quantile is about F, G or U with a bound on steps or a reward, and no other"
+        raise syntax.Complaint(why, operator.position, _FORM)
     is_upper = bound.lower is None and _is(bound.upper, quantile.variable)
     if not is_upper and not (bound.upper is None and _is(bound.lower, quantile.variable)):
         raise syntax.Complaint(

@@ -35,8 +35,7 @@ default_role = "code"  # docstrings write names in single backticks
 
 autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": "__new__, __init__"}
 autodoc_member_order = "bysource"
-autodoc_typehints = "both"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "signature"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 python_use_unqualified_type_names = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 
 import pytest
@@ -18,6 +20,12 @@ LONGEST_README = 120
 
 MOST_IN_HELP = 1
 """Private words in the help of all commands. This number may only shrink."""
+
+MOST_IN_MESSAGES = 0
+"""Private words in the messages of errors. This number may only shrink."""
+
+WITHOUT_SECTIONS: frozenset[str] = frozenset()
+"""Public functions whose docstrings have no sections yet. This list may only shrink."""
 
 NAMES = frozenset(
     {
@@ -63,6 +71,45 @@ def test_the_readme_shows_what_the_first_page_prints() -> None:
 
 def test_the_help_gains_no_private_words() -> None:
     assert len(measure_text("help", command_reference()).banned) <= MOST_IN_HELP
+
+
+def test_the_output_has_no_private_words() -> None:
+    page = (pages()[0].parent / "docs" / "reference" / "output.md").read_text(encoding="utf-8")
+    outputs = re.findall(r"^```text[^\n]*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(outputs) >= 10
+    assert measure_text("output", "\n".join(outputs).replace("    ", "")).banned == []
+
+
+def messages() -> list[str]:
+    """The texts in calls that make errors: `InputError(…)`, `Complaint(…)`, `CannotCertify(…)`."""
+    found = []
+    for path in (pages()[0].parent / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if name in ("InputError", "Complaint", "CannotCertify"):
+                parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                found += [part.value for part in parts if isinstance(part.value, str) and " " in part.value]
+    return found
+
+
+def test_errors_have_no_private_words() -> None:
+    assert len(messages()) > 1_000
+    banned = [word for text in messages() for word in measure_text("message", text).banned]
+    assert len(banned) <= MOST_IN_MESSAGES, banned
+
+
+def test_public_functions_have_sections() -> None:
+    """Parameters and Returns, which the reference shows; every public name has a docstring."""
+    without = set()
+    for name in tightrope.__all__:
+        member = inspect.unwrap(getattr(tightrope, name))
+        assert inspect.getdoc(member), name
+        if inspect.isfunction(member):
+            text, signature = inspect.getdoc(member) or "", inspect.signature(member)
+            wanted = ["Parameters\n-"] * bool(signature.parameters) + ["Returns\n-"]
+            if not all(section in text for section in wanted):
+                without.add(name)
+    assert without <= WITHOUT_SECTIONS, without
 
 
 def test_no_public_name_gains_a_private_word() -> None:

@@ -357,23 +357,33 @@ def online(
     allow_loss: float = 0.0,
     **options: Unpack[LearnKwargs],
 ) -> OnlineLearner:
-    """Make a learner for a problem whose data are collected while it learns; options are those of `learn`.
+    """Make a learner for a problem whose data are collected while it learns.
 
-    * `planned_episodes`: the expected number, if known; a slab's bets are best there.
-    * `explore`: "designed" (the default with `until_gap`), "optimistic" (otherwise), "robust" or "uniform",
-      or an `Explore` (prices, what to avoid, the cap on an episode's length).
-    * `until_gap` (a width, or "5%" of the value): updates have the width of the robust policy's interval, and
-      `is_reached` says when it is small enough.
-    * `data`: counts to begin with.
-    * `on_drift` ("warn", "stop" or "restart", or an `OnDrift`): run a monitor, and what follows its alarm.
-    * `baseline` (a policy, "uniform" or "do-nothing"): only policies that are certified to be at least as
-      good collect, up to `allow_loss`.
+    Parameters
+    ----------
+    problem, delta, progress, **options
+        As for `learn`.
+    planned_episodes : int, optional
+        The expected number of episodes; a slab (betting region) is narrowest there.
+    explore : str or Explore
+        "designed" (the default with `until_gap`), "optimistic" (otherwise), "robust" or "uniform".
+    until_gap : float or str, optional
+        A width, or "5%" of the value; `Update.is_reached` reports that the interval is that narrow.
+    data : Counts, optional
+        Counts to begin with.
+    on_drift : str or OnDrift, optional
+        Run a monitor, and "warn", "stop" or "restart" after its alarm.
+    baseline, allow_loss : Policy or str, float
+        Collect only with policies that are certified to lose at most `allow_loss` against this baseline.
 
-    A temporal formula is learned on the product with its automaton: episodes are those of the model, and
-    `learner.problem.controller(learner.policy())` acts in them, with its memory. For averages and other
-    questions that are no single objective, `policy()` takes every choice alike, and after 1, 2, 4, … episodes
-    `observe` returns the result of `learn`.
+    Returns
+    -------
+    OnlineLearner
+        For a temporal formula, `learner.problem.controller(learner.policy())` acts in episodes. For questions
+        that are not one objective, `observe` returns the result of `learn` after 1, 2, 4, … episodes.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
     >>> learner.episodes, learner.policy().is_deterministic

@@ -599,22 +599,35 @@ def plan(
     progress: Progress | bool | None = None,
     **words: Unpack[PlanWords],
 ) -> Plan:
-    """Forecast the episodes until the certified interval is narrow enough, and a policy to collect them.
+    """Forecast the episodes until the certified interval is narrow enough. Guarantees nothing.
 
-    A forecast, not a guarantee.
+    Parameters
+    ----------
+    problem, data, delta, progress, **options
+        As for `learn`.
+    gap : float or str
+        The width of the robust policy's interval, or a share of its value ("5%"). Alternatives: `optimality`
+        (distance to the best possible value), `above` (a guarantee) or `budget` (so many more episodes).
+    policy : Policy, optional
+        Plan for the interval of this policy.
+    within_cap : int, optional
+        The largest number of steps of an episode; required if episodes need not end.
+    cost : str, optional
+        Prices, "episode=1,step=0.01" or a JSON file with prices per action.
+    avoid, at_most : str, float
+        The exploration meets states of this formula with at most this probability, certified over the region.
+    generative : bool
+        Plan draws per choice instead of episodes.
+    refuted : bool
+        Plan although the data refute the model, which is otherwise an error.
 
-    * `gap`: the width of the robust policy's interval, a number or a share of its value ("5%"). Alternatives:
-      `optimality` (distance of guarantee and best possible value), `above` (a guarantee) or `budget` (the gap
-      to expect from so many more episodes).
-    * `policy`: plan for the interval of this policy instead of the robust one.
-    * `within_cap`: steps that an episode takes at most; required where episodes need not end.
-    * `cost`: prices, "episode=1,step=0.01" or a JSON file with prices per action.
-    * `avoid`, `at_most`: the exploration meets states of this formula, such as '"crash"', with at most this
-      probability, certified over the region.
-    * `generative`: every choice can be sampled; plan draws per choice instead of episodes.
-    * `refuted`: plan although the data refute the model, otherwise an error; the verdict says so.
-    * `data`, `region`, `sets` and the other options are those of `learn`.
+    Returns
+    -------
+    Plan
+        The forecast and a policy to collect the data.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> pilot = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).episodes(100, seed=1)

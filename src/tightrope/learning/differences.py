@@ -311,7 +311,7 @@ class KeptText:
         try:
             asked = Problem(problem.base, f"{operator}max=? {match[5]}")
         except InputError as error:
-            raise InputError(f"{text!r}, which is to be kept: {error.message}", hint=error.hint) from None
+            raise InputError(f"{text!r}, a property to keep: {error.message}", hint=error.hint) from None
         offset = Fraction(match[4].replace(" ", "")) if match[4] else Fraction(0)
         return KeptText(
             text, plain_problem(asked).objective, match[2] == ">=", match[3] is not None, float(offset)

@@ -46,14 +46,26 @@ def from_arrays(
     actions: Sequence[str] | None = None,
     states: Sequence[Hashable] | None = None,
 ) -> MDP | ParametricMDP | IntervalMDP:
-    """A model from transition arrays.
+    """Build a model from transition arrays.
 
-    * `P`: (A, S, S), dense or a sequence of A dense or sparse matrices, or {action: matrix}.
-    * `R`: rewards of shape (S,), (S, A) or (A, S, S); the last are those of transitions, and count as their
-      mean. They are the reward structure "reward".
-    * `parameters`: those that entries of `P` are polynomials in.
-    * `labels`: lists of states or boolean masks; `actions` and `states`: what they are called (0, 1, 2, …).
+    Parameters
+    ----------
+    P
+        (A, S, S), dense or a sequence of A dense or sparse matrices, or {action: matrix}.
+    R : optional
+        Rewards of shape (S,), (S, A) or (A, S, S), the structure "reward"; the last count as their mean.
+    parameters : Parameters, optional
+        Those in the entries of `P`.
+    initial, labels, actions, states
+        The initial state, {label: states or mask}, and names of actions and states.
 
+    Returns
+    -------
+    MDP, ParametricMDP or IntervalMDP
+        The model.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tightrope as tr
     >>> P = np.array([[[0.1, 0.9], [0, 1]], [[1, 0], [0, 1]]])
@@ -274,17 +286,25 @@ def from_gymnasium(
     actions: Sequence[str] | None = None,
     initial: int | None = None,
 ) -> MDP | ParametricMDP | IntervalMDP:
-    """The model of an environment with a table `P`, such as FrozenLake, CliffWalking or Taxi.
+    """Build the model of an environment with a table `P`, such as FrozenLake or Taxi.
 
-    * `probabilities(state, action, outcomes)` gives the outcomes' probabilities, also polynomials in
-      `parameters`, or None to keep the table's.
-    * `actions`: their names, by default their numbers.
-    * `initial`: the first state of episodes, if the environment draws it.
+    Parameters
+    ----------
+    env
+        The environment.
+    parameters, probabilities
+        `probabilities(state, action, outcomes)` gives probabilities in `parameters`, or None for the table's.
+    actions, initial
+        Names of actions, and the first state of episodes if the environment draws it.
 
-    The label "terminal" marks ended episodes, "goal" those that ended with the largest final reward. Rewards
-    are the structure "reward". Different rewards within a choice give their mean; with parameters the
-    structure is then left out.
+    Returns
+    -------
+    MDP, ParametricMDP or IntervalMDP
+        Labels: "terminal" for ended episodes, "goal" for those with the largest final reward. Rewards are the
+        structure "reward", as means over successors; with parameters such rewards are left out.
 
+    Examples
+    --------
     >>> import gymnasium
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(p=(0.1, 0.9))

@@ -176,16 +176,28 @@ def build_from_rows(
     state_names: Sequence[Hashable] | None = None,
     own_states: Sequence[Hashable] | None = None,
 ) -> ParametricMDP | IntervalMDP:
-    """From explicit rows in any order of states; labels list their states.
+    """Build a model from explicit rows, in any order of states.
 
-    States are called by their numbers, unless `state_names` (or `own_states`, its older name) names them.
-    `initial` is the state that runs begin in, or the probability of each, numbers or `free`: then one state
-    more draws it, which is no step (bounds on steps do not count it, and logs do not show it).
+    Parameters
+    ----------
+    rows : iterable of (state, action, {successor: probability})
+        States are numbers.
+    initial : int or mapping
+        The initial state, or the probability of each (numbers or `free`): a further state then draws it.
+    labels : mapping
+        Lists of states; "init" and "deadlock" are added.
+    state_rewards, choice_rewards, transition_rewards
+        By state, by row, and {successor: reward} by row; they add up and may have parameters.
+    state_names : sequence, optional
+        Names of the states; `own_states` is its older name.
 
-    Choice rewards are given in the order of the rows, and so are `transition_rewards`, {successor: reward}
-    for each row; all may have parameters, and add up. The labels "init" and "deadlock" are added
-    where they are missing.
+    Returns
+    -------
+    ParametricMDP or IntervalMDP
+        The model.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> tr.build_from_rows([(0, "go", {0: 1 / 3, 1: "2/3"}), (1, "stay", {1: 1})]).transitions
     3
@@ -664,14 +676,24 @@ def build_ctmc_from_function(
     | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricCTMC | IntervalCTMC:
-    """Explore from `initial`; `rates(state)` gives {next state: rate}. A mapping from states to these will do
-    as well, or a table with the columns `state`, `next_state` and `rate`; labels and rewards are as for
-    `build_from_function`.
+    """Explore a chain in continuous time from its initial state.
 
-    States are any hashable values; a NamedTuple's fields become the model's state variables, others say
-    theirs through `variables`. State rewards are earned per unit of time, those of (state, next state)
-    whenever that happens; they add up and may have parameters.
+    Parameters
+    ----------
+    initial, parameters, labels, variables
+        As for `build_from_function`.
+    rates
+        A function from states to {next state: rate}, a mapping, or a table of state, next_state, rate.
+    state_rewards, transition_rewards
+        Earned per unit of time, and at each jump; they add up and may have parameters.
 
+    Returns
+    -------
+    ParametricCTMC or IntervalCTMC
+        The chain.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> parameters = tr.Parameters.box(lam=(0.01, 1), mu=(0.1, 10))
     >>> lam, mu = parameters.symbols()
@@ -709,11 +731,22 @@ def build_ctmc_from_rows(
     state_names: Sequence[Hashable] | None = None,
     own_states: Sequence[Hashable] | None = None,
 ) -> ParametricCTMC | IntervalCTMC:
-    """From explicit rows in any order of states; labels list their states.
+    """Build a chain in continuous time from explicit rows, in any order of states.
 
-    `transition_rewards` are given in the order of the rows, {successor: reward} for each. With intervals of
-    rates, rewards are numbers.
+    Parameters
+    ----------
+    rows : iterable of (state, {successor: rate})
+        States are numbers. With intervals of rates, rewards are numbers.
+    transition_rewards
+        {successor: reward} by row; the other arguments are those of `build_from_rows`.
 
+    Returns
+    -------
+    ParametricCTMC or IntervalCTMC
+        The chain.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> chain = tr.build_ctmc_from_rows([(0, {1: 2}), (1, {0: "1/2"})], labels={"on": [1]})
     >>> low, high = tr.solve(chain, 'S=? [ "on" ]').bounds

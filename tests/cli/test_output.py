@@ -56,6 +56,13 @@ CASES = {
 }
 
 
+@pytest.mark.usefixtures("place")
+def test_a_contradicted_model_has_no_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["learn", "m.prism", *PROP, "--data", "bad.csv"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("CONTRADICTED: ") and "  value      none: [" in out and "any policy" not in out
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("place")
 def test_a_first_line_and_ten_lines_and_a_next_command_that_works(

@@ -84,6 +84,8 @@ def value_of(result: LearningResult) -> str:
     if result.fallback:
         kinds = ["the region is empty"]
     how = ", ".join([*kinds, f"{result.kind.value} sets"])
+    if result.verdict.word is Word.CONTRADICTED and not result.fallback:
+        return f"none: {result.robust.interval} would need the model that the data contradict ({how})"
     return f"{result.robust.interval} ({how}); any {_one(result)} {best}"
 
 

@@ -79,7 +79,7 @@ def test_the_value_of_an_outer_model_is_not_that_of_controllers(guess, tmp_path:
     found = verify(tmp_path / "free.cert", *own, 'Pmax=? [ F "right" ]')
     assert found.result is not None and (found.result["lower"], found.result["upper"]) == (0.0, 1.0)
     assert found.result["policies"] == {"value": {"lower": 0.0, "upper": 1.0}}
-    assert "lies within [0, 1]" in found.result["headline"]
+    assert "probability in [0, 1]" in found.result["headline"]
     found = verify(tmp_path / "free.cert", *own, 'Pmax>=0.9 [ F "right" ]')
     assert found.code == 1 and found.result is not None and found.result["answer"] == "not certified"
     # A policy of the outer model that is told the state is not the controller.
@@ -305,4 +305,4 @@ def test_the_first_line_names_whose_value_it_is(tmp_path: Path) -> None:
     tr.certify(model.problem('P=? [ F "end" ]'), tmp_path / "c.cert")
     proof = load(tmp_path / "c.cert").certificate
     verdict = tr.verify(tmp_path / "c.cert", model=model)
-    assert headline(verdict, proof) == "VALID: the value lies within [1, 1], of your model"
+    assert headline(verdict, proof) == "VALID: probability = 1"

@@ -263,7 +263,7 @@ def test_split_beliefs_are_mixtures_of_what_they_are_split_into():
     ratio = {s: Fraction(whole[s], w) for s, w in zip(inside, own, strict=True)}
     most = max(ratio, key=ratio.get)
     assert ratio[most] > min(ratio.values())
-    with pytest.raises(ValueError, match="no mixture"):
+    with pytest.raises(ValueError, match="not a mixture"):
         again.split(number, points[:1], [most])  # less than nothing would be left of another state
 
 

@@ -382,11 +382,11 @@ def installed(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_says_what_the_proved_checker_says(tmp_path: Path) -> None:
     path = str(ALL["point/reach"].certificate)
     code, out, _ = quietly(["verify", path, "--proved"])
-    assert code == 0 and out.splitlines()[1] == "proved checker: accepts, theorem value_sound"
+    assert code == 0 and "proved checker: accepts, theorem value_sound" in out.splitlines()[1]
     code, out, _ = quietly(["verify", path, "--proved", "--json"])
     assert code == 0 and json.loads(out)["proved"] == {"verdict": "accepts", "theorems": ["value_sound"]}
     code, out, _ = quietly(["verify", str(ALL["walk/anytime/tied"].certificate), "--proved"])
-    assert code == 0 and "proved checker: accepts, theorem learned_sound" in out.splitlines()
+    assert code == 0 and "proved checker: accepts, theorem learned_sound\n" in out
     code, out, err = quietly(["verify", str(ALL["point/temporal"].certificate), "--proved"])
     assert code == 1 and "proved checker: does not cover this kind: temporal formulas" in out + err
     forgery = Forgery.of(ALL["point/reach"].certificate)

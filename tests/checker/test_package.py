@@ -66,7 +66,8 @@ def test_the_command_says_what_verify_says(capsys: pytest.CaptureFixture[str], t
     assert left_with(str(STORED)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert run(["verify", str(STORED)]) == 0
-    assert lines[:2] == capsys.readouterr().out.splitlines()[:2]
+    same = capsys.readouterr().out.splitlines()
+    assert lines[0] == same[0] and lines[1].startswith(same[1])
     assert lines[0].startswith("VALID: ")
     assert any(" holds " in line for line in lines) and not any("FAILS" in line for line in lines)
     damaged = bytearray(STORED.read_bytes())

@@ -500,7 +500,7 @@ def test_learn_writes_and_verify_reads_them(tmp_path, capsys):
     words = ["learn", "bench:betting(4)", "--data", data, "--region", "slab", "--sets", "rectangular"]
     assert run([*words, "--certificate", proof]) == 0
     capsys.readouterr()
-    assert run(["verify", proof, "--model", "bench:betting(4)", "--data", data]) == 0
+    assert run(["verify", proof, "--model", "bench:betting(4)", "--data", data, "--verbose"]) == 0
     assert "every bet follows from" in capsys.readouterr().out
     other = str(tmp_path / "other.parquet")
     assert run(["sample", "bench:betting(4)", "--episodes", "400", "--seed", "8", "-o", other]) == 0

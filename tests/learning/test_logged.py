@@ -128,7 +128,7 @@ def test_what_the_logged_baseline_refuses() -> None:
     problem, truth = asked(QUESTIONS[0])
     data = tr.Simulator(truth, model_hash=problem.model.hash()).episodes(50, seed=1)
     bare = Counts(data.transition, data.transition_start, data.design, data.model_hash)
-    with pytest.raises(tr.InputError, match="no episodes"):
+    with pytest.raises(tr.InputError, match="needs episodes"):
         tr.improve(problem, bare, baseline="logged", delta=0.05)
     with pytest.raises(tr.InputError, match="known baseline"):
         tr.improve(problem, data, baseline="logged", keep=['P>=baseline [ F "top" ]'], delta=0.05)

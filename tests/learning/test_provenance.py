@@ -151,7 +151,7 @@ def test_text_and_comment_come_back() -> None:
     assert Provenance.in_comments(f"dtmc\n{one.comment()}\nmodule M\n") == one
     assert Provenance.in_comments("dtmc\n// made by hand\n") is None
     assert union([None, one, None]) == one
-    with pytest.raises(tr.InputError, match="from which data"):
+    with pytest.raises(tr.InputError, match="does not name the data"):
         Provenance.parse("rows=3 episodes=x")
 
 
@@ -267,7 +267,7 @@ def test_prism_file_says_from_which_data_it_was_made(tmp_path: Path) -> None:
     (tmp_path / "m.prism").write_text(text)
     assert tr.load(tmp_path / "m.prism").structure.made_from is None
     (tmp_path / "m.prism").write_text(f"// made from data: nothing\n{text}")
-    with pytest.raises(tr.InputError, match="from which data") as error:
+    with pytest.raises(tr.InputError, match="does not name the data") as error:
         tr.load(tmp_path / "m.prism")
     assert error.value.location is not None
 

@@ -90,7 +90,7 @@ def test_what_a_slab_has_no_use_for_is_refused():
         LearnOptions(region="slab", sets="parameter")
     known = case("aircraft(8,4)")
     late = Problem(known.model, replace(known.objective, lower_steps=5))
-    with pytest.raises(InputError, match="here it depends on the step"):
+    with pytest.raises(InputError, match="this policy depends on the step"):
         learn(late, counts_of("aircraft(8,4)"), delta=DELTA, region="slab", sets="rectangular")
 
 

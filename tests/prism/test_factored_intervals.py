@@ -433,7 +433,7 @@ def test_check_says_which_sets_an_answer_is_about(tmp_path: Path) -> None:
     file = tmp_path / "team.prism"
     file.write_text(TEAM)
     out, err = run("check", str(file), "--prop", 'Pmaxmin=? [ F<=4 "both" ]', "--json")
-    assert "notes" not in json.loads(out) and "factor by factor" in err and JOINT_BOUNDS not in err
+    assert "notes" not in json.loads(out) and "use the factors" in err and JOINT_BOUNDS not in err
     narrow, proof = json.loads(out)["lower"], ("--certificate", str(tmp_path / "a.cert"))
     out, err = run("check", str(file), "--prop", 'Pmaxmin=? [ F<=4 "both" ]', "--json", *proof)
     assert "notes" not in json.loads(out) and JOINT_BOUNDS not in err

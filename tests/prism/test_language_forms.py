@@ -275,8 +275,8 @@ def test_a_property_that_refers_to_a_clock_is_refused_wherever_it_does(text: str
         (TIMED + "module m v : [0..1]; [time] v=0 -> (v'=1); endmodule", "the action 'time'"),
         (TIMED + "module receiver = sender [ s=t, x=y, send=time ] endmodule ", "the action 'time'"),
         (TIMED + "module receiver = sender [ s=t, x=y, time=tick ] endmodule ", "the action 'time'"),
-        (OTHER_CLOCK + "system sender ||| receiver endsystem", "let time pass together"),
-        (OTHER_CLOCK + "system sender || receiver / { time } endsystem", "let time pass together"),
+        (OTHER_CLOCK + "system sender ||| receiver endsystem", "share the passage of time"),
+        (OTHER_CLOCK + "system sender || receiver / { time } endsystem", "share the passage of time"),
         (TIMED + "module c n : [0..3]; endmodule module q = sender [ s=t, x=y, s=y ] endmodule", "twice"),
         (
             TIMED.replace("s=1 & x>=3", "s=1 & x>=3 & n<=9")

@@ -113,7 +113,7 @@ def machine_log() -> list[tuple[int, int, str, int]]:
 # --- shells ---------------------------------------------------------------------------------------
 
 
-WHOLE = ("doctor", "improve")
+WHOLE = ("doctor", "improve", "output")
 WHOLE_FOLDERS = ("start", "tutorials", "how-to", "gallery")
 """Pages whose blocks build on each other: `test_site` runs them."""
 

@@ -74,7 +74,7 @@ def test_a_prior_is_a_part_of_the_certificate(tmp_path: Path) -> None:
     assert not check(replace(certificate, problem=replace(certificate.problem, data=nobody))).valid
     for broken in ([[0.5, 1.0, 1.0]], [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]):
         changed = replace(data, prior=np.array(broken))
-        with pytest.raises(tr.InputError, match="no certificate"):
+        with pytest.raises(tr.InputError, match="not a certificate"):
             check(replace(certificate, problem=replace(certificate.problem, data=changed)))
 
 

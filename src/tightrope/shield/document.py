@@ -1,8 +1,7 @@
 """Shields as JSON files: what the shield promises, and the tables that it runs on.
 
 Nothing in a file is trusted: arrays have the declared sizes, prices are numbers of at least 0, the structure
-is validated as every model's is. Whether the prices follow from a value certificate is a question for
-`tightrope verify --shield`.
+is validated as every model's is. Nothing here shows that the prices follow from a value certificate.
 """
 
 from __future__ import annotations

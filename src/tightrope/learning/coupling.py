@@ -5,11 +5,9 @@ It is never wider than that over rectangular sets, from which it starts. A regio
 along the gradients of the evaluated policies (`tightrope.regions.likelihood`). The cuts remove nothing from
 the statistical region, so they cost no confidence.
 
-Values of policies in models with many parameters, from confidence spent along the value gradient.
-
-A region with more than seven coordinates has too many vertices for coupled sets. A likelihood and bets on a
-policy's value (`tightrope.statistics.bets`) leave a range of the value of every policy
-(`tightrope.coupled.ball`). The true value lies in it and in the interval over the sets.
+*Many parameters.* A region with more than seven coordinates has too many vertices for coupled sets. A
+likelihood and bets on a policy's value (`tightrope.statistics.bets`) leave a range of the value of every
+policy (`tightrope.coupled.ball`). The true value lies in it and in the interval over the sets.
 
 Up to a dozen parameters the joint region contains likelihood and bets, and the range costs no confidence.
 Beyond, half of δ is for the event intervals of region and sets, half for likelihood and bets, split as in a

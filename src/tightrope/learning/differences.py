@@ -9,11 +9,9 @@ behaviour policy can be the baseline, too (`tightrope.learning.logged`).
 *Slabs* bet along the gradient of the difference between the policy that is best by earlier data and the
 baseline. The bets get nine tenths of δ, the base likelihood region one, or all with few planned episodes.
 
-`compare` and `improve` of long-run averages: differences by cycles (`tightrope.coupled.average`).
-
-Statistics, region, candidates and ranking are those of `tightrope.learning.differences`; a policy is worth
-its average, which one recurrent class has whatever state a play begins in. A policy without a state that
-is met again for certain over the whole region has no bounds here, and nothing is claimed of it.
+*Long-run averages* have differences by cycles (`tightrope.coupled.average`). One recurrent class has the same
+average from every initial state. A policy without a state that is certainly met again over the whole region
+has no bounds here.
 """
 
 from __future__ import annotations

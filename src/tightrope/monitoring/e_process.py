@@ -11,11 +11,9 @@ non-negative supermartingale that begins at 1, under any policy that looks at th
 it ever reaches 1/α with probability at most α. Numerators are rounded down and the denominator up
 (`best_fit`).
 
-Does the model fit data that come in batches, or all at once: an e-value, looked at between batches.
-
-The e-process is that of `tightrope.monitoring.e_process`; within a batch the order of events does not matter.
-The first batch is predicted by Krichevsky–Trofimov mixtures, later ones by the model's own predictions.
-Proof: docs/proofs/statistics.md.
+*Batches.* The evidence is evaluated between batches; within a batch the order of events does not matter. The
+first batch is predicted by Krichevsky–Trofimov mixtures, later ones by the model's own predictions. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

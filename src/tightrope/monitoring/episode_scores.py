@@ -10,12 +10,11 @@ happens in it.
 which it was collected. Where the path is followed up to a stopping time W is that product, and the mean of
 W·Y under b is that of Y under π.
 
-Episodes of a policy that nobody followed, put together from the steps of a log.
-
-Every distribution of a model has a queue of the outcomes that the log saw of it, in the order of the log.
-An episode of the policy takes, at each choice that it meets, the next outcome of that choice's queue, and no
-outcome is taken twice (the queue-based evaluator of Mandel, Liu, Brunskill and Popović 2016). When a queue is
-empty all is over: the episode that needs it and all later ones do not count.
+*Episodes of another policy, put together from the steps of a log.* Every distribution of a model has a queue
+of the outcomes that the log saw of it, in the order of the log. An episode of the policy takes, at each
+choice that it meets, the next outcome of that choice's queue, and no outcome is taken twice (the queue-based
+evaluator of Mandel, Liu, Brunskill and Popović 2016). When a queue is empty all is over: the episode that
+needs it and all later ones do not count.
 
 *Why the episodes are draws of the policy.* Let rows be in an order in which the outcome of each, given all
 before it and its choice, has the law of that choice. Let X_{c,i} be the outcome of the i-th row of queue c;

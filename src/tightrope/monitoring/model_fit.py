@@ -9,10 +9,9 @@ are tested by tables that were kept while they were counted (`tightrope.data.fit
 number. `ModelFit.rows_tested` says how many were tested, and a result lists it among its assumptions where
 some were not.
 
-Are the costs of a log those of the reward that is asked for: the test that `learn` and `doctor` make.
-
-It has a level α of its own and changes no interval. Probabilities do not depend on costs, so a model is not
-refuted by them; an answer in wrong costs is nominal.
+*Costs.* The test of the costs of a log against the reward in question has a level α of its own and changes no
+interval. Probabilities do not depend on costs, so a model is not refuted by them; an answer in wrong costs is
+nominal.
 """
 
 from __future__ import annotations

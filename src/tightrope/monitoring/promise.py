@@ -19,10 +19,8 @@ continued under the policy it could not have returned more. Dropping such episod
 that a random explorer happens not to leave are the short ones. Episodes that begin in another state than the
 initial one are passed over, which is decided before anything happens in them.
 
-Does a policy still perform as promised? A test on its returns alone, without any model.
-
-Returns X₁, X₂, … of episodes under the policy lie in [0, 1] after scaling, and a promise says that their mean
-is at least m. Betting against it, the capital
+*The test of returns* needs no model. Returns X₁, X₂, … of episodes under the policy lie in [0, 1] after
+scaling, and a promise says that their mean is at least m. Betting against it, the capital
 
     K_n = Π (1 + λ_i·(m − X_i)),    0 ≤ λ_i ≤ c/(1 − m), known before X_i,
 

@@ -11,12 +11,10 @@ The regions hold under any of them. The *gap* is the width of the robust policy'
 that stops when the gap is small stops by its data. Time-uniform methods hold at all interim analyses
 simultaneously, so the last guarantee is valid; methods for fixed designs guarantee nothing.
 
-Exploration that is certified not to fall below a baseline.
-
-With time-uniform methods the true parameters lie in the regions of all updates with probability at least
-1 − δ. A policy collects only if its value less the baseline's, at one parameter vector
-(`tightrope.coupled.difference`), is at least minus the allowed loss (0 by default) over the region of this
-or an earlier update. So with the confidence of the run *no* collecting policy is worse than that, and no δ is
+*A baseline.* With time-uniform methods the true parameters lie in the regions of all updates with probability
+at least 1 − δ. A policy collects only if its value less the baseline's, at one parameter vector
+(`tightrope.coupled.difference`), is at least minus the allowed loss (0 by default) over the region of this or
+an earlier update. So with the confidence of the run *no* collecting policy is worse than that, and no δ is
 added. With methods for fixed designs nothing is guaranteed, as the confidence budget says.
 
 Tried in this order: the exploring policy; mixtures of it, at every step, with the policy of the largest

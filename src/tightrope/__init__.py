@@ -18,6 +18,9 @@ import lazy_loader
 
 __version__ = "0.3.0.dev0"
 
+MOVED = {"plot_learning_curve": "plot_curve", "from_stormpy": "load"}
+"""Names of earlier versions, and what does the same."""
+
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
@@ -31,7 +34,7 @@ def __getattr__(name: str) -> Any:
             raise
         from difflib import get_close_matches
 
-        near = get_close_matches(name, __all__, 1)
+        near = [MOVED[name]] if name in MOVED else get_close_matches(name, __all__, 1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
         raise AttributeError(f"tightrope has no name `{name}`{hint}") from None
     if isinstance(value, FunctionType):

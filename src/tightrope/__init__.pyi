@@ -17,9 +17,8 @@ from .errors import CannotCertify as CannotCertify
 from .errors import InputError as InputError
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
+from .io.formats import to_stormpy as to_stormpy
 from .io.interval import Interval as Interval
-from .io.stormpy_models import from_stormpy as from_stormpy
-from .io.stormpy_models import to_stormpy as to_stormpy
 from .learning.answers import LearnedAnswer as LearnedAnswer
 from .learning.compare import compare as compare
 from .learning.compare import improve as improve
@@ -64,8 +63,7 @@ from .model.pomdp import POMDP as POMDP
 from .model.pomdp import Controller as Controller
 from .monitoring.monitor import Monitor as Monitor
 from .problem import Problem as Problem
-from .report.curves import plot_curve as plot_curve
-from .report.plotting import plot_learning_curve as plot_learning_curve
+from .report.plotting import plot_curve as plot_curve
 from .saved import SavedResult as SavedResult
 from .saved import load_result as load_result
 from .solver.solution import Solution as Solution

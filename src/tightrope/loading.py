@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from tightrope.errors import InputError, check_type, describe
+from tightrope.io.formats import from_stormpy
 from tightrope.io.registry import FileOptions, ModelFormat, format_of, formats
 from tightrope.model.numbers import Number
 from tightrope.model.parameters import Parameters, Ranges, box_text, narrow_domain
@@ -44,7 +45,7 @@ BENCHMARK = "bench:"
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Any,
     *,
     const: Mapping[str, Number | bool] | None = None,
     params: Ranges | str | None = None,
@@ -55,8 +56,8 @@ def load(
 
     Parameters
     ----------
-    source : str or path
-        A PRISM, JANI, DRN, UMB or explicit file, or a benchmark.
+    source : str, path or model of stormpy
+        A PRISM, JANI, DRN, UMB or explicit file, or a benchmark; or a model of Storm's, without a domain.
     const : mapping
         Values of undefined constants of a PRISM or JANI file.
     params : mapping
@@ -83,6 +84,8 @@ def load(
         check_type("domain", domain, str, "a text such as 'p+q<=1'")
     if progress is not None:
         check_type("progress", progress, Callable, "a function of the numbers of states and transitions")
+    if hasattr(source, "nr_states"):
+        return from_stormpy(source, params=params, domain=domain)
     request = ModelRequest(_name_of(source), constant_texts(const), params, domain)
     if is_continuous(request.source):
         return read_continuous(request, progress, _warn).model

@@ -234,7 +234,7 @@ class SavedResult(Result):
         """Whether the same is said of both: numbers, ledger, notes; not how long it took."""
         if not isinstance(other, SavedResult | LearningResult):
             return NotImplemented
-        if self._identity != _identity(other):
+        if self._identity != other._identity:
             return False
         return bool(_describe(self) == _describe(other))
 
@@ -256,12 +256,6 @@ class SavedResult(Result):
             ("sets", self.outcome.label),
             ("from", str(self.file)),
         ]
-
-
-def _identity(result: SavedResult | LearningResult) -> tuple[str, str, float]:
-    if isinstance(result, SavedResult):
-        return result._identity
-    return result.model.hash(), result.problem.text, result.guarantee
 
 
 def _describe(result: Result) -> dict[str, Any]:

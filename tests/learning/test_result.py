@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from matplotlib import pyplot
@@ -136,7 +136,7 @@ def test_wrong_calls_are_refused_in_words(learned: tr.LearningResult) -> None:
         (lambda: tr.certify(wrong, 1.5), "`path` is a float, not the name"),
         (lambda: wrong.save("somewhere", exports=["pdf"]), "export"),
         (lambda: any_tr.load_result(7), "`path` is an int, not the name"),
-        (lambda: tr.plot_learning_curve(7), "`records` are neither"),
+        (lambda: tr.plot_curve(cast(Any, 7)), "`data` are neither"),
     ):
         with pytest.raises(tr.InputError, match=re.escape(words)):
             call()
@@ -184,16 +184,16 @@ def test_a_learning_curve_from_updates_records_and_files(tmp_path: Path) -> None
         {"episode": n, "guarantee": 1 - 1 / n, "performance": None, "seconds": 0.1, "elapsed": 0.1 * n}
         for n in (1, 10, 100)
     ]
-    figure = tr.plot_learning_curve(records, title="coins", value="probability")
+    figure = tr.plot_curve(records, title="coins", value="probability")
     above, below = figure.axes
     assert isinstance(above, Axes) and above.get_ylabel() == "probability"
     assert below.get_xlabel() == "episodes" and below.get_xscale() == "log"
     (tmp_path / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert len(tr.plot_learning_curve(tmp_path).axes) == 2
+    assert len(tr.plot_curve(tmp_path).axes) == 2
     with pytest.raises(tr.InputError, match="there is no update to draw"):
-        tr.plot_learning_curve([])
+        tr.plot_curve([])
     with pytest.raises(tr.InputError, match="cannot read records"):
-        tr.plot_learning_curve(tmp_path / "nothing")
+        tr.plot_curve(tmp_path / "nothing")
 
 
 def test_the_small_figure_stands_alone(learned: tr.LearningResult) -> None:

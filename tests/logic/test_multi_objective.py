@@ -216,7 +216,9 @@ def test_the_curve_is_drawn(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -
     asked = 'multi(Pmax=? [ F s=1 ], R{"cost"}min=? [ C ])'
     assert run(["check", str(file), "--prop", asked, "--figure", str(figure)]) == 0
     assert "total reward" in figure.read_text() or figure.stat().st_size > 5000
-    axes = tr.plot_curve(tr.solve(tr.load(file), asked))
+    answer = tr.solve(tr.load(file), asked)
+    assert isinstance(answer, tr.Answer)
+    (axes,) = tr.plot_curve(answer).axes
     assert axes.get_xlabel() == "Pmax=? [ F s=1 ]  (probability)"
     assert axes.get_ylabel() == 'R{"cost"}min=? [ C ]  (total reward)'
     (_, line, _) = axes.lines

@@ -6,7 +6,7 @@ Also of `model/authored.py`.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -140,10 +140,11 @@ def test_models_cross_over_to_storm_and_back() -> None:
     model = tr.build_from_rows(rows, parameters, labels={"home": [1]})
     storm = tr.to_stormpy(model)
     assert (storm.nr_states, storm.nr_transitions, storm.has_parameters) == (2, 4, True)
-    back = tr.from_stormpy(storm, params={"p": (0.1, 0.9)})
+    back = tr.load(storm, params={"p": (0.1, 0.9)})
     assert isinstance(back, tr.ParametricMDP)
     assert_same_model(back, model)
-    plain = tr.from_arrays(P)
-    assert tr.from_stormpy(tr.to_stormpy(plain)).successor.tolist() == plain.successor.tolist()
-    with pytest.raises(tr.InputError, match=r"`storm` is a list, not a model of stormpy"):
-        tr.from_stormpy([])
+    plain, module = tr.from_arrays(P), cast(Any, tr)
+    again = tr.load(tr.to_stormpy(plain))
+    assert isinstance(again, tr.MDP) and again.successor.tolist() == plain.successor.tolist()
+    with pytest.raises(AttributeError, match="no name `from_stormpy`; did you mean `load`"):
+        _ = module.from_stormpy

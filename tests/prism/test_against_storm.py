@@ -3,7 +3,7 @@
 Sizes, labels, rewards, action names and the exact value of every transition at random rational
 points must agree, state by state (by valuation) and choice by choice (as a multiset).
 
-Also of `io/stormpy_models.py`.
+Also of `io/formats.py`.
 """
 
 from __future__ import annotations

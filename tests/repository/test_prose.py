@@ -27,9 +27,7 @@ MOST_IN_OUTPUT = 1
 MOST_IN_MESSAGES = 6
 """Private words in the messages of errors: "truth value" and two names of options. It may only shrink."""
 
-WITHOUT_SECTIONS = frozenset(
-    {"build_from_function", "exact", "from_stormpy", "plot_curve", "plot_learning_curve", "to_stormpy"}
-)
+WITHOUT_SECTIONS = frozenset({"build_from_function", "exact", "plot_curve", "to_stormpy"})
 """Public functions whose docstrings have no sections yet. This list may only shrink."""
 
 NAMES = frozenset(

@@ -6,10 +6,16 @@ import re
 from abc import abstractmethod
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from tightrope.errors import InputError
 from tightrope.io import output
 from tightrope.io.registry import EXPLICIT, Capabilities, FileOptions, ModelFormat, ModelOutput
+from tightrope.model.mdp import MDP, IntervalMDP
+from tightrope.model.parameters import Ranges, box_text
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.pomdp import POMDP
 from tightrope.numerics.text import read_program_text
 
 _ASIDE = re.compile(r'//[^\n]*|"[^"\n]*"')
@@ -164,3 +170,58 @@ class Explicit(ModelFormat):
 
 
 BUILT_IN = (PrismLanguage, Jani, Drn, Umb, Explicit)
+
+StormModel = ParametricMDP | IntervalMDP | MDP | POMDP
+"""Models that stormpy, Storm's Python package (an optional extra), has as well; exchanged as DRN files."""
+
+
+def to_stormpy(model: StormModel) -> Any:
+    """The model as Storm's own: over rational functions, intervals, or doubles.
+
+    >>> import tightrope as tr
+    >>> storm = tr.to_stormpy(tr.load("bench:betting(5)"))  # doctest: +SKIP
+    >>> storm.nr_states, storm.has_parameters  # doctest: +SKIP
+    (225, True)
+    """
+    stormpy = _stormpy()
+    if not isinstance(model, StormModel):
+        raise InputError(f"`model` is a {type(model).__name__}, not a model of tightrope")
+    behind = model.model if isinstance(model, POMDP) else model
+    if isinstance(behind, IntervalMDP):
+        number: Any = stormpy.RationalInterval
+    elif isinstance(behind, ParametricMDP):
+        number = stormpy.RationalFunction if behind.parameters.names else stormpy.Rational
+    else:
+        number = float
+    options = stormpy.io.DirectEncodingParserOptions()
+    options.build_choice_labeling = True
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.drn"
+        _module("io.drn.write").write_drn(model, file)
+        return stormpy.build_model_from_drn[number](str(file), options=options)
+
+
+def from_stormpy(storm: Any, *, params: Ranges | str | None = None, domain: str | None = None) -> StormModel:
+    """A model of Storm's as ours; it knows no domain, so `params` and `domain` are those of `load`."""
+    stormpy = _stormpy()
+    options = stormpy.io.DirectEncodingExporterOptions()
+    options.allow_placeholders = True
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.drn"
+        stormpy.io.export_to_drn(storm, str(file), options=options)
+        try:
+            read: StormModel = _module("io.drn.read").read_drn(file, box=box_text(params), domain=domain)
+            return read
+        except InputError as error:  # without the name of a file that nobody knows
+            raise InputError(error.message, hint=error.hint) from None
+
+
+def _stormpy() -> Any:
+    try:
+        import stormpy
+        import stormpy.io
+    except ImportError:
+        raise InputError(
+            "models of Storm need the package stormpy", hint="pip install 'tightrope[storm]'"
+        ) from None
+    return stormpy

@@ -548,6 +548,10 @@ class LearningResult(Result):
         return None if self.fit is None else self.fit.misfit
 
     @property
+    def _identity(self) -> tuple[str, str, float]:
+        return self.model.hash(), self.problem.text, self.guarantee
+
+    @property
     def _question(self) -> str:
         return self.problem.text
 

@@ -22,7 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from tightrope.atomic import atomic_path
-from tightrope.errors import InputError, check_type, describe
+from tightrope.errors import InputError
 from tightrope.io.output import OutputFile, figure_metadata
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
@@ -249,30 +249,6 @@ def draw_curve(achieved: Achieved, axes: Axes) -> None:
     axes.plot(*achieved.points.T, "o", color=INK, markersize=3.5, label="policies attain")
     name_axes(axes, _label(achieved, 0), _label(achieved, 1))
     legend_below(axes)
-
-
-def plot_curve(answer: Answer, ax: Axes | None = None) -> Axes:
-    """The Pareto curve of an answer to `multi(…)` with two objectives, in new axes or in those given.
-
-    >>> import tightrope as tr
-    >>> rows = [(0, "x", {1: 1}), (0, "y", {2: 1}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, labels={"a": [1], "b": [2]})
-    >>> axes = tr.plot_curve(tr.solve(model, 'multi(Pmax=? [ F "a" ], Pmax=? [ F "b" ])'))
-    >>> axes.get_xlabel()
-    'Pmax=? [ F "a" ]  (probability)'
-    """
-    check_type("answer", answer, Answer, "an answer of tr.solve")
-    achieved = require_curve(answer)
-    if ax is None:
-        from matplotlib import pyplot
-
-        with PAPER.style():
-            ax = pyplot.figure(figsize=(WIDTH, HEIGHT), layout="constrained").subplots()
-    if not isinstance(ax, Axes):
-        raise InputError(f"`ax` is {describe(ax)}, not matplotlib's Axes")
-    with PAPER.style():
-        draw_curve(achieved, ax)
-    return ax
 
 
 def write_pareto_curve(answer: Answer, target: OutputFile) -> Path:

@@ -22,8 +22,10 @@ from matplotlib.lines import Line2D
 from tightrope.errors import InputError, describe
 from tightrope.io.plans import PlanDocument
 from tightrope.io.results import Interval, ResultDocument
+from tightrope.logic.model_checking import Answer
 from tightrope.report import style
-from tightrope.report.curves import Panel, RunCurve, Series, draw_curves
+from tightrope.report.curves import HEIGHT as CURVE_HEIGHT
+from tightrope.report.curves import Panel, RunCurve, Series, draw_curve, draw_curves, require_curve
 from tightrope.report.draw_fit import EVIDENCE, WORST
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS, interval_keys
 from tightrope.report.draw_regions import BOXES, draw_pair, draw_regions, pairs_of, region_keys, regions_size
@@ -31,6 +33,8 @@ from tightrope.report.draw_widths import EVENTS, WIDTHS
 from tightrope.report.plan_page import HEIGHT, draw_forecast
 from tightrope.report.policy_map import PolicyMap, draw_policy
 from tightrope.report.statement import statement
+
+Updates = str | PathLike[str] | Iterable[Any]
 
 
 def plot_intervals(run: ResultDocument, ax: Axes | None, reference: float | None = None) -> Axes:
@@ -107,19 +111,28 @@ def plot_policy(
     return axes
 
 
-def plot_learning_curve(records: Any, *, title: str = "", value: str = "value", sets: str = "") -> Figure:
-    """What was guaranteed after so many episodes, and the runtimes below: a matplotlib figure.
+def plot_curve(
+    data: Answer | Updates, ax: Axes | None = None, *, title: str = "", value: str = "value", sets: str = ""
+) -> Figure:
+    """A learning curve, or the Pareto curve of an answer to `multi(…)` with two objectives, as a figure.
 
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
-    >>> figure = tr.plot_learning_curve([learner.update()])
+    >>> figure = tr.plot_curve([learner.update()])
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['value', 'total time [s]']
 
-    `records` are updates of an `OnlineLearner`, records of `tightrope online --json`, or the directory (or
-    its `records.jsonl`) that `tightrope online -o` wrote. Performance is drawn where the truth is known.
+    `data` is an answer of `tr.solve`, which may be drawn in given axes; or updates of an `OnlineLearner`,
+    records of `tightrope online --json`, or the directory (or its `records.jsonl`) that `tightrope online -o`
+    wrote. The learning curve shows performance if the true parameters are known, and runtimes below.
     """
-    curve = RunCurve.of(_records(records))
+    if isinstance(data, Answer):
+        achieved = require_curve(data)
+        axes = _axes(ax, (style.WIDTH, CURVE_HEIGHT))
+        with style.PAPER.style():
+            draw_curve(achieved, axes)
+        return style.root_figure(axes)
+    curve = RunCurve.of(_records(data))
     figure = _new_figure((style.WIDTH, 4.0))
     with style.PAPER.style():
         draw_curves([Panel(title, value, [Series(sets or "guarantee", [curve])])], figure)
@@ -168,7 +181,7 @@ def _axes(given: Axes | None, size: tuple[float, float]) -> Axes:
     return given
 
 
-def _records(given: Any) -> list[Mapping[str, Any]]:
+def _records(given: Updates) -> list[Mapping[str, Any]]:
     """Updates as records, whatever they come from."""
     if isinstance(given, str | PathLike):
         from tightrope.io.results import RECORDS
@@ -181,17 +194,17 @@ def _records(given: Any) -> list[Mapping[str, Any]]:
         except (OSError, ValueError) as error:
             raise InputError(f"cannot read records from {file}: {error}") from error
     if not isinstance(given, Iterable):
-        raise InputError("`records` are neither updates nor records of a run, nor a path")
+        raise InputError("`data` are neither updates nor records of a run, a path, or an answer of tr.solve")
     rows: list[Mapping[str, Any]] = []
     elapsed = 0.0
     for entry in given:
         if not isinstance(entry, Mapping) and not hasattr(entry, "to_json"):
-            raise InputError(f"`records` hold {describe(entry)}, which is not an update of a run")
+            raise InputError(f"`data` hold {describe(entry)}, which is not an update of a run")
         record = dict(entry) if isinstance(entry, Mapping) else dict(entry.to_json())
         elapsed += float(record["seconds"])
         rows.append({"performance": None, "elapsed": elapsed, **record})
     if not rows:
-        raise InputError("`records` are empty: there is no update to draw")
+        raise InputError("`data` are empty: there is no update to draw")
     return rows
 
 

@@ -61,7 +61,7 @@ def test_no_choice_costs_more_than_its_price_in_exact_rationals(seed: int, name:
     model = tiny(seed)
     objective = OBJECTIVES[name](model)
     table = Shield.of(solve(model.model(), objective), slack=0.0).table
-    sign = 1 if table.maximises else -1
+    sign = 1 if table.facts.maximises else -1
     reward = Fraction(0)
     for row in range(len(table.price)):
         following = table.value[table.row(row + 1)]
@@ -95,7 +95,7 @@ def worst_success(
     target = STATES - 1
     if state == target:
         return Fraction(1)
-    sign = 1 if shield.table.maximises else -1
+    sign = 1 if shield.table.facts.maximises else -1
     if depth == 0:
         return Fraction(0)
     results = []
@@ -302,12 +302,15 @@ def forge(document: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("version", 2, "version 2"),
         ("format", "tightrope policy", "not a 'tightrope shield'"),
         ("verdict", "certain", "Invalid enum value"),
-        ("tables.price.data", "AAAAAAAAAAAA", "not as large as it says"),
-        ("tables.price.data", "AA=A", "not in base64"),
-        ("tables.price.shape", [4, -4], "not as large as it says"),
-        ("tables.price.type", "|O8", "not as large as it says"),
-        ("tables.value", None, "tables"),
-        ("structure.initial_states", [7], "the initial state is 7"),
+        ("arrays.price.data", "AAAAAAAAAAAA", "not as large as it says"),
+        ("arrays.price.data", "AA=A", "not in base64"),
+        ("arrays.price.shape", [4, -4], "not as large as it says"),
+        ("arrays.price.type", "|O8", "not as large as it says"),
+        ("arrays.value", None, "arrays"),
+        ("arrays.structure/initial_states.data", "BwAAAAAAAAA=", "the initial state is 7"),
+        ("arrays.structure/successor.type", "<f8", "not as large as it says"),
+        ("arrays.value", {"type": "<f8", "shape": [], "data": "AAAAAAAAAAA="}, "has the shape"),
+        ("arrays.state", {"type": "<i4", "shape": [0], "data": ""}, "'controller/state' is missing"),
     ],
 )
 def test_forged_files_are_refused(tmp_path: Path, place: str, value: Any, message: str) -> None:
@@ -326,3 +329,55 @@ def test_a_price_that_is_no_number_is_refused(tmp_path: Path) -> None:
         replace(shield, table=replace(shield.table, price=price)).save(tmp_path / "shield.json")
         with pytest.raises(InputError, match="a price is not at least 0"):
             Shield.load(tmp_path / "shield.json")
+
+
+def test_actions_that_are_numbers_and_actions_that_repeat_are_told_apart() -> None:
+    rows = [(0, "1", {1: 1}), (0, "a", {2: 1}), (0, "a", {3: 1}), *((s, "", {s: 1}) for s in (1, 2, 3))]
+    model = tr.build_from_rows(rows, labels={"bad": [2, 3]})
+    shield = Shield.of(tr.solve(model, 'Pmin=? [ F "bad" ]'), slack=0.0)
+    assert shield.allowed(0) == {0: 0.0} and shield.fallback(0) == 0
+    with pytest.raises(InputError, match="does not allow 1 in state 0"):
+        shield.take(0, 1)
+    with pytest.raises(InputError, match="the action"):
+        shield.take(0, [1])
+
+
+def test_a_bound_with_a_kind_nature_makes_no_shield() -> None:
+    rows = [(0, "a", {1: (0.2, 0.8), 2: (0.2, 0.8)}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, labels={"goal": [1]})
+    assert Shield.of(tr.solve(model, 'Pmaxmin=? [ F "goal" ]'), slack=0.0).promise <= 0.2
+    with pytest.raises(InputError, match="nature helps the agent"):
+        Shield.of(tr.solve(model, 'Pmaxmax=? [ F "goal" ]'), slack=0.0)
+
+
+def test_several_initial_states_have_the_worst_promise(tmp_path: Path) -> None:
+    text = """mdp
+        module m
+          s : [0..3];
+          [] s = 0 -> 0.9 : (s' = 2) + 0.1 : (s' = 3);
+          [] s = 1 -> 0.5 : (s' = 2) + 0.5 : (s' = 3);
+          [] s > 1 -> true;
+        endmodule
+        init s < 2 endinit
+        label "goal" = s = 2;"""
+    (tmp_path / "several.prism").write_text(text)
+    model = tr.load(tmp_path / "several.prism")
+    shield = Shield.of(tr.solve(model, 'Pmax=? [ F "goal" ]'), slack=0.0)
+    assert len(shield.table.structure.initial_states) == 2
+    assert shield.promise == pytest.approx(0.5)
+
+
+def test_a_learned_shield_says_what_it_has_seen_and_a_contradicted_one_is_refused(tmp_path: Path) -> None:
+    parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    (p,) = parameters.symbols()
+    rows = [(0, "try", {1: p, 2: 1 - p}), (1, "again", {3: p, 2: 1 - p}), (2, "", {2: 1}), (3, "", {3: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [3]})
+    problem = model.problem('Pmax=? [ F "goal" ]')
+    fitting = [[(0, "try", 1), (1, "again", 3)]] * 30 + [[(0, "try", 2)]] * 20
+    result = tr.learn(problem, fitting, delta=0.1)
+    result.shield(slack=0.0).save(tmp_path / "shield.json")
+    made_from = Shield.load(tmp_path / "shield.json").table.facts.made_from
+    assert made_from == result.robust.policy.made_from.text()
+    refuted = [[(0, "try", 1), (1, "again", 2)]] * 300 + [[(0, "try", 2)]] * 10
+    with pytest.raises(tr.CannotCertify, match="contradict"):
+        tr.learn(problem, refuted, delta=0.1).shield(slack=0.0)

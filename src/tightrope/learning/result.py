@@ -593,8 +593,9 @@ class LearningResult(Result):
 
         solution = self.robust.solutions[0 if self.problem.objective.maximises else 1]
         confidence = 1 - self.ledger.delta
+        seen = self.robust.policy.made_from
         return Shield.of_problem(
-            self.problem, solution, self.verdict, confidence, slack=slack, patience=patience
+            self.problem, solution, self.verdict, confidence, made_from=seen, slack=slack, patience=patience
         )
 
     def save(

@@ -20,13 +20,14 @@ from os import PathLike
 from typing import Any
 
 from tightrope.atomic import path_of
-from tightrope.errors import InputError
+from tightrope.errors import CannotCertify, InputError
 from tightrope.model.states import find_choice, index_or_state, show_action
 from tightrope.problem import Problem
-from tightrope.shield.document import load_document, save_document, to_document, to_table
+from tightrope.provenance import Provenance
+from tightrope.shield.document import ShieldAnswer, describe, load_document, save_document
 from tightrope.shield.table import ShieldTable, lift_table, table_of
 from tightrope.solver.solution import Solution
-from tightrope.verdict import Assessment
+from tightrope.verdict import Assessment, Word
 
 LEAST_PATIENCE = 100
 
@@ -60,6 +61,8 @@ class Shield:
     is_committed: bool = False
     _here: int = -1
     """The state in which the agent is to act; −1 where nobody has said so yet."""
+    _name: object = None
+    """The same as the agent calls it."""
     _from: int = -1
     """The state before it, and `_by`: the choice taken there."""
     _by: int = -1
@@ -81,6 +84,7 @@ class Shield:
         verdict: Assessment,
         confidence: float,
         *,
+        made_from: Provenance | None = None,
         slack: float,
         patience: int | None = None,
     ) -> Shield:
@@ -90,7 +94,9 @@ class Shield:
                 "a shield needs to see the state, and this answer is about a controller that sees "
                 "observations only"
             )
-        table = table_of(solution, problem.text, verdict, confidence)
+        if verdict.word is Word.CONTRADICTED:
+            raise CannotCertify(f"a shield needs a model that the data do not contradict: {verdict.why}")
+        table = table_of(solution, problem.text, verdict, confidence, made_from)
         return Shield(lift_table(table, problem), slack, patience).start()
 
     def __post_init__(self) -> None:
@@ -98,7 +104,7 @@ class Shield:
             raise InputError(f"the slack is {self.initial_slack}, not a number of at least 0")
         if self.patience_of_episode is not None and self.patience_of_episode < 0:
             raise InputError(f"the patience is {self.patience_of_episode}, not a number of steps")
-        if not self.table.needs_patience:
+        if not self.table.facts.needs_patience:
             self.patience_of_episode = None
         elif self.patience_of_episode is None:
             self.patience_of_episode = max(4 * (int(self.table.ranking.max(initial=0)) + 1), LEAST_PATIENCE)
@@ -106,13 +112,16 @@ class Shield:
     @staticmethod
     def load(path: str | PathLike[str]) -> Shield:
         """The shield in a file that `save` or `tightrope shield` wrote."""
-        document = load_document(path_of(path))
-        return Shield(to_table(document), document.slack, document.patience).start()
+        document, table = load_document(path_of(path))
+        return Shield(table, document.slack, document.patience).start()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the shield to a JSON file, which needs no model to be used."""
-        promise, patience = self.fresh().promise, self.patience_of_episode
-        save_document(to_document(self.table, promise, self.initial_slack, patience), path_of(path))
+        save_document(self.describe(), self.table, path_of(path))
+
+    def describe(self) -> ShieldAnswer:
+        """The guaranteed bound at the beginning of an episode, and how often the shield interferes."""
+        return describe(self.table, self.fresh().promise, self.initial_slack, self.patience_of_episode)
 
     def fresh(self) -> Shield:
         """The same shield at the beginning of another episode."""
@@ -127,13 +136,12 @@ class Shield:
 
     def allowed(self, state: object) -> dict[str | int, float]:
         """The choices that may be taken in a state, each with its price."""
-        here = self._arrive(state)
+        here, slack = self._arrive(state), self.slack
         if not self.is_committed:
-            slack = self.slack
             prices = {name: price for name, (_, price) in self._offered.items() if price <= slack}
             if prices:
                 return prices
-        return {self._name(self._fallback(here)): 0.0}
+        return {self._fallback(here)[0]: 0.0}
 
     def take(self, state: object, action: Any) -> None:
         """Record that the agent takes an action in a state, and pay its price.
@@ -144,22 +152,39 @@ class Shield:
             If the shield does not allow the action; nothing changes then.
         """
         here, table = self._arrive(state), self.table
-        choice, price = self._offered.get(action) or self._find(here, action)
+        known = self._offered.get(action) if isinstance(action, str | int) else None
+        if known is None:
+            wanted = find_choice(table.base, int(table.state[here]), action, "the shield")
+            known = next(entry for entry in self._offered.values() if table.choice[entry[0]] == wanted)
+        choice, price = known
         if self.is_committed or price > self.slack:
-            if choice != self._fallback(here):
-                raise self._forbidden(here, action, price)
+            name, fallback = self._fallback(here)
+            if choice != fallback:
+                why = (
+                    "only the fallback policy acts until the end of the episode"
+                    if self.is_committed
+                    else f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
+                )
+                raise InputError(
+                    f"the shield does not allow {action!r} in state {table.show(here)}: {why}",
+                    hint=f"the fallback is {name!r}",
+                )
             self._commit(here)
         elif price > 0:
             self.slack = max(math.nextafter(self.slack - price, -math.inf), 0.0)
         if self.is_committed and table.controller is not None:
-            row = table.controller_rows[self._base_state(here), self._memory]
-            self._memory = int(table.controller.following[row])
+            self._memory = int(table.controller.following[table.controller_row(here, self._memory)])
         self._from, self._by, self._here = here, choice, -1
         self.step += 1
 
     def fallback(self, state: object) -> str | int:
         """The action of the fallback policy, which is always allowed."""
-        return self._name(self._fallback(self._arrive(state)))
+        return self._fallback(self._arrive(state))[0]
+
+    @property
+    def verdict(self) -> Assessment:
+        """What the bound rests on: that of the result."""
+        return self.table.facts.judged
 
     @property
     def promise(self) -> float:
@@ -170,73 +195,73 @@ class Shield:
         slack = 0.0 if self.is_committed else self.slack
         if self._here < 0 <= self._from:  # between a choice and its outcome: what held before it
             return self._bound(float(table.value[table.row(self.step - 1), self._from]), slack)
-        here = table.structure.initial if self._here < 0 else self._here
-        return self._bound(float(table.value[table.row(self.step), here]), slack)
+        here = list(table.structure.initial_states) if self._here < 0 else [self._here]
+        values = table.value[table.row(self.step), here]
+        return self._bound(float(values.min() if table.facts.maximises else values.max()), slack)
 
     # --- where the episode is --------------------------------------------------------------
 
     def _bound(self, value: float, slack: float) -> float:
         """The value with the slack taken off, rounded to the safe side, as the question reports it."""
-        least, most = self.table.quantity_range
-        away = -math.inf if self.table.maximises else math.inf
+        facts = self.table.facts
+        away = -math.inf if facts.maximises else math.inf
         bound = value if slack == 0 else math.nextafter(value + math.copysign(slack, away), away)
-        bound = min(max(bound, least), most)
-        if self.table.complement and 0 < bound < 1:
+        bound = min(max(bound, facts.range[0]), facts.range[1])
+        if facts.complement and 0 < bound < 1:
             return math.nextafter(1.0 - bound, -away)
-        return 1.0 - bound if self.table.complement else bound
+        return 1.0 - bound if facts.complement else bound
 
     def _arrive(self, state: object) -> int:
         """The state of the structure that the agent is in now."""
         table = self.table
-        base = self._known(state)
-        if self._here >= 0:
-            if self._base_state(self._here) != base:
-                raise InputError(
-                    f"the agent is in state {table.base.state_name(self._base_state(self._here))} and has "
-                    f"taken no action there, but is asked about state {table.base.state_name(base)}",
-                    hint="call `take` after each action, and `start` when an episode begins",
-                )
+        if self._here >= 0 and state is self._name:
             return self._here
-        self._here = self._follow(base)
-        self._settle()
-        self._offered = table.offered(self._here, self.step, self._decided is not None)
+        try:
+            base = index_or_state(table.base, state)
+        except InputError as error:
+            raise InputError(f"the shield does not know the state: {error.message}{self._advice}") from None
+        if self._here < 0:
+            self._here, self._name = self._follow(base), state
+            self._settle()
+            self._offered = table.offered(self._here, self.step, self._decided is not None)
+        elif table.state[self._here] != base:
+            raise InputError(
+                f"the agent is in state {table.show(self._here)} and has taken no action there, but is asked "
+                f"about state {table.base.state_name(base)}",
+                hint="call `take` after each action, and `start` when an episode begins",
+            )
         return self._here
 
-    def _known(self, state: object) -> int:
-        try:
-            return index_or_state(self.table.base, state)
-        except InputError as error:
-            last = (
-                "" if self._from < 0 else f"; the fallback in the last known state is {self._last_fallback()}"
-            )
-            raise InputError(f"the shield does not know the state: {error.message}{last}") from None
-
-    def _last_fallback(self) -> str:
-        row = self.table.row(self.step - 1)
-        return repr(show_action(self.table.structure, int(self.table.fallback[row, self._from])))
+    @property
+    def _advice(self) -> str:
+        """The end of an error about a state that the shield cannot follow."""
+        if self._from < 0:
+            return ""
+        last = int(self.table.fallback[self.table.row(self.step - 1), self._from])
+        return f"; the fallback in the last known state is {show_action(self.table.structure, last)!r}"
 
     def _follow(self, base: int) -> int:
         """The state of the structure after the last choice, or the first of an episode."""
         table, structure = self.table, self.table.structure
+        if self._from < 0 and table.controller is None:
+            return base
+        following = list(structure.initial_states)
+        if self._from >= 0:
+            first, last = structure.transition_start[self._by : self._by + 2].tolist()
+            following = structure.successor[first:last].tolist()
+        for after in following:
+            if table.state[after] == base:
+                return after
+        here = table.base.state_name(base)
         if self._from < 0:
-            if table.state is None:
-                return base
-            starts = [s for s in structure.initial_states if int(table.state[s]) == base]
-            if not starts:
-                raise InputError(
-                    f"an episode begins in state {table.base.state_name(base)}, which is no initial state: "
-                    "the shield of a temporal formula follows episodes from their beginning"
-                )
-            return starts[0]
-        first, last = structure.transition_start[self._by : self._by + 2].tolist()
-        for after in structure.successor[first:last].tolist():
-            if self._base_state(after) == base:
-                return int(after)
-        before = table.base.state_name(self._base_state(self._from))
+            raise InputError(
+                f"an episode begins in state {here}, which is no initial state: the shield of a temporal "
+                "formula follows episodes from their beginning"
+            )
         raise InputError(
-            f"the model has no transition from state {before} by '{structure.action_name(self._by)}' to "
-            f"state {table.base.state_name(base)}, so the guaranteed bound no longer holds; the fallback "
-            f"in the state before is {self._last_fallback()}",
+            f"the model has no transition from state {table.show(self._from)} by "
+            f"'{structure.action_name(self._by)}' to state {here}, so the guaranteed bound no longer "
+            f"holds{self._advice}",
             hint="`tightrope watch` tests whether the model still fits",
         )
 
@@ -246,12 +271,12 @@ class Shield:
         if self._decided is not None:
             return
         row = table.row(self.step)
-        if table.settled[row, here]:
+        if table.settled.item(row, here):
             self._decided = float(table.value[row, here])
-        elif table.won[here]:
+        elif table.won.item(here):
             self._commit(here)
         elif self.patience is not None and self._from >= 0 and not self.is_committed:
-            if table.ranking[here] >= table.ranking[self._from]:
+            if table.ranking.item(here) >= table.ranking.item(self._from):
                 self.patience -= 1
             if self.patience < 0:
                 self._commit(here)
@@ -262,37 +287,11 @@ class Shield:
             self._memory = int(self.table.memory[here])
         self.is_committed = True
 
-    def _fallback(self, here: int) -> int:
-        """The choice of the fallback policy, in the structure."""
+    def _fallback(self, here: int) -> tuple[str | int, int]:
+        """The action of the fallback policy, and its choice in the structure."""
         table = self.table
+        wanted = int(table.fallback[table.row(self.step), here])
         if self.is_committed and table.controller is not None:
-            row = table.controller_rows[self._base_state(here), self._memory]
-            wanted = int(table.controller.choice[row])
-            return next(choice for choice in table.choices(here) if table.base_choice(choice) == wanted)
-        return int(table.fallback[table.row(self.step), here])
-
-    def _base_state(self, here: int) -> int:
-        return here if self.table.state is None else int(self.table.state[here])
-
-    def _name(self, choice: int) -> str | int:
-        """A choice of the present state by its action, or by its number."""
-        return next(name for name, (number, _) in self._offered.items() if number == choice)
-
-    def _find(self, here: int, action: Any) -> tuple[int, float]:
-        """A choice and its price by another name of it."""
-        table, state = self.table, self._base_state(here)
-        wanted = find_choice(table.base, state, action, "the shield")
-        return next(entry for entry in self._offered.values() if table.base_choice(entry[0]) == wanted)
-
-    def _forbidden(self, here: int, action: Any, price: float) -> InputError:
-        state = self.table.base.state_name(self._base_state(here))
-        why = (
-            "only the fallback policy acts until the end of the episode"
-            if self.is_committed
-            else f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
-        )
-        fallback = self._name(self._fallback(here))
-        return InputError(
-            f"the shield does not allow {action!r} in state {state}: {why}",
-            hint=f"the fallback is {fallback!r}",
-        )
+            chosen = table.controller.choice[table.controller_row(here, self._memory)]
+            wanted = next(choice for choice in table.choices(here) if table.choice[choice] == chosen)
+        return next((name, wanted) for name, (choice, _) in self._offered.items() if choice == wanted)

@@ -1,30 +1,54 @@
 """Shields as JSON files: what the shield promises, and the tables that it runs on.
 
 Nothing in a file is trusted: arrays have the declared sizes, prices are numbers of at least 0, the structure
-is validated as every model's is. Nothing here shows that the prices follow from a value certificate.
+is validated as every model's is. `tightrope verify --shield` shows that the prices follow from a certificate.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec import Struct
+import numpy.typing as npt
+from msgspec import Struct, structs
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import Real, read_document, to_text
-from tightrope.io.results import Judged
 from tightrope.model.policy_choices import FiniteMemoryChoices
 from tightrope.model.structure import NamedStates, Structure
-from tightrope.shield.table import ShieldTable
+from tightrope.shield.table import ShieldFacts, ShieldTable, same_states
 
 FORMAT, VERSION = "tightrope shield", 1
 KINDS = {"<f8", "<i8", "<i4", "|b1", "|u1"}
+GRAPH = ("choice_start", "transition_start", "successor", "action", "initial_states")
+TABLES = ("value", "price", "fallback", "settled", "won", "ranking")
+PRODUCT = ("state", "choice", "memory")
+Arrays: TypeAlias = dict[str, Any]
+CONTROLLER = tuple(each.name for each in fields(FiniteMemoryChoices))
+
+
+class RemovedAction(Struct, frozen=True):
+    """In how many states the slack of a whole episode does not allow an action."""
+
+    action: str
+    states: int
+
+
+class ShieldAnswer(ShieldFacts, kw_only=True):
+    """`shield`: the guaranteed bound, and how often the shield interferes."""
+
+    promise: Real
+    slack: float
+    patience: int | None
+    states: int
+    free_states: int
+    removed: list[RemovedAction]
 
 
 class StoredArray(Struct, frozen=True):
@@ -35,139 +59,86 @@ class StoredArray(Struct, frozen=True):
     data: str
 
 
-class RemovedAction(Struct, frozen=True):
-    """In how many states the slack of a whole episode does not allow an action."""
-
-    action: str
-    states: int
-
-
-class StoredStructure(Struct, frozen=True):
-    """The graph of a model, with the names of its states and actions."""
-
-    arrays: dict[str, StoredArray]
-    initial_states: list[int]
-    action_names: list[str]
-    variables: dict[str, StoredArray]
-    state_names: list[Any] | None = None
-
-
-class ShieldDocument(Judged, kw_only=True):
-    """`shield`: the promise, how often the shield interferes, and the tables that it runs on."""
+class ShieldDocument(ShieldAnswer, kw_only=True):
+    """A shield in a file: what `shield` prints, and the tables that it runs on."""
 
     format: str = FORMAT
     version: int = VERSION
-    question: str
-    promise: Real
-    confidence: float | None
-    slack: float
-    patience: int | None
-    states: int
-    free_states: int
-    removed: list[RemovedAction]
-    maximises: bool
-    complement: bool
-    bounds: tuple[Real, Real]
-    needs_patience: bool
-    structure: StoredStructure
-    base: StoredStructure | None
-    tables: dict[str, StoredArray]
-    controller: dict[str, StoredArray] | None
+    action_names: list[str]
+    state_names: list[Any] | None
+    arrays: dict[str, StoredArray]
 
 
-GRAPH = ["choice_start", "transition_start", "successor", "action"]
-TABLES = ["value", "price", "fallback", "settled", "won", "ranking"]
-PRODUCT = ["state", "choice", "memory"]
-CONTROLLER = [each.name for each in fields(FiniteMemoryChoices)]
-
-
-def to_document(table: ShieldTable, promise: float, slack: float, patience: int | None) -> ShieldDocument:
-    """The record of a shield."""
-    is_product = table.state is not None
-    return ShieldDocument(
-        question=table.question,
-        verdict=table.verdict.word,
-        why=table.verdict.why,
-        assumptions=list(table.verdict.assumptions),
+def describe(table: ShieldTable, promise: float, slack: float, patience: int | None) -> ShieldAnswer:
+    """What a shield with this slack promises and allows."""
+    return ShieldAnswer(
+        **structs.asdict(table.facts),
         promise=promise,
-        confidence=table.confidence,
         slack=slack,
         patience=patience,
         states=table.base.states,
         free_states=table.free_states(slack),
         removed=[RemovedAction(*each) for each in table.removed(slack)],
-        maximises=table.maximises,
-        complement=table.complement,
-        bounds=table.quantity_range,
-        needs_patience=table.needs_patience,
-        structure=_store_structure(table.structure),
-        base=_store_structure(table.base) if is_product else None,
-        tables=_store(table, [*TABLES, *(PRODUCT if is_product else [])]),
-        controller=None if table.controller is None else _store(table.controller, CONTROLLER),
     )
 
 
-def save_document(document: ShieldDocument, path: Path) -> None:
+def save_document(answer: ShieldAnswer, table: ShieldTable, path: Path) -> None:
     """Write a shield; the file appears in one step."""
+    names = table.base.state_names
+    document = ShieldDocument(
+        **structs.asdict(answer),
+        action_names=list(table.base.action_names),
+        state_names=None if names is None else [_plain_name(name) for name in names],
+        arrays={name: _store(array) for name, array in _arrays_of(table)},
+    )
     with atomic_write(path) as file:
         file.write(to_text(document))
 
 
-def load_document(path: Path) -> ShieldDocument:
-    """The record in a file, whose tables are valid."""
+def load_document(path: Path) -> tuple[ShieldDocument, ShieldTable]:
+    """The record in a file, and its tables, validated."""
     document = read_document(path, ShieldDocument, FORMAT, VERSION, "write one with 'tightrope shield'")
     try:
-        _ = to_table(document)
-    except InputError as error:
-        raise InputError(f"this is no shield: {error.message}", Location(str(path))) from error
-    return document
+        return document, _read_table(document)
+    except (InputError, KeyError) as error:
+        why = error.message if isinstance(error, InputError) else f"the array {error} is missing"
+        raise InputError(f"this is no shield: {why}", Location(str(path))) from error
 
 
-def to_table(document: ShieldDocument) -> ShieldTable:
-    """The tables of a record, validated."""
-    structure = _read_structure(document.structure)
-    base = structure if document.base is None else _read_structure(document.base)
-    arrays = {name: _read(document.tables, name) for name in TABLES}
-    product: dict[str, Any] = {}
-    if document.base is not None:
-        product = {name: _read(document.tables, name) for name in PRODUCT}
-        assert document.controller is not None
-        controller = FiniteMemoryChoices(*(_read(document.controller, name) for name in CONTROLLER))
+def _arrays_of(table: ShieldTable) -> Iterator[tuple[str, object]]:
+    """All arrays of a shield, by their names in files; `model/` is the model behind a product."""
+    parts = [("", TABLES, table), ("structure/", GRAPH, table.structure)]
+    if table.controller is not None:
+        parts += [("", PRODUCT, table), ("model/", GRAPH, table.base)]
+        parts += [("controller/", CONTROLLER, table.controller)]
+    for prefix, names, part in parts:
+        yield from ((f"{prefix}{name}", getattr(part, name)) for name in names)
+    yield from ((f"variable/{name}", column) for name, column in table.base.valuations.items())
+
+
+def _read_table(document: ShieldDocument) -> ShieldTable:
+    arrays: Arrays = {name: _read(name, stored) for name, stored in document.arrays.items()}
+    structure = _read_structure(document, arrays, "structure/")
+    product = same_states(structure)
+    if "state" in arrays:
+        controller = FiniteMemoryChoices(*(arrays[f"controller/{name}"] for name in CONTROLLER))
+        base = _read_structure(document, arrays, "model/")
         controller.refuse_for(base)
-        product["controller"] = controller
-    table = ShieldTable(
-        structure=structure,
-        base=base,
-        maximises=document.maximises,
-        complement=document.complement,
-        quantity_range=document.bounds,
-        needs_patience=document.needs_patience,
-        question=document.question,
-        verdict=document.judged,
-        confidence=document.confidence,
-        **arrays,
-        **product,
-    )
+        product = {name: arrays[name] for name in PRODUCT} | {"base": base, "controller": controller}
+    table = ShieldTable(document, structure, **{name: arrays[name] for name in TABLES}, **product)
     table.validate()
     return table
 
 
-def _store(source: object, names: list[str]) -> dict[str, StoredArray]:
-    return {name: _array(getattr(source, name)) for name in names}
-
-
-def _array(values: object) -> StoredArray:
+def _store(values: object) -> StoredArray:
     plain = np.ascontiguousarray(np.asarray(values))
     kind = plain.dtype.newbyteorder("<")
     data = base64.b64encode(plain.astype(kind).tobytes()).decode("ascii")
     return StoredArray(kind.str, list(plain.shape), data)
 
 
-def _read(arrays: dict[str, StoredArray], name: str) -> Any:
+def _read(name: str, stored: StoredArray) -> npt.NDArray[np.generic]:
     """An array, if its description fits its bytes."""
-    stored = arrays.get(name)
-    if stored is None:
-        raise InputError(f"the array '{name}' is missing")
     try:
         content = base64.b64decode(stored.data, validate=True)
     except binascii.Error:
@@ -178,39 +149,27 @@ def _read(arrays: dict[str, StoredArray], name: str) -> Any:
     return np.frombuffer(content, stored.type).reshape(stored.shape)
 
 
-def _store_structure(structure: Structure) -> StoredStructure:
-    names = structure.state_names
-    return StoredStructure(
-        _store(structure, GRAPH),
-        list(structure.initial_states),
-        list(structure.action_names),
-        {name: _array(column) for name, column in structure.valuations.items()},
-        None if names is None else [_plain_name(name) for name in names],
-    )
-
-
 def _plain_name(name: object) -> object:
-    if isinstance(name, str | int) or (
-        isinstance(name, tuple) and all(isinstance(e, str | int) for e in name)
-    ):
-        return list(name) if isinstance(name, tuple) else name
+    parts = name if isinstance(name, tuple) else (name,)
+    if all(isinstance(part, str | int) for part in parts):
+        return list(parts) if isinstance(name, tuple) else name
     raise InputError(
         f"the state {name!r} cannot be written to a file",
         hint="shields are saved for states that are named by text, whole numbers or tuples of these",
     )
 
 
-def _read_structure(stored: StoredStructure) -> Structure:
-    names = stored.state_names
-    return Structure(
-        choice_start=_read(stored.arrays, "choice_start"),
-        transition_start=_read(stored.arrays, "transition_start"),
-        successor=_read(stored.arrays, "successor"),
-        initial_states=tuple(stored.initial_states),
-        action=_read(stored.arrays, "action"),
-        action_names=tuple(stored.action_names),
-        valuations={name: _read(stored.variables, name) for name in stored.variables},
-        state_names=None
-        if names is None
-        else NamedStates([tuple(name) if isinstance(name, list) else name for name in names]),
-    )
+def _read_structure(document: ShieldDocument, arrays: Arrays, prefix: str) -> Structure:
+    """The model, with its names; or its product with an automaton, without."""
+    graph = {name: arrays[f"{prefix}{name}"] for name in GRAPH}
+    for name, array in graph.items():
+        if array.ndim != 1 or array.dtype.kind != "i":
+            raise InputError(f"the array '{prefix}{name}' is no list of whole numbers")
+    actions, columns, states = tuple(document.action_names), {}, None
+    if prefix == "model/" or "state" not in arrays:
+        parted = ((*name.partition("variable/"), column) for name, column in arrays.items())
+        columns = {name: column for empty, mark, name, column in parted if mark and not empty}
+        states = document.state_names
+    plain = [tuple(name) if isinstance(name, list) else name for name in states or ()]
+    named = None if states is None else NamedStates(plain)
+    return Structure(**graph, action_names=actions, valuations=columns, state_names=named)

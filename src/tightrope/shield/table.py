@@ -7,13 +7,16 @@ minimising agents the signs turn. With a step bound there is a vector for each s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tightrope.errors import InputError
+from tightrope.io.coding import Real
+from tightrope.io.results import Judged
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.graph.support import Support
@@ -22,6 +25,7 @@ from tightrope.model.policy_choices import FiniteMemoryChoices, check_choices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.problem import Problem
+from tightrope.provenance import Provenance
 from tightrope.solver.equations.system import equations_of, horizon_system
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
@@ -31,15 +35,30 @@ MOST_PRICES = 50_000_000
 """Prices by step and choice beyond which a question with a step bound is refused."""
 
 
+class ShieldFacts(Judged, kw_only=True):
+    """What a shield is about and rests on; `range` are the possible values of the question, `certificate`
+    the digest of the certificate that its prices follow from, `made_from` the data that it has seen."""
+
+    question: str
+    confidence: float | None
+    maximises: bool
+    complement: bool
+    range: tuple[Real, Real]
+    needs_patience: bool
+    made_from: str | None = None
+    certificate: str | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class ShieldTable:
     """Verified values, prices and the fallback policy, shared by all episodes.
 
     Rows of `value`, `price` and `fallback` are steps; the last row is for all later steps. States and choices
     are those of `structure`, which is the model or its product with an automaton: then `state` and `choice`
-    are the model's behind the product's, and `controller` is the fallback policy with its memory.
+    are those of the model behind it, and `controller` is the fallback policy with its memory.
     """
 
+    facts: ShieldFacts
     structure: Structure
     value: FloatArray
     price: FloatArray
@@ -49,41 +68,26 @@ class ShieldTable:
     won: BoolArray
     """States from which only the fallback policy may act: it satisfies the temporal formula there."""
     ranking: OffsetArray
-    maximises: bool
-    complement: bool
-    quantity_range: tuple[float, float]
-    needs_patience: bool
-    question: str
-    verdict: Assessment
-    confidence: float | None
     base: Structure
-    state: IndexArray | None = None
-    choice: OffsetArray | None = None
+    state: IndexArray
+    choice: OffsetArray
     memory: IndexArray | None = None
     controller: FiniteMemoryChoices | None = None
 
     def validate(self) -> None:
         """Refuse tables that do not fit together, or hold what no price or value is."""
-        states, choices, steps = self.structure.states, self.structure.choices, len(self.value)
-        shapes = {
-            "value": (steps, states),
-            "price": (steps, choices),
-            "fallback": (steps, states),
-            "settled": (steps, states),
-            "won": (states,),
-            "ranking": (states,),
-        }
-        for name, shape in shapes.items():
-            if getattr(self, name).shape != shape or steps == 0:
-                raise InputError(f"'{name}' has the shape {getattr(self, name).shape}, not {shape}")
+        states, choices = self.structure.states, self.structure.choices
+        steps = len(self.value) if self.value.ndim == 2 else 0
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("won", "ranking", "state", "memory"), (states,))
+        shapes |= dict.fromkeys(("value", "fallback", "settled"), (steps, states))
+        for name, shape in {**shapes, "price": (steps, choices), "choice": (choices,)}.items():
+            array = getattr(self, name)
+            if array is not None and (array.shape != shape or steps == 0):
+                raise InputError(f"'{name}' has the shape {array.shape}, not {shape}")
         if np.isnan(self.value).any() or not np.all(self.price >= 0):
             raise InputError("a value is no number, or a price is not at least 0")
         for row in self.fallback:
             check_choices(self.structure, np.arange(states), row)
-        if self.state is None or self.choice is None or self.memory is None:
-            return
-        if self.state.shape != (states,) or self.memory.shape != (states,) or self.choice.shape != (choices,):
-            raise InputError("the states of the product do not match those of the model")
         if self.state.min() < 0 or self.state.max() >= self.base.states:
             raise InputError("a state of the product is none of the model")
         check_choices(self.base, self.state[self.structure.choice_state].astype(np.int64), self.choice)
@@ -113,37 +117,37 @@ class ShieldTable:
         """`choice_start`, of which an entry is read faster than one of an array."""
         return self.structure.choice_start.data
 
-    @cached_property
-    def _actions(self) -> memoryview:
-        return self.structure.action_of_choice.data
-
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def offered(self, state: int, step: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
         """The choices of a state by action, each with its price; by number where actions are not unique."""
-        choices, actions = self.choices(state), self._actions
-        numbers = [actions[choice] for choice in choices]
-        names: list[str | int] = [self._shown[number] for number in numbers]
-        if len(set(numbers)) < len(numbers):
-            names = [name if names.count(name) == 1 else place for place, name in enumerate(names)]
+        choices = self.choices(state)
+        first, last = choices.start, choices.stop
+        actions = self.structure.action_of_choice[first:last].tolist()
+        prices = self.price[self.row(step), first:last].tolist()
         if is_decided:
-            return {name: (choice, 0.0) for name, choice in zip(names, choices, strict=True)}
-        prices = self.price[self.row(step), choices.start : choices.stop].tolist()
-        return {name: (choice, price) for name, choice, price in zip(names, choices, prices, strict=True)}
+            prices = [0.0] * len(choices)
+        names: Sequence[str | int] = [self._shown[action] for action in actions]
+        if len(set(actions)) < len(actions):  # an action may itself be called by a number: places for all
+            names = range(len(actions))
+        return dict(zip(names, zip(choices, prices, strict=True), strict=True))
 
     @cached_property
     def _shown(self) -> list[str | int]:
         """The actions as environments number or name them."""
         return [int(name) if name.isdecimal() else name for name in self.structure.action_names]
 
-    def base_choice(self, choice: int) -> int:
-        """The model's choice behind one of the structure."""
-        return choice if self.choice is None else int(self.choice[choice])
+    def show(self, state: int) -> str:
+        """The name of the state of the model behind one of the structure."""
+        return self.base.state_name(int(self.state[state]))
+
+    def controller_row(self, state: int, memory: int) -> int:
+        """The row of the controller for a state of the structure and a memory."""
+        return self._controller_rows[int(self.state[state]), memory]
 
     @cached_property
-    def controller_rows(self) -> dict[tuple[int, int], int]:
-        """The row of the controller for a state of the model and a memory."""
+    def _controller_rows(self) -> dict[tuple[int, int], int]:
         assert self.controller is not None
         pairs = zip(self.controller.state.tolist(), self.controller.memory.tolist(), strict=True)
         return {pair: number for number, pair in enumerate(pairs)}
@@ -154,37 +158,43 @@ def table_of(
     question: str = "",
     verdict: Assessment | None = None,
     confidence: float | None = None,
+    made_from: Provenance | None = None,
 ) -> ShieldTable:
     """Prices of all choices under the verified values of a solution."""
     if solution.weight is not None:
         raise InputError("a shield rests on the policy that a solve found, not on a given one")
     objective, kernel = solution.objective, solution.kernel
     maximises = objective.agent is Direction.MAX
+    if objective.agent is objective.nature and kernel.lower is not kernel.upper:
+        raise InputError(
+            "a shield needs a bound against every nature, and here nature helps the agent",
+            hint="ask for the worst nature, such as Pmaxmin or Rminmax",
+        )
     rows = _by_steps(solution) if objective.depends_on_step or objective.is_bounded else _for_ever(solution)
-    structure = kernel.structure
-    reaches = objective.kind is ObjectiveKind.UNTIL and not maximises
-    discounted = objective.kind is ObjectiveKind.DISCOUNTED
-    return ShieldTable(
-        structure=structure,
-        value=rows.value,
-        price=rows.price,
-        fallback=rows.fallback,
-        settled=rows.settled,
-        won=np.zeros(structure.states, np.bool_),
-        ranking=solution.ranking,
+    avoids = objective.kind is ObjectiveKind.UNTIL and not maximises
+    facts = ShieldFacts(
+        **(solution.verdict if verdict is None else verdict).facts,
+        question=question,
+        confidence=confidence,
         maximises=maximises,
         complement=objective.complement,
-        quantity_range=objective.range,
-        needs_patience=not (objective.is_bounded or reaches or discounted),
-        question=question,
-        verdict=solution.verdict if verdict is None else verdict,
-        confidence=confidence,
-        base=structure,
+        range=objective.range,
+        needs_patience=not (objective.is_bounded or avoids or objective.kind is ObjectiveKind.DISCOUNTED),
+        made_from=None if made_from is None else made_from.text(),
     )
+    structure = kernel.structure
+    own = same_states(structure)
+    won = np.zeros(structure.states, np.bool_)
+    return ShieldTable(facts, structure, *rows, won=won, ranking=solution.ranking, **own)
 
 
-@dataclass(frozen=True, eq=False)
-class _PriceRows:
+def same_states(structure: Structure) -> dict[str, Any]:
+    """The model behind a structure that is the model itself."""
+    state, choice = np.arange(structure.states, dtype=np.int32), np.arange(structure.choices)
+    return {"base": structure, "state": state, "choice": choice}
+
+
+class PriceRows(NamedTuple):
     """Values, prices and the fallback policy by step, and where the question is decided."""
 
     value: FloatArray
@@ -204,7 +214,7 @@ def _prices(value: FloatArray, after: FloatArray, owner: IndexArray, maximises: 
     return price
 
 
-def _for_ever(solution: Solution) -> _PriceRows:
+def _for_ever(solution: Solution) -> PriceRows:
     """One row: the question counts no steps."""
     objective, kernel = solution.objective, solution.kernel
     structure, maximises = kernel.structure, objective.agent is Direction.MAX
@@ -214,10 +224,10 @@ def _for_ever(solution: Solution) -> _PriceRows:
     value[equations.fixed] = equations.value[equations.fixed]
     after = kernel.safe_choices(equations.system, value, not maximises)
     price = _prices(value, after, structure.choice_state, maximises)
-    return _PriceRows(value[None], price[None], solution.choice[None], equations.fixed[None])
+    return PriceRows(value[None], price[None], solution.choice[None], equations.fixed[None])
 
 
-def _by_steps(solution: Solution) -> _PriceRows:
+def _by_steps(solution: Solution) -> PriceRows:
     """A row per step that counts, backwards from the last; the last row is for what comes after them."""
     objective, kernel = solution.objective, solution.kernel
     structure, maximises = kernel.structure, objective.agent is Direction.MAX
@@ -234,10 +244,8 @@ def _by_steps(solution: Solution) -> _PriceRows:
         value, fallback = _best(structure, after, maximises)
         settled = _settle_at(objective, step, value)
         price = _prices(value, after, structure.choice_state, maximises)
-        rows.append(_PriceRows(value, price, fallback, settled))
-    return _PriceRows(
-        *(np.stack([getattr(row, part.name) for row in rows[::-1]]) for part in fields(_PriceRows))
-    )
+        rows.append(PriceRows(value, price, fallback, settled))
+    return PriceRows(*(np.stack(parts[::-1]) for parts in zip(*rows, strict=True)))
 
 
 def _steps(objective: Objective) -> int:
@@ -247,17 +255,16 @@ def _steps(objective: Objective) -> int:
     return objective.lower_steps if objective.upper_steps is None else objective.upper_steps
 
 
-def _last_row(solution: Solution) -> _PriceRows:
+def _last_row(solution: Solution) -> PriceRows:
     """What holds after the steps that are counted: nothing is left to decide, or a question without bound."""
     objective, structure = solution.objective, solution.kernel.structure
     if not objective.is_bounded:
         later = solve(solution.kernel, replace(objective, lower_steps=0), precision=solution.precision)
-        for_ever = _for_ever(later)
-        return _PriceRows(for_ever.value[0], for_ever.price[0], for_ever.fallback[0], for_ever.settled[0])
+        return PriceRows(*(part[0] for part in _for_ever(later)))
     end = objective.terminal if objective.target is None else objective.target
     value = np.zeros(structure.states) if end is None else end.astype(np.float64)
     first = structure.choice_start[:-1].astype(np.int64)
-    return _PriceRows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))
+    return PriceRows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))
 
 
 def _best(structure: Structure, after: FloatArray, maximises: bool) -> tuple[FloatArray, OffsetArray]:

@@ -1,8 +1,10 @@
 (* What the theorems rest on. *)
-From Proved Require Import Sound Learned Statistics Fixed Paths.
+From Proved Require Import Sound Learned Statistics Fixed Paths Shield.
 Print Assumptions value_sound.
 Print Assumptions domain_sound.
 Print Assumptions learned_sound.
 Print Assumptions fixed_sound.
 Print Assumptions value_is_expected.
 Print Assumptions true_value_is_expected.
+Print Assumptions shield_sound.
+Print Assumptions shield_true.

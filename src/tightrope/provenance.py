@@ -19,7 +19,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -54,6 +56,9 @@ COMMENT = "// made from data:"
 
 NAMED = "// successors from data:"
 """The same of a model of which the data chose nothing but which successors have names."""
+
+MEAN = "// mean over successors, earned in no play:"
+"""How the line of a model file begins that names rewards which are means (`RewardStructure.is_mean`)."""
 
 CHOSEN = "chosen without this log"
 """How the names of assumptions about artefacts end."""
@@ -234,9 +239,9 @@ class Provenance:
         if any(_same(one, two) for one in self.parts for two in other.parts):
             return Overlap.SAME if self.rows == other.rows else Overlap.PART
         limit = min(self.limit, other.limit)
-        mine, theirs = (_by_key(one.pieces, limit) for one in (self, other))
-        both = mine.keys() & theirs.keys()
-        equal = sum(bool(mine[key] & theirs[key]) for key in both)
+        mine, theirs = ({key for key, _ in one.pieces if key <= limit} for one in (self, other))
+        both = mine & theirs
+        equal = len(both & {key for key, _ in {*self.pieces} & {*other.pieces}})
         if _tail(len(both), equal, max(_by_chance(self.pieces), _by_chance(other.pieces))) <= CHANCE:
             return Overlap.PART
         is_known = self.pieces and len(theirs) >= (ENOUGH if limit < other.limit else 1)
@@ -302,17 +307,20 @@ class Provenance:
 
 
 def origin_in(text: str, file: str | None = None) -> dict[str, Any]:
-    """What the comments of a model file say of the data that chose the model, as a structure holds it."""
+    """What the comments of a model file say of the data that chose the model, and of rewards, as a structure
+    takes it."""
     marks = {"made_from": COMMENT, "named_from": NAMED}
-    return {name: Provenance.in_comments(text, file, mark) for name, mark in marks.items()}
+    known = {name: Provenance.in_comments(text, file, mark) for name, mark in marks.items()}
+    return {**known, "means": [json.loads(name) for name in re.findall(f'^[# ]*{MEAN} (".*")$', text, re.M)]}
 
 
 def origin_lines(of: Any) -> list[str]:
     """The same as comments: of a structure, or those in a text."""
     if isinstance(of, str):
-        return [line.strip() for line in of.splitlines() if line.strip().startswith((COMMENT, NAMED))]
+        return [line.strip() for line in of.splitlines() if line.strip().startswith((COMMENT, NAMED, MEAN))]
     known = (of.made_from, COMMENT), (of.named_from, NAMED)
-    return [one.comment(mark) for one, mark in known if one is not None]
+    means = [f"{MEAN} {json.dumps(name)}" for name, reward in of.rewards.items() if reward.is_mean]
+    return [one.comment(mark) for one, mark in known if one is not None] + means
 
 
 def union(several: Iterable[Provenance | None]) -> Provenance | None:
@@ -342,14 +350,6 @@ def _sketch(several: Sequence[Provenance]) -> tuple[tuple[tuple[int, int], ...],
 def _same(one: tuple[str, str], other: tuple[str, str]) -> bool:
     """Whether two digests are of the same rows, or of the same counts where one has no rows."""
     return one == other or (one[1] == other[1] and _hex(0) in (one[0], other[0]))
-
-
-def _by_key(pieces: Iterable[tuple[int, int]], limit: int) -> dict[int, set[int]]:
-    known: dict[int, set[int]] = {}
-    for key, content in pieces:
-        if key <= limit:
-            known.setdefault(key, set()).add(content)
-    return known
 
 
 def _by_chance(pieces: tuple[tuple[int, int], ...]) -> float:

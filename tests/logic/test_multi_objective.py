@@ -426,7 +426,20 @@ def test_a_threshold_that_every_policy_just_meets_gives_no_warning_of_numpy() ->
         solved = tr.solve(model, 'multi(Rmax=? [ C ], P>=1 [ F "g" ])')
     lower, upper = solved.bounds
     assert lower <= 4 <= upper == pytest.approx(4)
-    assert solved.gap == upper - lower > 0
+    assert lower == pytest.approx(4) and solved.verdict.is_proved
+
+
+def test_thresholds_that_the_graph_meets_are_met_exactly() -> None:
+    """Probabilities 0 and 1 are those of the graph, without what rounding leaves of them."""
+    rows = [(0, "a", {1: 0.5, 2: 0.5}), (0, "b", {1: 1}), (0, "c", {1: 0.7, 3: 0.3})]
+    rows += [(s, "", {s: 1}) for s in (1, 2, 3)]
+    model = tr.build_from_rows(rows, labels={"g": [1], "bad": [3]}, choice_rewards={"r": [2] * 3 + [0] * 3})
+    assert tr.solve(model, 'multi(Pmax=? [ F "g" ], P<=0 [ F "bad" ])').bounds == (1, 1)
+    assert tr.solve(model, 'multi(Pmin=? [ F "bad" ], P>=1 [ F "g" ])').bounds == (0, 0)
+    assert tr.solve(model, 'multi(P<=0 [ F "bad" ], P>=1 [ F "g" ])').verdict.is_proved
+    assert tr.solve(model, 'multi(R{"r"}min=? [ C ], P>=1 [ F "g" ])').bounds == pytest.approx((2, 2))
+    lower, upper = tr.solve(model, 'multi(Pmax=? [ F "bad" ], P<=0.7 [ F "g" ])').bounds
+    assert lower == pytest.approx(0.3, abs=1e-6) and upper == pytest.approx(0.3, abs=1e-6)
 
 
 def test_initial_states_that_differ() -> None:

@@ -4,8 +4,10 @@ refused."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -140,7 +142,15 @@ def test_means_of_successors_are_no_rewards_of_plays(tmp_path: Path) -> None:
     (tmp_path / "m.trew").write_text('# Reward structure "cost"\n3 2\n0 1 2\n0 2 4\n')
     matrix = np.array([[[0, 0.5, 0.5], [0, 1, 0], [0, 0, 1]]])
     arrays = tr.from_arrays(matrix, np.array([[[0, 2, 4], [0, 0, 0], [0, 0, 0]]]), labels=labels)
-    for model in (plain, load_prism_text(DRAWN), tr.load(tmp_path / "m.tra"), arrays):
+    ended = {0: [(1.0, 1, 0.0, True)]}
+    env = SimpleNamespace(P={0: {0: [(0.5, 1, 2.0, False), (0.5, 2, 4.0, False)]}, 1: ended, 2: ended})
+    gym = tr.from_gymnasium(env)
+    gym = replace(gym, structure=replace(gym.structure, labels={"a": gym.labels["terminal"]}))
+    models = [plain, load_prism_text(DRAWN), tr.load(tmp_path / "m.tra"), arrays, gym]
+    for number, ending in enumerate((".drn", ".tra", ".umb", ".jani")):  # written and read back
+        plain.save(tmp_path / f"again{number}{ending}")
+        models.append(tr.load(tmp_path / f"again{number}{ending}"))
+    for model in models:
         name = next(iter(model.rewards))
         assert model.rewards[name].per_choice(model.structure)[0] == 3
         for asked in (
@@ -152,6 +162,16 @@ def test_means_of_successors_are_no_rewards_of_plays(tmp_path: Path) -> None:
                 tr.solve(model, asked)
     same = tr.build_from_rows(rows, labels=labels, choice_rewards={"cost": [3, 0, 0]})
     assert tr.solve(same, 'P=? [ F{"cost"}<=3 "a" ]').bounds == pytest.approx((1, 1))
+
+
+def test_means_with_parameters_stay_means_in_files(tmp_path: Path) -> None:
+    (p,) = (domain := tr.Parameters.box(p=(0.1, 0.9))).symbols()
+    rows: list[Any] = [(0, "", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    earned = {"cost": [{1: 2, 2: 4}, {}, {}]}
+    model = tr.build_from_rows(rows, domain, labels={"a": [1, 2]}, transition_rewards=earned)
+    model.save(tmp_path / "m.drn")
+    for one in (model, tr.load(tmp_path / "m.drn")):
+        assert one.rewards["cost"].is_mean and one.instantiate((0.5,)).rewards["cost"].is_mean
 
 
 def test_what_is_refused() -> None:

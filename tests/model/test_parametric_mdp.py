@@ -16,6 +16,7 @@ from tightrope.model.builder import build_from_function, build_from_rows
 from tightrope.model.expressions import Signatures
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import Parameters, parse_domain
+from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import bernstein, halves, prove_ranges
 from tightrope.model.structure import Structure
 
@@ -158,6 +159,13 @@ def test_halves_of_a_cell_have_its_bernstein_coefficients():
         assert left.shape == right.shape == whole.shape == (3, 4, 2)
         assert np.array_equal(left, bernstein(f, low, ends))
         assert np.array_equal(right, bernstein(f, starts, high))
+
+
+def test_bernstein_coefficients_of_a_high_power_are_products_of_the_ends():
+    power = Polynomial({((0, 300),): Fraction(1)})
+    low, high = Fraction(1, 10), Fraction(9, 10)
+    shifted = bernstein(Fraction(2, 3) - power, (low,), (high,))
+    assert shifted.tolist() == [Fraction(2, 3) - low ** (300 - k) * high**k for k in range(301)]
 
 
 def test_the_witness_lies_in_the_domain_and_shows_the_violation():

@@ -452,7 +452,6 @@ def test_products_beyond_a_size_are_refused_at_once() -> None:
     )
 
 
-@pytest.mark.costly("test_products_beyond_a_size_are_refused_at_once")
 def test_powers_beyond_a_size_are_refused() -> None:
     text = "dtmc const double p; module m s:[0..1]; [] true -> {} : (s'=1) + 1-{} : true; endmodule"
     for small in ("pow(p,1000)", "pow(1-p,30)"):

@@ -683,7 +683,7 @@ def _renamed_reward(
 
     whole = rows(own.expression[product.choice], group)
     if own.by_transition is None:
-        return ParametricReward(own.name, *table.freeze(whole))
+        return ParametricReward(own.name, *table.freeze(whole), is_mean=own.is_mean)
     single = rows(own.by_transition[product.transition], group[product.structure.transition_choice])
     expressions, both = table.freeze(np.concatenate([whole, single]))
     return ParametricReward(own.name, expressions, both[: len(whole)], both[len(whole) :])

@@ -473,7 +473,7 @@ def some_path(support: Support, formula: Formula, atoms: list[BoolArray]) -> Boo
     chosen = MDP(steps, np.ones(len(possible)))
     letters = Letters.of(atoms, structure.states)
     reach = reach_by_progression(chosen, formula, letters, np.arange(structure.states))
-    states = branching.some_until(Support.of(reach.model), reach.allowed, reach.target)
+    states = branching.backward_reachable(Support.of(reach.model), reach.target, through=reach.allowed)
     return states[: structure.states]
 
 
@@ -481,16 +481,17 @@ def branching_states(
     support: Support, operator: PathOperator, left: BoolArray | None, right: BoolArray, every: bool
 ) -> BoolArray:
     """The states from which every path, or some path, satisfies an operator over sets of states."""
-    all_ = np.ones(len(right), np.bool_)
     if operator is PathOperator.NEXT:
-        return (branching.every_next if every else branching.some_next)(support, right)
-    if operator is PathOperator.GLOBALLY:
-        return (branching.every_always if every else branching.some_always)(support, right)
-    if operator in (PathOperator.EVENTUALLY, PathOperator.UNTIL):
-        until = branching.every_until if every else branching.some_until
-        return until(support, all_ if left is None else left, right)
-    assert left is not None
-    weak = branching.every_weak_until if every else branching.some_weak_until
-    if operator is PathOperator.WEAK_UNTIL:
-        return weak(support, left, right)
-    return weak(support, right, left & right)  # a R b is b W (a & b)
+        return ~branching.some_next(support, ~right) if every else branching.some_next(support, right)
+    allowed, target = np.ones(len(right), np.bool_) if left is None else left, right
+    if operator is PathOperator.GLOBALLY:  # b W false
+        allowed, target = right, np.zeros(len(right), np.bool_)
+    elif operator is PathOperator.RELEASE:  # a R b is b W (a & b)
+        allowed, target = right, allowed & right
+    is_weak = operator not in (PathOperator.EVENTUALLY, PathOperator.UNTIL)
+    if every:  # a U b fails on the paths of !b W (!a & !b), and the other way round
+        allowed, target, is_weak = ~target, ~allowed & ~target, not is_weak
+    states = branching.backward_reachable(support, target, through=allowed)
+    if is_weak:
+        states = states | branching.some_always(support, allowed)
+    return ~states if every else states

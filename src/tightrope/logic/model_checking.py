@@ -172,7 +172,8 @@ def _answer(
     begin = time.perf_counter()
     formula = query.formula
     assert formula is not None
-    finer = replace(effort, precision=effort.precision / SPARE) if _computes(formula) else effort
+    adds_errors = isinstance(formula, Binary | Call | Filter)
+    finer = replace(effort, precision=effort.precision / SPARE) if adds_errors else effort
     evaluation: Evaluation
     if isinstance(model, CTMC | IntervalCTMC | MarkovAutomaton):
         evaluation = TimedEvaluation(model, query, finer)
@@ -245,11 +246,6 @@ def is_curve(formula: Expression | None) -> bool:
         return False
     open_objectives = [p for p in formula.objectives if isinstance(p, ValueOperator) and p.comparison is None]
     return len(open_objectives) == 2
-
-
-def _computes(formula: Expression) -> bool:
-    """Whether errors of parts add up."""
-    return isinstance(formula, Binary | Call | Filter)
 
 
 def _select_listed(

@@ -31,6 +31,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from operator import mul
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from tightrope.logic.formula import Formula
 from tightrope.logic.solving import require_constant
 from tightrope.logic.temporal import Translator
 from tightrope.logic.translation import progression
+from tightrope.logic.values import StateBounds
 from tightrope.model.graph.components import maximal_end_components
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -48,6 +50,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.product import Automaton, Letters, beside, product_of
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.rounding import up
 from tightrope.prism.parse.property_syntax import (
@@ -382,7 +385,8 @@ class ParetoSearch:
         rows = list(least)
         bounds = np.array([float(threshold) for threshold in least.values()])
         if better is not None:
-            bounds += MARGIN * np.maximum(1.0, np.abs(bounds))  # rationals look at it again
+            beyond = bounds + MARGIN * np.maximum(1.0, np.abs(bounds))  # rationals look at it again
+            bounds = np.minimum(beyond, values[:, rows].max(axis=0))
         goal = np.zeros(len(values) + 1)
         if better is None:
             goal[-1] = -1.0
@@ -396,27 +400,18 @@ class ParetoSearch:
             A_eq=np.hstack([np.ones((1, len(values))), [[0.0]]]),
             b_eq=[1.0],
             bounds=[(0, 1)] * len(values) + [(0 if better is not None else None, 1)],
+            options={"primal_feasibility_tolerance": MARGIN / 10},
         )
         if program.status != 0:
             return None
         shares = [Fraction(max(float(share), 0.0)) for share in program.x[:-1]]
         shares = [share / sum(shares) for share in shares]
 
-        def mixed(number: int) -> Fraction:
-            return sum(
-                (
-                    share * Fraction(float(value))
-                    for share, value in zip(shares, values[:, number], strict=True)
-                ),
-                Fraction(0),
-            )
-
-        if any(mixed(number) < threshold for number, threshold in least.items()):
+        mixed = [sum(map(mul, shares, map(Fraction, column)), Fraction(0)) for column in values.T.tolist()]
+        if any(mixed[number] < threshold for number, threshold in least.items()):
             return None
-        attained = 0.0
-        if better is not None:
-            attained = float(np.nextafter(float(mixed(better) * (1 - self.loss)), -np.inf))
-        return np.array([float(share) for share in shares]), attained
+        attained = Fraction(0) if better is None else mixed[better] * (1 - self.loss)
+        return np.array(shares, np.float64), float(RationalArray.constant(attained, 1).to_float_down()[0])
 
     def open_weights(self, wanted: FloatArray, without: int | None = None) -> FloatArray | None:
         """The weights by which a point lies farthest beyond all points so far, perhaps `without` an
@@ -449,10 +444,9 @@ class ParetoSearch:
                 return True  # every policy pays for ever
             if np.isposinf(limit):
                 continue
-            pairs = list(zip(weights.tolist(), self.wishes, strict=True))
-            total = sum((Fraction(weight) * wish.wanted for weight, wish in pairs), Fraction(0))
-            needs_more = any(weight > 0 and wish.is_strict for weight, wish in pairs)
-            if total > Fraction(limit) or (needs_more and total == Fraction(limit)):
+            needs_more = any(wish.is_strict for w, wish in zip(weights, self.wishes, strict=True) if w > 0)
+            rest = self._beyond_thresholds(weights, limit)
+            if rest < 0 or (needs_more and rest == 0):
                 return True
         return False
 
@@ -463,11 +457,13 @@ class ParetoSearch:
             if np.isneginf(limit):
                 return limit
             if weights[number] > 0 and np.isfinite(limit):
-                pairs = zip(weights.tolist(), self.wishes, strict=True)
-                rest = Fraction(limit) - sum(Fraction(weight) * wish.wanted for weight, wish in pairs)
-                bound = rest / Fraction(float(weights[number]))
-                least = min(least, float(np.nextafter(float(bound), np.inf)))
+                bound = self._beyond_thresholds(weights, limit) / Fraction(float(weights[number]))
+                least = min(least, float(RationalArray.constant(bound, 1).to_float_up()[0]))
         return least
+
+    def _beyond_thresholds(self, weights: FloatArray, limit: float) -> Fraction:
+        wanted = [wish.wanted for wish in self.wishes]
+        return Fraction(limit) - sum(map(mul, map(Fraction, weights.tolist()), wanted), Fraction(0))
 
     def result(
         self,
@@ -536,7 +532,8 @@ def optimise(search: ParetoSearch, number: int, precision: float) -> Achieved:
     if shares is None and (below_all or search.is_refuted(without=number)):
         return search.result(verdict="false")
     if wish.formula is not None and not wish.is_maximised:
-        lower, upper = float(np.nextafter(1 - upper, -np.inf)), float(np.nextafter(1 - lower, np.inf))
+        rest = StateBounds.constant(1.0, 1.0, 1).plus(StateBounds.constant(lower, upper, 1).negated())
+        lower, upper = float(rest.lower[0]), float(rest.upper[0])
     elif not wish.is_maximised:
         lower, upper = -upper, -lower
     if wish.formula is not None:
@@ -655,13 +652,14 @@ class WeightedObjectives:
         return Policy(self.base, rows.restrict_to_reached(Support.of(self.base)))
 
     def _evaluate(self, number: int, policy: Policy) -> float:
-        solution = self._solve(self.model, self._objective(self._parts[number]), policy)
-        if self.sums is not Sums.COSTS:
-            return float(solution.lower[0])
-        worst = float(solution.upper[0])
-        if self.wishes[number].formula is None:
-            return -worst
-        return max(float(np.nextafter(1 - worst, -np.inf)), 0.0)
+        """A formula is as likely as it is to stop where it is won, which the graph knows to be 0 or 1."""
+        objective = self._objective(self._parts[number])
+        if self.wishes[number].formula is not None:
+            won = self._stops & (self._parts[number] == (self.sums is not Sums.COSTS))
+            objective = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MIN, won[policy.choice])
+        solution = self._solve(self.model, objective, policy)
+        is_cost = objective.agent is Direction.MIN
+        return -float(solution.upper[0]) if is_cost else float(solution.lower[0])
 
     def _objective(self, reward: FloatArray) -> Objective:
         earned = RewardStructure(choice=reward)
@@ -697,6 +695,12 @@ class WeightedObjectives:
         return result
 
     @cached_property
+    def _stops(self) -> BoolArray:
+        """The choices that stop, in an end component."""
+        stops: BoolArray = (self.resting.own < 0) & (self.resting.own >= -self.resting.stops)
+        return stops
+
+    @cached_property
     def _parts(self) -> list[FloatArray]:
         """What every choice of the model that is solved gives to, or takes from, each objective."""
         own, result = self.resting.own, []
@@ -705,9 +709,8 @@ class WeightedObjectives:
             part = np.where(own >= 0, running[np.maximum(own, 0)], 0.0)
             if self.sums is Sums.BOTH and not wish.is_maximised:
                 part = -part
-            stops = (own < 0) & (own >= -self.resting.stops)
             if wish.formula is not None:
-                won = next(gained)[-1 - own[stops]].astype(np.float64)
-                part[stops] = 1 - won if self.sums is Sums.COSTS else won
+                won = next(gained)[-1 - own[self._stops]].astype(np.float64)
+                part[self._stops] = 1 - won if self.sums is Sums.COSTS else won
             result.append(part)
         return result

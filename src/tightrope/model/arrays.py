@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -373,7 +374,9 @@ def _plain_table(
             mean[state, action] = _mean_reward(row[action])
         values, sources, targets = (np.array(column) for column in zip(*entries, strict=True))
         matrices.append(csr_array((values, (sources, targets)), shape=(states, states)))
-    return from_arrays(matrices, mean, initial=first, labels=labels, actions=names)
+    made = from_arrays(matrices, mean, initial=first, labels=labels, actions=names)
+    differs = any(len({r for p, _, r, _ in row if p}) > 1 for rows in table for row in rows)
+    return replace(made, structure=replace(made.structure, means=[REWARD] if differs else []))
 
 
 def _mean_reward(outcomes: Sequence[Outcome]) -> float:

@@ -33,7 +33,6 @@ from tightrope.model.polynomial import (
     PolynomialArray,
     PolynomialList,
     RationalFunction,
-    monomial_degree,
     monomial_order,
 )
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, Scalar, offsets
@@ -177,10 +176,6 @@ class Expressions(Record):
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.row_start))
 
     @cached_property
-    def monomial_degrees(self) -> OffsetArray:
-        return np.array([monomial_degree(m) for m in self.monomials], dtype=np.int64)
-
-    @cached_property
     def exponents(self) -> OffsetArray:
         """Exponent of each parameter and each 1/g (columns) in each monomial (row)."""
         columns = len(self.parameter_names) + len(self.denominators)
@@ -193,7 +188,7 @@ class Expressions(Record):
     @cached_property
     def degrees(self) -> OffsetArray:
         degrees = np.zeros(len(self), dtype=np.int64)
-        np.maximum.at(degrees, self.row_of_term, self.monomial_degrees[self.monomial])
+        np.maximum.at(degrees, self.row_of_term, self.exponents.sum(axis=1)[self.monomial])
         return degrees
 
     @property

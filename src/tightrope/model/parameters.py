@@ -316,21 +316,11 @@ class Parameters(Record):
     def blocks(self) -> list[list[int]]:
         """The parameters, grouped: two are in one group where constraints link them, directly or through
         others. The domain is the product of its parts."""
-        root = list(range(len(self.names)))
+        group = {i: {i} for i in range(len(self.names))}
         for row in self._linked:
-            for i in row[1:]:
-                a, b = row[0], i
-                while root[a] != a:
-                    a = root[a]
-                while root[b] != b:
-                    b = root[b]
-                root[max(a, b)] = min(a, b)
-        groups: dict[int, list[int]] = {}
-        for i in range(len(root)):
-            while root[i] != root[root[i]]:
-                root[i] = root[root[i]]
-            groups.setdefault(root[i], []).append(i)
-        return list(groups.values())
+            joined = set[int]().union(*(group[i] for i in row))
+            group.update(dict.fromkeys(joined, joined))
+        return [sorted(one) for one in {id(one): one for one in group.values()}.values()]
 
     @cached_property
     def _linked(self) -> list[list[int]]:

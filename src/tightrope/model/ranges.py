@@ -18,10 +18,10 @@ centre inside the domain with a value outside [0, 1] is a witness. f/g with g > 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import product
 from math import comb, prod
 from typing import Any
@@ -148,18 +148,15 @@ def control_points(
         yield image @ monomials, slack * (magnitude @ sizes)
 
 
-def _controls(degree: int, low: Any, high: Any) -> npt.NDArray[Any]:
-    """[k, e]: the k-th Bernstein coefficient on [low, high] of x^e, written with the given degree; exact
-    where the ends are.
+def _controls(degree: int, low: float, high: float) -> FloatArray:
+    """[k, e]: the k-th Bernstein coefficient on [low, high] of x^e, written with the given degree.
 
     It is the mean of all products of e out of `degree` numbers, k of them `high`, the others `low`.
     """
-    number = type(low)
-    table = np.full((degree + 1, degree + 1), number(0))
+    table = np.zeros((degree + 1, degree + 1))
     for k, e in product(range(degree + 1), repeat=2):
         for j in range(max(0, e - (degree - k)), min(k, e) + 1):
-            ways, total = comb(k, j) * comb(degree - k, e - j), comb(degree, e)
-            weight = Fraction(ways, total) if number is Fraction else ways / total
+            weight = comb(k, j) * comb(degree - k, e - j) / comb(degree, e)
             table[k, e] += weight * high**j * low ** (e - j)
     return table
 
@@ -498,38 +495,23 @@ def _settle_on_part(
 ) -> _Outcome:
     on_corners = all(e == 1 for m in polynomial.terms for _, e in m) and not parameters.constraints
     if polynomial.degree == 1 or on_corners:
-        points: Iterator[ExactPoint] | None = None
-        if vertices is not None:
-            points = iter(vertices)
-        elif on_corners and len(polynomial.variables) <= 12:
-            points = _corners(polynomial, parameters)
+        points: Iterable[ExactPoint] | None = vertices
+        if vertices is None and on_corners and len(polynomial.variables) <= 12:
+            box = enumerate(zip(parameters.lower, parameters.upper, strict=True))
+            points = product(*(ends if v in polynomial.variables else ends[:1] for v, ends in box))
         if points is not None:
             return _first_violation(polynomial, points, wanted) or True
         if polynomial.degree == 1:
             return _settle_by_linear_programs(polynomial, parameters, wanted)
-    for candidate in vertices or []:
-        if violation := _first_violation(polynomial, iter([candidate]), wanted):
-            return violation
-    return _settle_by_subdivision(polynomial, parameters, wanted)
+    violation = _first_violation(polynomial, vertices or (), wanted)
+    return violation or _settle_by_subdivision(polynomial, parameters, wanted)
 
 
 def _first_violation(
-    polynomial: Polynomial, points: Iterator[ExactPoint], wanted: Between
+    polynomial: Polynomial, points: Iterable[ExactPoint], wanted: Between
 ) -> tuple[ExactPoint, Fraction] | None:
-    for point in points:
-        value = polynomial.evaluate(point)
-        if value not in wanted:
-            return point, value
-    return None
-
-
-def _corners(polynomial: Polynomial, parameters: Parameters) -> Iterator[ExactPoint]:
-    variables = polynomial.variables
-    for bits in product((0, 1), repeat=len(variables)):
-        point = list(parameters.lower)
-        for bit, v in zip(bits, variables, strict=True):
-            point[v] = parameters.upper[v] if bit else parameters.lower[v]
-        yield tuple(point)
+    values = ((point, polynomial.evaluate(point)) for point in points)
+    return next(((point, value) for point, value in values if value not in wanted), None)
 
 
 # --- affine over many vertices -------------------------------------------------------------
@@ -593,17 +575,9 @@ def _settle_by_subdivision(polynomial: Polynomial, parameters: Parameters, wante
 
 
 def _outside(constraint: LinearConstraint, low: ExactPoint, high: ExactPoint) -> bool:
-    smallest = sum(
-        (min(a * x, a * y) for a, x, y in zip(constraint.coefficients, low, high, strict=True)), Fraction(0)
-    )
-    if smallest > constraint.bound:
-        return True
-    if not constraint.is_equality:
-        return False
-    largest = sum(
-        (max(a * x, a * y) for a, x, y in zip(constraint.coefficients, low, high, strict=True)), Fraction(0)
-    )
-    return largest < constraint.bound
+    terms = [sorted((a * x, a * y)) for a, x, y in zip(constraint.coefficients, low, high, strict=True)]
+    least, most = (sum(ends) for ends in zip(*terms, strict=True))
+    return least > constraint.bound or (constraint.is_equality and most < constraint.bound)
 
 
 def _with(point: ExactPoint, index: int, value: Fraction) -> ExactPoint:
@@ -625,10 +599,33 @@ def bernstein(polynomial: Polynomial, low: ExactPoint, high: ExactPoint) -> Exac
     """The Bernstein coefficients on the cell, one axis for each of the parameters that occur."""
     variables = polynomial.variables
     degree = [max(dict(m).get(v, 0) for m in polynomial.terms) for v in variables]
-    tables = [_controls(d, low[v], high[v]) for d, v in zip(degree, variables, strict=True)]
-    total: Exact = np.full([d + 1 for d in degree], Fraction(0))
+    controls: Exact = np.full([d + 1 for d in degree], 0, dtype=object)
+    scale = math.lcm(*(c.denominator for c in polynomial.terms.values()))
     for monomial, coefficient in polynomial.terms.items():
         powers = dict(monomial)
-        columns = [table[:, powers.get(v, 0)] for table, v in zip(tables, variables, strict=True)]
-        total = total + reduce(np.multiply.outer, columns, np.array(coefficient, dtype=object))
-    return total
+        controls[tuple(powers.get(v, 0) for v in variables)] = int(coefficient * scale)
+    for axis, v in enumerate(variables):
+        controls, factor = _bernstein_axis(np.moveaxis(controls, axis, 0), low[v], high[v])
+        controls, scale = np.moveaxis(controls, 0, axis), scale * factor
+    exact: Exact = np.frompyfunc(lambda c: Fraction(c, scale), 1, 1)(controls)
+    return exact
+
+
+def _bernstein_axis(rows: Exact, low: Fraction, high: Fraction) -> tuple[Exact, int]:
+    """From integer coefficients of powers along the first axis to integers in proportion to the Bernstein
+    coefficients Σᵢ C(k,i)/C(d,i)·aᵢ on [low, high], aᵢ those of the polynomial in (x - low)/(high - low), and
+    the factor between the two."""
+    d, below = len(rows) - 1, math.lcm(low.denominator, high.denominator)
+    start, width = int(low * below), int((high - low) * below)
+    rows = rows.copy()
+    for i in range(d + 1):
+        rows[i] *= below ** (d - i)
+    for i in range(d):  # the powers of x become those of x - low
+        for j in range(d - 1, i - 1, -1):
+            rows[j] += start * rows[j + 1]
+    common = math.lcm(*(comb(d, i) for i in range(d + 1)))
+    for i in range(d + 1):
+        rows[i] *= width**i * common // comb(d, i)
+    for i in range(d):
+        rows[i + 1 :] = rows[i + 1 :] + rows[i:-1]
+    return rows, common * below**d

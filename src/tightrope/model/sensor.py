@@ -47,7 +47,9 @@ def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -
         )
     if len(seen) != behind.states:
         raise InputError(f"observations of {len(seen):,} states, and the model has {behind.states:,}")
-    before = ["" if not isinstance(model, POMDP) else model.names[o] + " " for o in looks_of(model)]
+    before = [""] * behind.states
+    if isinstance(model, POMDP):
+        before = [f"{model.names[o]} " for o in model.observation.tolist()]
     if all(isinstance(one, str) for one in seen):
         number: dict[str, int] = {}
         look = [number.setdefault(f"{old}{one}", len(number)) for old, one in zip(before, seen, strict=True)]
@@ -59,11 +61,6 @@ def observed(model: ParametricMDP | IntervalMDP | POMDP, seen: Sequence[Seen]) -
     if empty is not None:
         raise InputError(f"state {behind.structure.state_name(empty)} has no reading at all")
     return _sensed(behind, rows, before)
-
-
-def looks_of(model: ParametricMDP | IntervalMDP | POMDP) -> list[int]:
-    """The observation of every state, 0 where there is none."""
-    return model.observation.tolist() if isinstance(model, POMDP) else [0] * model.states
 
 
 def _sensed(
@@ -163,4 +160,4 @@ def _lifted(name: str, reward: RewardStructure, behind: Any, acts: Any, choice: 
         raise InputError(f"the rewards {name!r} have parameters, which is not supported with a sensor")
     state = None if reward.state is None else np.where(acts, reward.state[behind], 0.0)
     own = None if reward.choice is None else np.where(choice >= 0, reward.choice[choice], 0.0)
-    return RewardStructure(state, own)
+    return RewardStructure(state, own, reward.is_mean)

@@ -12,8 +12,8 @@ polynomials without a point or range is an error.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
@@ -125,8 +125,10 @@ class Structure(Record):
     """The data that the model was drafted or revised from; None where its file names none."""
     named_from: Provenance | None = field(default=None, compare=False, repr=False)
     """The data that its successors were seen in, where nothing else was chosen by these."""
+    means: InitVar[Collection[str]] = ()
+    """The names of further rewards that are means (`RewardStructure.is_mean`)."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, means: Collection[str]) -> None:
         object.__setattr__(self, "initial_states", tuple(int(s) for s in self.initial_states))
         action = self.action if self.action is not None else np.zeros(self.choices, np.int32)
         for name, value in {
@@ -135,7 +137,9 @@ class Structure(Record):
             "successor": frozen_array(self.successor, np.int32),
             "action": frozen_array(action, np.int32),
             "labels": MappingProxyType({k: frozen_array(v, np.bool_) for k, v in self.labels.items()}),
-            "rewards": MappingProxyType({k: self._check_reward(k, v) for k, v in self.rewards.items()}),
+            "rewards": MappingProxyType(
+                {k: self._check_reward(k, v, v.is_mean or k in means) for k, v in self.rewards.items()}
+            ),
             "valuations": MappingProxyType({k: frozen_array(v) for k, v in self.valuations.items()}),
         }.items():
             object.__setattr__(self, name, value)
@@ -201,13 +205,13 @@ class Structure(Record):
     def _facts_(self) -> Facts:
         return structure_facts(self)
 
-    def _check_reward(self, name: str, reward: RewardStructure) -> RewardStructure:
+    def _check_reward(self, name: str, reward: RewardStructure, is_mean: bool) -> RewardStructure:
         if isinstance(reward, ParametricReward):
             if reward.expression.shape != (self.choices,):
                 raise InputError(
                     f"reward structure '{name}' has {len(reward.expression)} polynomials, not {self.choices}"
                 )
-            return reward
+            return reward if is_mean == reward.is_mean else reward.as_mean()
         parts: dict[str, FloatArray | None] = {}
         for kind, values, size in (
             ("state", reward.state, self.states),
@@ -222,7 +226,7 @@ class Structure(Record):
             if not np.all(np.isfinite(frozen)):
                 raise InputError(f"reward structure '{name}' has a {kind} reward that is not finite")
             parts[kind] = frozen
-        return replace(reward, state=parts["state"], choice=parts["choice"])
+        return replace(reward, state=parts["state"], choice=parts["choice"], is_mean=is_mean)
 
     # --- sizes and views -------------------------------------------------------------------
 
@@ -600,6 +604,9 @@ class ParametricReward(RewardStructure):
         object.__setattr__(self, "by_transition", own)
         object.__setattr__(self, "is_mean", is_mean or own is not None)
 
+    def as_mean(self) -> ParametricReward:
+        return ParametricReward(self.name, self.expressions, self.expression, self.by_transition, True)
+
     def of_transitions(self, structure: Structure) -> IndexArray:
         """The row of the table that every transition earns: what the mean of an observed cost is."""
         if self.by_transition is not None:
@@ -638,8 +645,11 @@ class ParametricReward(RewardStructure):
         texts, place = self._in_order()
         digest.update(f"{self.expressions.parameter_names}{texts}".encode() + place.tobytes())
         if self.by_transition is not None:
-            written = [self.expressions.text(row) for row in self.by_transition.tolist()]
-            digest.update(f"{written}".encode())
+            digest.update(f"{self._of_transitions()}".encode())
+
+    def _of_transitions(self) -> list[str] | None:
+        own = self.by_transition
+        return None if own is None else [self.expressions.text(row) for row in own.tolist()]
 
     def _in_order(self) -> tuple[list[str], IndexArray]:
         """The polynomials that occur, sorted, and which of them each choice has: the same for every table."""
@@ -650,15 +660,12 @@ class ParametricReward(RewardStructure):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ParametricReward):
             return NotImplemented
-        names = self.name, self.expressions.parameter_names
-        (texts, place), (others, places) = self._in_order(), other._in_order()
-        same = names == (other.name, other.expressions.parameter_names) and texts == others
-        if (self.by_transition is None) != (other.by_transition is None):
-            return False
-        if self.by_transition is not None and other.by_transition is not None:
-            mine = [self.expressions.text(row) for row in self.by_transition.tolist()]
-            same = same and mine == [other.expressions.text(row) for row in other.by_transition.tolist()]
-        return same and np.array_equal(place, places)
+        (mine, place), (others, places) = (
+            ((each.name, each.expressions.parameter_names, texts, each._of_transitions()), place)
+            for each in (self, other)
+            for texts, place in (each._in_order(),)
+        )
+        return mine == others and np.array_equal(place, places)
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.expression)))

@@ -187,14 +187,6 @@ class RationalArray:
         left, right = self._on_common_denominator(other)
         return np.less(left, right).astype(np.bool_)
 
-    def less_equal(self, other: RationalArray) -> BoolArray:
-        left, right = self._on_common_denominator(other)
-        return np.less_equal(left, right).astype(np.bool_)
-
-    def equal(self, other: RationalArray) -> BoolArray:
-        same = np.equal(self.numerator, other.numerator) & np.equal(self.denominator, other.denominator)
-        return same.astype(np.bool_)
-
     def _on_common_denominator(self, other: RationalArray) -> tuple[ExactIntegers, ExactIntegers]:
         return (_product(self.numerator, other.denominator), _product(other.numerator, self.denominator))
 

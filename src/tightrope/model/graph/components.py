@@ -391,11 +391,6 @@ def some_next(support: Support, target: BoolArray) -> BoolArray:
     return states
 
 
-def some_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
-    """E [ allowed U target ]"""
-    return backward_reachable(support, target, through=allowed)
-
-
 def some_always(support: Support, allowed: BoolArray) -> BoolArray:
     """E [ G allowed ]"""
     structure = support.structure
@@ -403,28 +398,3 @@ def some_always(support: Support, allowed: BoolArray) -> BoolArray:
     inside = support.possible & allowed[source] & allowed[structure.successor]
     components = strongly_connected_components(support, usable=inside, expand=allowed)
     return backward_reachable(support, allowed & components.cyclic[components.component], through=allowed)
-
-
-def some_weak_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
-    """E [ allowed W target ]"""
-    return some_until(support, allowed, target) | some_always(support, allowed)
-
-
-def every_next(support: Support, target: BoolArray) -> BoolArray:
-    """A [ X target ]"""
-    return ~some_next(support, ~target)
-
-
-def every_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
-    """A [ allowed U target ]"""
-    return ~some_weak_until(support, ~target, ~allowed & ~target)
-
-
-def every_always(support: Support, allowed: BoolArray) -> BoolArray:
-    """A [ G allowed ]"""
-    return ~backward_reachable(support, ~allowed)
-
-
-def every_weak_until(support: Support, allowed: BoolArray, target: BoolArray) -> BoolArray:
-    """A [ allowed W target ]"""
-    return ~some_until(support, ~target, ~allowed & ~target)

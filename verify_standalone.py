@@ -1157,12 +1157,12 @@ class Polytope:
 
 
 STATED = (
-    "it is stated that episodes were followed to their end",
-    "NOMINAL: nobody says how episodes ended",
+    "episodes were followed to their end (stated)",
+    "NOMINAL: it is unknown how episodes ended",
     "NOMINAL: episodes were not followed to their end",
-    "it is stated that rows stand in the order in which they happened",
-    "NOMINAL: nobody says in which order rows happened",
-    "NOMINAL: rows do not stand in the order in which they happened",
+    "rows are in the order of time (stated)",
+    "NOMINAL: the order of rows in time is unknown",
+    "NOMINAL: rows are not in the order of time",
 )
 
 
@@ -1279,15 +1279,15 @@ class Data:
             holds = not planned or (self.design != "adaptive" and not self.anytime)
             if planned:
                 words = "the amount of data was fixed in advance"
-        lines = [f"{words} (the data say: {self.design})"]
+        lines = [f"{words} (recorded design: {self.design})"]
         if self.likely or self.bets:
-            lines.append("batches were cut without looking at outcomes")
+            lines.append("batches do not depend on outcomes")
             if self.design == "adaptive" and self.planned is not None:
-                lines.append(f"{self.planned} episodes were planned before the first one")
+                lines.append(f"{self.planned:,} episodes were planned in advance")
             if self.prior:
-                lines.append("the prior was stated without looking at these data")
+                lines.append("the prior does not depend on these data")
             if self.bets and given_policy and not self.method.endswith("best"):
-                lines.append("the given policy, which is bet on, was not chosen by looking at these data")
+                lines.append("the given policy was chosen without these data")
         lines = [STATED[i] for i in self.stated] + lines
         if self.censored or not holds:
             lines.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")

@@ -120,8 +120,8 @@ class Assessment:
         is_settled = self.word in (Word.CONTRADICTED, Word.LIMIT)
         return Assessment(self.word, known, self.why) if is_settled else Assessment.of(known)
 
-    def headline(self, claim: str, sure: str = "") -> str:
-        """The word, and the claim as far as it may be made: how `sure` it is only where all holds.
+    def headline(self, claim: str, sure: str = "", proved: str = "PROVED") -> str:
+        """The verdict (`proved` if nothing is wrong) and the claim; `sure` only if all assumptions hold.
 
         >>> Assessment.of([]).headline("probability >= 0.7", "confidence 0.99")
         'PROVED: probability >= 0.7, confidence 0.99'
@@ -133,7 +133,7 @@ class Assessment:
         all_hold = all(one.holds for one in self.assumptions)
         limit = "less precise than requested" if self.word is Word.LIMIT else ""
         parts = [claim, sure if all_hold else "not guaranteed", limit]
-        return f"{self.word.name}: {', '.join(part for part in parts if part)}"
+        return f"{proved if self.is_proved else self.word.name}: {', '.join(part for part in parts if part)}"
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -61,12 +61,12 @@ METHODS = {
 
 FIXED = "the visits of every event were fixed in advance, independently of outcomes"
 PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
-ANY = "any policy, any stopping rule, at all times at once"
-_ENDS = "where an episode stops in the data it was over, or was cut by a rule that does not look further"
-_ORDER = "what is counted earlier did not depend on what is counted later"
-_STATUS = {"stated": "it is stated", "unknown": "NOMINAL: nobody says", "no": "NOMINAL: it is not so"}
+ANY = "any policy, any stopping rule, time-uniform"
+_ENDS = "every episode is complete or was cut by a rule that uses no later outcomes"
+_ORDER = "earlier counts did not depend on later outcomes"
+_STATUS = {"stated": "{} (stated)", "unknown": "NOMINAL: unknown whether {}", "no": "NOMINAL: violated: {}"}
 STATED = tuple(
-    (name, status, f"{words} that {what}")
+    (name, status, words.format(what))
     for name, what in (("ends of episodes", _ENDS), ("order in time", _ORDER))
     for status, words in _STATUS.items()
 )
@@ -206,22 +206,24 @@ class Data:
             holds, assumed = ahead or not planned, PLANNED if planned else ANY
         listed: list[Assumption] = []
         if not holds:
-            words = "NOMINAL: the data were not collected as the method needs; nothing is guaranteed"
+            words = "NOMINAL: the data were not collected as the method requires; nothing is guaranteed"
             listed.append(("sampling", "no", words))
         if self.censored:
-            words = "NOMINAL: rows were left out by their outcomes; nothing is guaranteed"
+            words = "NOMINAL: rows were excluded because of their outcomes; nothing is guaranteed"
             listed.append(("complete", "no", words))
         listed += [STATED[i] for i in (() if self.stated is None else self.stated.tolist())]
-        listed.append(("sampling", "yes" if holds else "no", f"{assumed} (the data say: {self.design})"))
+        listed.append(
+            ("sampling", "yes" if holds else "no", f"sampling: {assumed} (recorded design: {self.design})")
+        )
         if METHODS[self.method].ordered:
-            listed.append(("batches", "stated", "batches were cut without looking at outcomes"))
+            listed.append(("batches", "stated", "batches do not depend on outcomes"))
             if self.design == "adaptive" and self.planned is not None:
-                words = f"{self.planned} episodes were planned before the first one"
+                words = f"{self.planned:,} episodes were planned in advance"
                 listed.append(("plan", "stated", words))
         if self.prior is not None:
-            listed.append(("prior", "stated", "the prior was stated without looking at these data"))
+            listed.append(("prior", "stated", "the prior does not depend on these data"))
         if self.bets and "given policy" in named and not self.method.endswith("best"):
-            words = "the given policy, which is bet on, was not chosen by looking at these data"
+            words = "the given policy was chosen without these data"
             listed.append(("policy", "stated", words))
         if self.costs is not None:
             listed.append(("costs", "stated", self.costs.words))

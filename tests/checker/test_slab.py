@@ -87,7 +87,7 @@ def test_what_was_learned_is_proved_in_both_arithmetics(kind):
     width = upper - lower
     assert (lower, upper) == pytest.approx((value.interval.lower, value.interval.upper), abs=1e-5 * width)
     assert not verdict.nominal
-    given = "the given policy, which is bet on, was not chosen by looking at these data"
+    given = "the given policy was chosen without these data"
     assert (given in verdict.assumes) == (kind == "given")
 
 

@@ -183,7 +183,7 @@ def test_the_hint_of_data_that_the_model_does_not_fit_helps(
     ]
     assert app.run([*asked, "--region", "likelihood"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert said.count("the data contradict the model (e-value 10^") == 1
+    assert said.count("reason e-value 10^") == 1
     assert "hint --sets tied needs least of the model that is not refuted" in said
     assert app.run([*asked, "--sets", "tied"]) == 1
     assert capsys.readouterr().out.startswith("CONTRADICTED: the data do not fit the model")

@@ -47,7 +47,7 @@ CASES = {
         ["improve", "m.prism", *PROP, "--data", "good.csv"],
         "PROVED: improvement in ",
     ),
-    "data": (["data", "good.csv", "--model", "m.prism"], "PROVED: 240 of 240 rows of good.csv can be used"),
+    "data": (["data", "good.csv", "--model", "m.prism"], "READ: 240 of 240 rows of good.csv can be used"),
     "draft": (["draft", "good.csv", "-o", "d.prism", "--variables", "s"], "DRAFTED: "),
     "online": (
         ["online", "m.prism", *PROP, "--at", "p=0.5", "--episodes", "40"],

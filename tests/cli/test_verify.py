@@ -75,7 +75,7 @@ def test_learned_results_are_checked_link_by_link(capsys, folder, exact):
         assert link in names
     assert any(name.startswith("events' intervals follow from the counts") for name in names)
     assert found["policies"]["robust policy"] == {"lower": found["lower"], "upper": found["upper"]}
-    assert any("the data say" in line for line in found["assumes"])
+    assert any("recorded design" in line for line in found["assumes"])
     assert found["bound"] == {"model": False, "property": False, "data": False, "policy": False}
 
 

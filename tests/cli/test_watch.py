@@ -66,7 +66,7 @@ def test_a_log_that_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.0 < float(str(found["e_value"])) < 1.0
     assert run([*WATCH, "--data", "log.csv"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("PROVED: no evidence against the model\n") and "after 400 events" in shown
+    assert shown.startswith("NO ALARM: no evidence against the model\n") and "after 400 events" in shown
 
 
 def test_what_the_model_excludes_is_an_alarm_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:

@@ -438,7 +438,7 @@ def test_the_search_under_a_bound_on_steps(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("tightrope.learning.differences.Differences.corners", lambda self, most: [])
     found = tr.improve(problem, log, baseline=safe, delta=0.1)
     assert found.improvement > 0.0 and found.improvement >= 0.98 * usual
-    assert found.best.name == "the policy of the local search"
+    assert found.best.name == "the local search policy"
 
 
 def test_nothing_to_gain_is_seen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

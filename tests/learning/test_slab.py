@@ -195,7 +195,7 @@ def test_a_plan_fixes_the_pilot_of_adaptive_data_and_certificates_follow_it():
     certificate = certificate_of(found["plan"], planned)
     verdict = check(certificate)
     assert verdict.valid and not verdict.nominal
-    assert "3000 episodes were planned before the first one" in verdict.assumes
+    assert "3,000 episodes were planned in advance" in verdict.assumes
     without = replace(certificate.problem.data, planned=None)
     moved = replace(certificate, problem=replace(certificate.problem, data=without))
     assert not check(moved).valid

@@ -143,7 +143,7 @@ def test_a_wrong_model_is_contradicted_and_the_culprit_named(
     assert found.first_alarm < found.events if ordered else found.first_alarm == found.events
     named = [suspect for suspect in found.suspects if suspect.kind == kind]
     assert where in named[0].text or (kind == "tie" and "'a'" in named[0].text)
-    assert found.misfit is not None and "the data contradict the model (e-value 10^" in found.misfit
+    assert found.misfit is not None and "the data contradict the model: e-value 10^" in found.misfit
     seen = named[0].outcomes[0]
     assert abs(seen.observed - seen.expected) > 0.05
 
@@ -208,9 +208,9 @@ def test_the_report_shows_evidence_and_what_fits_worst(coins: ParametricMDP, tmp
     assert set(dots) <= set(seen) and len(dots) >= 4
     pyplot.close("all")
     page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Does the model fit?" in page and "The data contradict the model: the e-value is 10^" in page
-    assert "Most of it: the parameters since about event" in page and "own e-value" in page
-    assert page.index("What the data say against the model") < page.index('id="intervals"')
+    assert "Model fit" in page and "The data contradict the model: the e-value is 10^" in page
+    assert "Mainly: the parameters since about event" in page and "own e-value" in page
+    assert page.index("Evidence against the model") < page.index('id="intervals"')
     worst = result.fit.suspects[0]
     assert f"<b>{worst.kind}</b>: " in page and '<a href="#findings">Findings</a>' in page
     fits = tr.learn(result.problem, counted(coins, in_batches(tosses({}, 800, 3))), sets="tied")

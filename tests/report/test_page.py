@@ -122,7 +122,7 @@ def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: s
         in text
     )
     assert "any policy, any stopping rule, at all times at once" in text
-    assert "Results below that share a ledger hold simultaneously" in text
+    assert "Results with the same confidence budget hold simultaneously" in text
     assert "tightrope learn 'bench:aircraft(8,4)' --data 'my data.parquet'" in unescape(text)
     assert run.model.hash in text
     for line in run.main.ledger.lines:
@@ -130,7 +130,7 @@ def test_the_answer_its_assumption_and_its_origin_are_said(result: Path, text: s
     for name, version in run.versions.items():
         assert f"<dt>version: {name}</dt><dd><code>{version}</code></dd>" in text
     assert "<dt>seed</dt><dd><code>4</code></dd>" in text
-    assert f"The {run.main.binding.total} events that bind" in text
+    assert f"The {run.main.binding.total} limiting events" in text
     assert run.main.binding.total > 0
 
 
@@ -165,7 +165,7 @@ def test_words_of_the_method_are_explained_and_the_model_is_assumed(text: str) -
     present = {attributes.get("id") for _, attributes in outline.tags}
     for word in ("sets", "region", "ledger", "optimistic"):
         assert f"word-{word}" in present and f'href="#word-{word}"' in text
-    assert "If the model is right: it has the states and transitions of the real process" in text
+    assert "The model has the states and transitions of the real process" in text
     assert "How high a probability of" in text and "As a property: <code>Pmax" in text
 
 
@@ -473,20 +473,25 @@ def test_any_missing_or_wrong_field_ends_in_words(result: Path, tmp_path: Path) 
 
 def test_those_who_decide_read_five_sentences(result: Path, text: str) -> None:
     run = read_result(result / "result.json")
-    heads = ["What to do", "Against today", "Data for half the width", "What is likeliest to fail"]
-    assert [head for head, _ in advice(run)] == [*heads, "When to look again"]
+    heads = ["Recommendation", "Baseline", "More data", "Weakest assumption"]
+    assert [head for head, _ in advice(run)] == [*heads, "Review"]
     said = dict(advice(run))
-    assert f"{3 * run.data.steps:,} steps more" in said["Data for half the width"]
+    assert f"{3 * run.data.steps:,} more steps" in said["More data"]
     assert (
-        unescape(text).index(said["What to do"]) < text.index('id="intervals"') < text.index('id="regions"')
+        unescape(text).index(said["Recommendation"])
+        < text.index('id="intervals"')
+        < text.index('id="regions"')
     )
     policy = run.main.robust_policy
     width = policy.upper - policy.lower
     sure = structs.replace(run.main, verdict=Word.PROVED, why="", assumptions=[])
     below = -2 * width if run.maximises else 2 * width
-    for step, words in ((below, "so the robust one is better by at least "), (0.0, "is not decided here")):
+    for step, words in (
+        (below, "so the robust one is better by at least "),
+        (0.0, "neither policy is proved better"),
+    ):
         value = structs.replace(policy, lower=policy.lower + step, upper=policy.upper + step)
-        told = dict(advice(run.having(results=[structs.replace(sure, value=value)])))["Against today"]
+        told = dict(advice(run.having(results=[structs.replace(sure, value=value)])))["Baseline"]
         assert words in told
         if step:
             assert float(told.partition(words)[2].split()[0].rstrip(".")) == pytest.approx(width, rel=1e-3)

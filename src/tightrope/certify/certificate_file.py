@@ -229,7 +229,7 @@ def require_agreement(certificate: Certificate, shown: Shown) -> None:
         both = f"the certificate proves a {claim.name} in {proved}, and the answer is {answer}"
         if shown.apart:
             raise CannotCertify(
-                f"no certificate is written: {both}. Both hold in a right model, up to a small "
+                f"no certificate is written: {both}. Both hold in a correct model, up to a small "
                 "probability: the model is likely wrong"
             )
         raise Disagreement(f"{both}. One of them is wrong: no certificate is written, trust neither")

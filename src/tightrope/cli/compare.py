@@ -51,9 +51,7 @@ class ComparedOptions(SubjectOptions):
     threads: options.Threads = None
     output: PolicyFile = None
     report: Path | None = declare("--report", "Write both policies side by side, as one HTML page.", "FILE")
-    unit: str = declare(
-        "--unit", "What values are counted in, for the sentence on the wall.", "EUR", default=""
-    )
+    unit: str = declare("--unit", "The unit of values, for the summary sentence.", "EUR", default="")
     certificate: options.CertificateFile = None
     overwrite: options.Overwrite = False
     accept_nominal: options.AcceptNominal = False
@@ -187,7 +185,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
 
 
 def wall(result: Comparison, unit: str) -> str:
-    """The sentence to put on the wall."""
+    """The summary sentence."""
     if result.improvement <= 0.0:
         return f"Nothing better than {result.baseline_name} is proved: keep it."
     amount = bound_text(result.improvement, True) + (f" {unit}" if unit else "")
@@ -228,19 +226,21 @@ def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) 
 
 
 def _share(share: float | None) -> str:
-    return "" if share is None else f", about {share:.0%} of what is gained"
+    return "" if share is None else f", about {share:.0%} of the gain"
 
 
 def _shown(
     request: ComparedOptions, result: Comparison, data: screen.Rows, settings: screen.Rows
 ) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
+    several = len(getattr(request, "policy", ())) > 1
+    order = [("order", f"{better} is better than {worse}") for better, worse in result.order]
     rows = [
         ("property", result.problem.text),
         ("difference", f"{result.interval} for {result.best.name} against {result.baseline_name}"),
-        *(("better", f"{better} than {worse}") for better, worse in result.order),
         *(("satisfied" if one.holds else "violated", f"{one.text}: {one.interval}") for one in result.kept),
     ]
+    rows += order if several else []
     if result.limit is not None:
         rows.append(("limit", f"improvement of any policy {bounded(result.limit, is_lower=False)}"))
     rows += [
@@ -255,9 +255,13 @@ def _shown(
         ("policy", f"less {result.baseline_name}", "values subtracted"),
         [(one.name, str(one.interval), str(one.separate)) for one in result.differences],
     )
-    more = [*settings, ("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
+    more = [
+        *([] if several else order),
+        *settings,
+        ("summary", wall(result, request.unit)),
+        *screen.shown_notes(result.notes),
+    ]
     more.append(("time", f"{result.seconds:.2g} s"))
-    several = len(getattr(request, "policy", ())) > 1
     return screen.Content(
         [*rows, *screen.assumed_facts(result.verdict), *data],
         more,

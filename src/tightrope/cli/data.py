@@ -110,7 +110,7 @@ def data(request: DataRequest) -> None:
     if request.json:
         screen.print_json(_answer(description, request.plot, seconds))
     else:
-        screen.show(verdict.headline(claim), _shown(request, description, model))
+        screen.show(verdict.headline(claim, proved="READ"), _shown(request, description, model))
     if saved is not None:
         saved.check()
         with atomic_write(saved.path) as file:

@@ -19,8 +19,7 @@ DELTA = 0.001
 STORY = """\
 A rover crosses a field of 10 by 10 cells. It must report its moves: after six unreported ones it is lost.
 Sending succeeds with a probability that depends on the place and on six unknown weights of the radio
-channel. It drives around at random for a while; from what it sees we learn how to cross safely, and how
-safely at least."""
+channel. It first drives at random; from this log tightrope learns a policy and a bound on its safety."""
 
 
 def demo(
@@ -64,7 +63,7 @@ def demo(
         instance = parse_bench(MODEL)
         model = load(instance)
         request = question(instance, model.structure)
-        progress("driving around")
+        progress("simulating drives")
         truth = model.instantiate(instance.truth)
         stop = find_decided_states(request.objective, model.states)
         counts = Simulator(truth, None, stop, instance.episode_cap, model.hash()).episodes(episodes, seed)
@@ -120,9 +119,10 @@ def demo(
         content_shown = show_comparison(request.text, ordered, optimum, str(results_at), [])
         screen.show(tightest.headline(), content_shown)
         typer.echo(
-            f"The {tightest.decisions.sets.value} sets guarantee {tightest.guarantee:.4f} with confidence "
-            f"{1 - DELTA:g}. In the true world, which nobody\ntold the learner, that policy crosses with "
-            f"probability {float(earned.lower[initial]):.4f}; the best there is has {optimum.lower:.4f}.\n"
+            "At the true parameters, which the learner did not see, this policy crosses with probability
+"
+            f"{float(earned.lower[initial]):.4f}; the best policy has {optimum.lower:.4f}.
+"
         )
     sys.stdout.flush()  # the answer comes before files, which may fail
     with phase_progress() as progress:

@@ -178,7 +178,7 @@ def learn(request: LearnRequest) -> None:
     they exclude each other, the model is contradicted.
 
     A separate test, at its own level, says whether the data fit the model ("model fit"). After a change that
-    'watch' has found, --since leaves out what came before it.
+    'watch' has found, --since excludes earlier rows.
 
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results
 

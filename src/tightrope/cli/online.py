@@ -407,7 +407,7 @@ def show_run(
         ("explored", explored),
         *([("gap", _gap(last))] if "reached" in last else []),
         *([("baseline", _above(records))] if "above_baseline" in last else []),
-        *([("satisfied", _count_kept(records))] if known else []),
+        *([("validation", _count_kept(records))] if known else []),
         *([("drift", _drift(records))] if "drift" in last else []),
         *fit_facts(result),
         *([("written", written)] if written else []),
@@ -473,7 +473,7 @@ def _drift(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _count_kept(records: Sequence[Mapping[str, Any]]) -> str:
     broken = sum(record["holds"] is False for record in records)
-    return f"{len(records) - broken} of {len(records)} guarantees, compared with the true value"
+    return f"{len(records) - broken} of {len(records)} guarantees hold at the true parameters"
 
 
 def _is_floor(record: Mapping[str, Any]) -> bool:

@@ -305,7 +305,8 @@ def doubts_of(verdict: Assessment) -> list[tuple[str, str]]:
         why = why if " Worst: " not in why else why.partition(" Worst: ")[0].rstrip(".")
         parts = [part.removeprefix("tested: ") for part in why.split("; ") if part != _MODEL_RIGHT]
         advice = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
-        reasons.append("; ".join(part for part in parts if part not in advice) or why)
+        reason = "; ".join(part for part in parts if part not in advice) or why
+        reasons.append(reason.removeprefix("the data contradict the model: "))
         hints += [as_flags(part) for part in advice]
     rows = [("reason", as_flags(reason)) for reason in dict.fromkeys(reasons)]
     return [*rows, *(("hint", hint) for hint in dict.fromkeys(hints))]

@@ -454,7 +454,7 @@ class _Watching:
         if not final and not self.is_live and not self.request.every:
             return
         verdict, rows = self.verdict, [("evidence", self.evidence)]
-        first = f"{verdict.word.name}: {self.words}"
+        first = f"{'NO ALARM' if verdict.is_proved else verdict.word.name}: {self.words}"
         if not final and not with_anomalies:
             typer.echo(f"{first} ({self.evidence})")
             return

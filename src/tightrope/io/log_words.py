@@ -152,7 +152,7 @@ class LogWords:
     )
     gaps: str | None = word(
         "--gaps",
-        "State that rows are missing within episodes for reasons of their own, not for what they would have "
+        "State that rows are missing within episodes independently of what they would have "
         "shown: each gap ends an episode, and what comes after it begins another.",
         "outage",
         saved=str,

@@ -257,9 +257,9 @@ class ModelFit(Record):
             return None
         worst = f" Worst: {self.suspects[0].words}." if self.suspects else ""
         return (
-            f"the data contradict the model (e-value {power_text(self.log_e_value)} after {self.events:,} "
-            f"events; a right model reaches {1.0 / self.alpha:,.0f} with probability at most "
-            f"{self.alpha:g}).{worst}"
+            f"the data contradict the model: e-value {power_text(self.log_e_value)} after {self.events:,} "
+            f"events; a correct model reaches {1.0 / self.alpha:,.0f} with probability at most "
+            f"{self.alpha:g}.{worst}"
         )
 
     def _title_(self) -> str:

@@ -176,7 +176,7 @@ certified steps of the search, and single changes in a row without a gain."""
 CELLS = (100, CoupledLimits.cells)
 """Parts of the region in which the most promising policies are bounded, in two rounds."""
 
-FOUND = "the policy of the local search"
+FOUND = "the local search policy"
 Change = tuple[int, int]
 """A step, counted from the last, or 0, and a choice."""
 
@@ -261,7 +261,7 @@ class Search:
         holds = self._add(row)
         worst = row.lowest if self.table.maximises else row.highest
         if self.optimum is not None and worst is not None:
-            self._meet(worst.x, "" if name == FOUND else "the best at the worst parameters")
+            self._meet(worst.x, "" if name == FOUND else "the policy best at worst case")
         return holds
 
     def _meet(self, x: FloatArray, name: str) -> None:
@@ -274,7 +274,7 @@ class Search:
         if table.contains(x):
             self.limit = min(self.limit, highest - own if table.maximises else own - highest)
         if name:
-            self.waiting.append((f"{name}, {len(self.points.known) - 1}", there))
+            self.waiting.append((f"{name} {len(self.points.known) - 1}", there))
 
     def _change(self) -> None:
         """Change single choices of the most promising policy until no change promises more."""

@@ -130,9 +130,9 @@ def refine(
     high = solved.solver.options.effort is Effort.HIGH
     beyond = [one is not None and (high or one >= PAYS) for one in gains]
     known = [one for one in gains if one is not None]
-    gained = f"{max(known):.2f} times narrower by a forecast" if known else "no forecast of coupled sets"
+    gained = f"forecast width {1 / max(known):.0%}" if known else "no forecast"
     if not any(beyond):
-        why = f"sets rectangular: coupled ones would be {gained}" if known else f"sets rectangular: {gained}"
+        why = f"sets rectangular: coupled sets gain too little ({gained})"
         return replace(decisions, reasons=(*decisions.reasons, why)), solved
     solver, cells = solved.solver, None if high else count_cells(chain.model, region)
     solver.deadline = min(solver.deadline, begin + COUPLED_SECONDS)
@@ -160,9 +160,9 @@ def refine(
         for name, (before, after) in zip(("robust", "given"), values, strict=True)
     ]
     if max(narrowed) < LEAST_GAIN:
-        reasons = (*decisions.reasons, f"sets rectangular: coupled ones, {gained}, brought nothing")
+        reasons = (*decisions.reasons, f"sets rectangular: coupled sets gained nothing ({gained})")
         return replace(decisions, reasons=reasons), replace(solved, tried=tuple(tried))
-    reasons = (*decisions.reasons, f"sets coupled: {gained}, and they hold where rectangular ones do")
+    reasons = (*decisions.reasons, f"sets coupled: narrower, under the same assumptions ({gained})")
     made = replace(decisions, sets=SetsKind.COUPLED, reasons=reasons)
     return made, replace(coupled, tried=tuple(tried))
 

@@ -554,7 +554,7 @@ class Differences:
         result, optimum = [("the robust policy", solved.robust().policy)], self.optimum_over()
         if optimum is None:
             return result
-        return self._mixed([*result, ("the best at the estimate", optimum.at(self.estimate())[1])])
+        return self._mixed([*result, ("the policy best at the estimate", optimum.at(self.estimate())[1])])
 
     def _mixed(self, result: list[tuple[str, Policy]]) -> list[tuple[str, Policy]]:
         """With the last one where data are many, and the baseline elsewhere."""
@@ -858,7 +858,7 @@ class AverageDifferences(Differences):
         """The best at the estimate, and the baseline where data are few."""
         if self._bounds is None:
             return []
-        return self._mixed([("the best at the estimate", AverageOptimum(self).at(self.estimate())[1])])
+        return self._mixed([("the policy best at the estimate", AverageOptimum(self).at(self.estimate())[1])])
 
     def value_at(self, policy: Policy, x: FloatArray) -> float:
         known = self.cycle(policy)

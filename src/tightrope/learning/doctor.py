@@ -205,7 +205,7 @@ class Diagnosis(Record):
         """The verdict in a line."""
         if self.result is not None and self.verdict.word is not Word.CONTRADICTED:
             return self.result.headline()
-        return self.verdict.headline("no evidence against the model")
+        return self.verdict.headline("no evidence against the model", proved="NO ALARM")
 
     def _title_(self) -> str:
         return f"Diagnosis: {self.headline()}"
@@ -227,14 +227,14 @@ def _assess(
         return known
     worst = f" Worst: {found.findings[0].text}." if found.findings else ""
     why = (
-        f"(e-value {power_text(found.log_e_value)} after {found.rows:,} rows; "
-        f"a right model reaches {1.0 / found.alpha:,.0f} with probability at most {found.alpha:g}).{worst}"
+        f"e-value {power_text(found.log_e_value)} after {found.rows:,} rows; "
+        f"a correct model reaches {1.0 / found.alpha:,.0f} with probability at most {found.alpha:g}.{worst}"
     )
     others = tuple(one for one in known.assumptions if one.name != "model")
     if not found.alarm:
-        growing = Assumed.unverified("model", f"evidence against it is growing {why}")
+        growing = Assumed.unverified("model", f"evidence against it is growing: {why}")
         return Assessment.of((*others, growing), limit=known.why if known.word is Word.LIMIT else None)
-    why = f"the data contradict the model {why}"
+    why = f"the data contradict the model: {why}"
     sure = found.doubtful_columns is None
     if counts is not None and isinstance(model, ParametricMDP):
         design = counts.design
@@ -497,7 +497,10 @@ class _Answers:
         if finding.kind == "column" or (finding.kind == "unit" and rest in self.log.columns):
             return [Amendment("split", rest, at), Amendment("split", rest), Amendment("groups", rest)], ""
         if finding.kind == "unit":
-            return [], "episodes differ and no column says by what: what episodes returned holds all the same"
+            return (
+                [],
+                "episodes differ, and no column explains it; the observed returns still hold",
+            )
         if finding.kind in ("tie", "expression"):
             choices = self._named(finding)
             if choices and finding.kind == "tie":
@@ -506,7 +509,7 @@ class _Answers:
         if finding.kind == "cost":
             return [Amendment("costs", rest)], ""
         if finding.kind == "drift":
-            return [], "the process changes: `watch` says when, and `since` leaves out what came before"
+            return [], "the parameters change: `watch` says when, and `since` excludes earlier rows"
         if finding.kind == "excluded":
             return [], "the model gives it probability 0: write the transition into the model"
         return [], "no amendment is known"

@@ -577,12 +577,12 @@ class _Drafting:
         least = max(self.rows, key=lambda row: row.unseen)
         mass = f"at most {least.unseen:.2g} at {self._row_text(least)} ({least.visits:,} visits)"
         lines = [
-            f"nothing of outcomes that were never seen: they lead elsewhere, {mass}, confidence 0.95 each"
+            f"nothing about unseen outcomes: their probability is {mass}, confidence 0.95 each"
             if self.covers
-            else f"outcomes that were never seen are impossible (they have {mass}, confidence 0.95 each): "
-            "the model is too large for an outcome elsewhere at each row",
-            "what happens next depends on the state and the action alone, not on what was before, on the "
-            "unit or on the time: 'tightrope doctor' tests that",
+            else f"unseen outcomes are impossible (their probability is {mass}, confidence 0.95 each): "
+            "the model is too large for an additional outcome in each row",
+            "the next state depends on state and action alone, not on history, unit or time "
+            "('tightrope doctor' tests it)",
         ]
         unused = () if self.log is None else tuple(self.log.columns)
         if unused:
@@ -593,26 +593,26 @@ class _Drafting:
         if self.closed:
             more = "; …" if len(self.closed) > 8 else ""
             names = "; ".join(map(self.seen.state_text, self.closed[:8])) + more
-            unknown = "what comes after is not known" if self.covers else "it stays there forever"
-            lines.append(f"nothing was seen to leave {names}: where episodes are not over, {unknown}")
+            unknown = "the next states are unknown" if self.covers else "the process stays there"
+            lines.append(f"no transition leaves {names}: if an episode continues, {unknown}")
         if self.structure.declared_mdp:
-            lines.append("nothing of actions that were not seen in a state: the answer is about the others")
+            lines.append("nothing about unseen actions: the answer is about the others")
         if len(self.starts) == 1:
             lines.append(f"the answer is about episodes that begin in {self.seen.state_text(self._first)}")
         if not self.starts:
-            lines.append("a table of counts does not say where episodes begin: the first state is a guess")
+            lines.append("a table of counts does not show initial states: the first state is a guess")
         elif len(self.starts) > 1:
             lines.append(f"episodes begin in one of {len(self.starts)} states, drawn from one distribution")
         if self.ends:
             number = sum(self.ends.values())
-            lines.append(f"{number:,} episodes are over where they stop: they go to an end state")
+            lines.append(f"{number:,} episodes are over at their last row and go to an end state")
         design = self.reading.counts.design
         if self.log is not None and (short := (design.episodes or 0) - self.log.episodes) > 0:
-            lines.append(f"{short:,} episodes in which nothing happened after their first row are left out")
+            lines.append(f"{short:,} episodes with a single row are excluded")
         if self.open_ones:
             lines.append(
-                f"{self.open_ones:,} episodes stop in states that others leave for reasons of their own: "
-                "nothing says why (--ends complete says that they are over there)"
+                f"{self.open_ones:,} episodes stop in states that other episodes leave, for unknown reasons "
+                "(--ends complete states that they are over)"
             )
         if not design.order.holds:
             lines.append(f"{design.order.name}: {design.order.why}")
@@ -623,8 +623,11 @@ class _Drafting:
                 *lines,
                 f"ties were chosen on {self.chosen.sum():,} episodes: learn from the others alone",
             ]
-        why = "ties are comments: chosen on these data they are not certified by them"
-        return [*lines, f"{why}; --select-on 0.5 chooses them on half of the episodes and keeps the others"]
+        why = "ties are comments: the same data cannot choose and certify them"
+        return [
+            *lines,
+            f"{why}; --select-on 0.5 chooses them on half of the episodes and keeps the rest",
+        ]
 
     def _lines(self, ties: Ties, active: Active, assumptions: Sequence[str]) -> Iterator[str]:
         reading, structure = self.reading, self.structure

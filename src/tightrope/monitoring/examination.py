@@ -512,7 +512,7 @@ def _changes(
     change = weigh_changes(counts, level - weight)
     if change is None:
         return [], -1
-    text, structure = "what happens next depends on when it happens in the log", model.structure
+    text, structure = "the next state depends on the time in the log", model.structure
     of_row = model.signatures.of_choice[log.choice(structure)]
     rows = np.flatnonzero(of_row == change.context) if tables is None else np.empty(0, dtype=np.int64)
     reached = len(log) if tables is None else tables.rows
@@ -639,9 +639,9 @@ def _finding(model: ParametricMDP, log: EpisodeLog, test: _Test | _Counted, log_
     about = WORDS.get(feature.name) or {
         "seen": f"whether {own} was seen before in the episode",
         "column": f"column '{own}'",
-        "unit": f"whose it is: {own}s differ",
+        "unit": f"the unit: {own}s differ",
     }.get(name, feature.name)
-    text, rest = f"what happens next depends on {about}", (test.log_weight, is_stated(feature.name, log))
+    text, rest = f"the next state depends on {about}", (test.log_weight, is_stated(feature.name, log))
     cells = test.cells(model) if log_e > 0.0 else None
     if cells is None or not np.any(cells.gain > 0.0):
         return Finding(feature.kind, feature.name, text, log_e, None, (), (), None, *rest)

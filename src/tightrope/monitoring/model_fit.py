@@ -169,7 +169,7 @@ def _fit(
         half = 0.5 * math.log(1.0 / alpha)
         verdict = CONTRADICTED if first is not None else GROWING if log_e >= half else FITS
         how = "" if ordered else " of counts without order"
-        rate = f"a right model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
+        rate = f"a correct model reaches {1.0 / alpha:,.0f} with probability at most {alpha:g}"
         if nominal:
             rate += ", nominally: data are missing, or their order or ends or a column are not known"
         when = "" if first is None else f", alarm after {first:,}"

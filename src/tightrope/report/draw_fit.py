@@ -92,18 +92,18 @@ def evidence_words(run: ResultDocument) -> str:
     words = {
         FITS: f"There is no evidence against the model: the e-value is {power} after {fit.events:,} events.",
         "evidence growing": f"Evidence against the model is growing: the e-value is {power} after "
-        f"{fit.events:,} events. It is no alarm yet; more data will tell.",
+        f"{fit.events:,} events. There is no alarm yet.",
         "model contradicted": f"The data contradict the model: the e-value is {power} after {fit.events:,} "
-        "events. The guarantee is worth no more than the model: look at what fits worst.",
+        "events. The guarantee does not hold: see the largest deviations.",
     }.get(fit.verdict, fit.text)
     if fit.first_alarm is not None:
         words += f" The alarm came after {fit.first_alarm:,} events."
         if fit.suspects and fit.suspects[0].moved:
             change = fit.suspects[0]
             moved = [f"{m.parameter} {number(m.before, 4)} → {number(m.after, 4)}" for m in change.moved[:2]]
-            words += f" Most of it: {change.text} ({', '.join(moved)})."
+            words += f" Mainly: {change.text} ({', '.join(moved)})."
     if fit.nominal:
-        words += " The rate of false alarms holds in name only: " + "; ".join(fit.nominal) + "."
+        words += " The rate of false alarms is nominal: " + "; ".join(fit.nominal) + "."
     return words
 
 
@@ -114,15 +114,14 @@ def evidence_caption(run: ResultDocument) -> str:
     order = (
         ""
         if fit.ordered
-        else " The counts have no order in time, so they were weighed all at once: that is less sharp, and a "
-        "change of the parameters cannot show."
+        else " The counts have no order in time, so the test has less power and cannot detect changes of "
+        "parameters."
     )
     return (
-        f"{evidence_words(run)} The e-value says how many times better the data are explained by departures "
-        "from the model (wrong expressions, choices that are not equal, parameters that change) than by the "
-        "model at its best parameters. If the model is right, whatever its parameters are, the probability "
-        f"that it ever reaches {1.0 / fit.alpha:,.0f} is at most {fit.alpha:g}. This test has its own level "
-        f"and takes nothing from the confidence of the guarantee.{order}"
+        f"{evidence_words(run)} The e-value compares alternatives (other expressions, unequal choices, "
+        "changing parameters) with the model at its best fit. If the model is correct, the probability "
+        f"that it ever reaches {1.0 / fit.alpha:,.0f} is at most {fit.alpha:g}. The test has its own level, "
+        f"apart from the confidence of the guarantee.{order}"
     )
 
 
@@ -130,7 +129,7 @@ def _evidence_table(run: ResultDocument) -> NumberTable:
     fit = fit_of(run)
     assert fit is not None
     rows = [(f"{look.events:,}", f"10^{look.log_e_value / LOG:.2f}") for look in fit.looks]
-    return NumberTable(f"Numbers: {len(rows)} looks", ("events", "e-value"), rows)
+    return NumberTable(f"Numbers: {len(rows)} interim analyses", ("events", "e-value"), rows)
 
 
 @dataclass(frozen=True)
@@ -235,7 +234,7 @@ def _worst_table(run: ResultDocument) -> NumberTable:
             for m in suspect.moved
         ]
     return NumberTable(
-        "Numbers: what fits worst",
+        "Numbers: largest deviations",
         ("kind", "where", "outcome", "times", "observed", "expected", "own e-value"),
         rows,
     )
@@ -245,15 +244,14 @@ def worst_caption(run: ResultDocument) -> str:
     """How to read the picture; of many choices some are off by chance."""
     chosen = len({row.suspect.text for row in worst_rows(run)})
     return (
-        f"The {chosen} distributions with the most evidence against them: what was observed, beside "
-        "what the best fit expects. They are the worst of all, and some of so many lie beyond two errors by "
-        "chance: the evidence decides, not this picture."
+        f"Observed and expected frequencies of the {chosen} distributions with the largest deviations. "
+        "Some deviations beyond two standard errors occur by chance; the e-value accounts for this."
     )
 
 
 EVIDENCE = Picture(
     "fit",
-    "Does the model fit?",
+    "Model fit",
     draw_evidence,
     lambda run: 2.9,
     evidence_words,
@@ -264,7 +262,7 @@ EVIDENCE = Picture(
 
 WORST = Picture(
     "observed",
-    "Observed against expected, where it fits worst",
+    "Largest deviations",
     draw_worst,
     lambda run: 1.1 + 0.19 * (len(worst_rows(run)) + len({row.suspect.text for row in worst_rows(run)})),
     worst_words,

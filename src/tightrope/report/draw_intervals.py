@@ -57,7 +57,7 @@ def draw_intervals(run: ResultDocument, axes: Axes) -> None:
     axes.grid(False, axis="y")
     if run.true_value is not None:
         line = axes.axvline(run.true_value.lower, color=style.TRUTH, lw=1.2)
-        style.tell(line, f"best value at the true point: {style.number(run.true_value.lower)}")
+        style.tell(line, f"best value at the true parameters: {style.number(run.true_value.lower)}")
     style.name_axes(axes, f"value ({quantity(run)})", "")
     style.legend_below(axes, interval_keys(run))
 
@@ -74,7 +74,7 @@ def interval_keys(run: ResultDocument) -> list[Patch | Line2D]:
     )
     keys.append(ring)
     if run.true_value is not None:
-        keys.append(Line2D([], [], color=style.TRUTH, label="best at the true point"))
+        keys.append(Line2D([], [], color=style.TRUTH, label="best at the true parameters"))
     return keys
 
 
@@ -195,5 +195,5 @@ TIMINGS = style.Picture(
     lambda run: 1.1 + 0.26 * len(run.shown),
     _timings_words,
     _timings_table,
-    lambda run: "Wall-clock seconds per phase, each kind of sets as if computed alone, without the build.",
+    lambda run: "Seconds per phase, each kind of sets as if computed alone, without building the model.",
 )

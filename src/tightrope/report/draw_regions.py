@@ -79,7 +79,7 @@ def region_keys(run: ResultDocument) -> list[Patch | Line2D]:
             keys.append(Patch(facecolor=colour, alpha=0.4, label=f"{region.kind} ({how})"))
     keys.append(Line2D([], [], color=style.GREY, ls="--", label="its box"))
     if run.true_point:
-        keys.append(Line2D([], [], ls="", marker="o", color=style.TRUTH, label="true point"))
+        keys.append(Line2D([], [], ls="", marker="o", color=style.TRUTH, label="true parameters"))
     return keys
 
 
@@ -136,7 +136,7 @@ def panel_figures(run: ResultDocument, medium: style.Medium) -> Iterator[tuple[P
 
 def panel_words(run: ResultDocument, pair: Pair) -> str:
     kinds = ", ".join(region.kind for region in run.regions if pair in region.polygons)
-    return f"Shadow of the regions ({kinds}) on {pair[0]} and {pair[1]}"
+    return f"Projection of the regions ({kinds}) on {pair[0]} and {pair[1]}"
 
 
 def draw_boxes(run: ResultDocument, axes: Axes) -> None:
@@ -211,14 +211,14 @@ def _table(run: ResultDocument) -> style.NumberTable:
 
 BOXES = style.Picture(
     "parameters",
-    "What is known about each parameter",
+    "Parameters",
     draw_boxes,
     lambda run: 1.15 + 0.32 * len(_list_boxed(run)),
     lambda run: "Intervals of the parameters: " + "; ".join(f"{r[0]} {r[2]} of {r[1]}" for r in _rows(run)),
     _table,
     lambda run: (
-        "A full row means that the data leave this parameter open by itself; combinations of parameters "
-        "may still be known well."
+        "A full row means that the data do not narrow this parameter by itself; combinations of parameters "
+        "may be narrower."
     ),
     lambda run: any(region.box for region in run.regions),
 )

@@ -126,7 +126,7 @@ def _table(run: ResultDocument) -> style.NumberTable:
 
 WIDTHS = style.Picture(
     "widths",
-    "Widths per expression, before and after",
+    "Widths",
     draw_widths,
     lambda run: 3.0,
     _words,
@@ -186,11 +186,11 @@ def draw_events(run: ResultDocument, axes: Axes) -> None:
     keys: list[Patch | Line2D] = [Patch(color=style.FAINT, label="event")]
     if any(row.side for row in rows):
         keys = [
-            Patch(color=style.TRUTH, label="binding event"),
+            Patch(color=style.TRUTH, label="limiting event"),
             Patch(color=style.FAINT, label="other event"),
         ]
     keys.append(Patch(color=style.SETS["rectangular"], label="bounds in the end"))
-    keys.append(Line2D([], [], ls="", marker=".", color=style.INK, label="frequency seen"))
+    keys.append(Line2D([], [], ls="", marker=".", color=style.INK, label="observed frequency"))
     style.legend_below(axes, keys)
 
 
@@ -219,15 +219,15 @@ def _bars(
 
 
 def binding_remark(run: ResultDocument) -> str:
-    """Which events bind, in a sentence."""
+    """Which events limit the region, in a sentence."""
     main = run.main
     if main.binding.total:
         total, many = main.binding.total, main.binding.total > 1
-        who, whom = (f"{total} events hold", "them") if many else ("One event holds", "it")
-        return f"{who} the region in place: more data about {whom} shrink the region."
+        who, whom = (f"{total:,} events limit", "them") if many else ("One event limits", "it")
+        return f"{who} the region: more data about {whom} would shrink it."
     if main.region is None or main.contradiction is not None:
-        return f"{main.label} sets use every event by itself; there is no region that an event could bind."
-    return f"The {main.region} region is made of all observations together; no single event binds." + (
+        return f"{main.label} sets use every event by itself; there is no region, so no data are limiting."
+    return f"The {main.region} region depends on all observations; no single event is limiting." + (
         " The events with the most observations are shown." if run.observed else ""
     )
 
@@ -238,7 +238,7 @@ def binding_table(run: ResultDocument) -> style.NumberTable | None:
     if not binding.events:
         return None
     rows = [(bound.text, bound.side) for bound in binding.events]
-    return style.NumberTable(f"The {binding.total} events that bind", ("event", "binds with"), rows)
+    return style.NumberTable(f"The {binding.total} limiting events", ("event", "binds with"), rows)
 
 
 def _event_tip(row: EventRow) -> list[str]:
@@ -248,7 +248,7 @@ def _event_tip(row: EventRow) -> list[str]:
     if row.final is not None:
         lines.append(f"final bounds {style.interval_text(row.final.lower, row.final.upper)}")
     if row.side:
-        lines.append(f"binds with its {row.side} end")
+        lines.append(f"limiting at its {row.side} end")
     return lines
 
 
@@ -276,7 +276,7 @@ def _event_table(run: ResultDocument) -> style.NumberTable:
 
 EVENTS = style.Picture(
     "binding",
-    "Which data bind",
+    "Limiting data",
     draw_events,
     lambda run: 1.1 + 0.19 * len(event_rows(run)),
     lambda run: f"Intervals of {_event_count(run)}. {binding_remark(run)}",

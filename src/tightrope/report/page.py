@@ -369,9 +369,9 @@ def _ledger(run: ResultDocument) -> list[tuple[str, list[str]]]:
         groups.setdefault(tuple(outcome.ledger.lines), []).append(label)
     parts = [(", ".join(labels), list(lines)) for lines, labels in groups.items()]
     if seen := outcome_lines(run.main):
-        parts.append(("What the episodes of the log show without the model", seen))
+        parts.append(("Observed returns, without the model", seen))
     rests = [f"{one.name} ({one.kept.value}): {one.why}" for one in run.main.assumptions]
-    parts.append(("Assumptions, and whether they are kept", rests))
+    parts.append(("Assumptions and their status", rests))
     for title, attribute in (("Choices made", "reasons"), ("Notes", "notes")):
         texts = dict.fromkeys(text for _, outcome in run.shown for text in getattr(outcome, attribute))
         if texts:
@@ -429,7 +429,7 @@ def comparison_page(
             for axes, name in zip(figure.subplots(1, 2), policies.policies, strict=True):
                 draw_policy(policies, axes, name=name)
                 axes.set_title(name)
-        maps = inline_svg(figure, "maps", "What both policies do, by state variables, side by side")
+        maps = inline_svg(figure, "maps", "Both policies by state variables")
 
     def interval(one: Any) -> str:
         return interval_text(one.lower, one.upper, 5)

@@ -26,7 +26,7 @@ from tightrope.prism.properties.shape import is_simple_path
 from tightrope.report.style import at_least, at_most, interval_text, number
 from tightrope.verdict import Assumed, AssumptionStatus, Word
 
-GIVEN = "given the data, whatever the unknown parameters are"
+GIVEN = "given the data, for all parameters that fit them"
 
 
 def quantity_of(text: str, maximises: bool) -> str:
@@ -134,52 +134,48 @@ def _steps(bound: formulas.StepBound | None, file: formulas.PropertyFile) -> str
 
 SETS = {
     "untied": "every transition has an interval of its own",
-    "tied": "equal formulas share one interval, from all their data",
-    "parameter": "each parameter has an interval, and formulas are computed from these",
-    "expression": "each formula has the range that the region leaves it",
-    "rectangular": "at each choice nature picks parameters from the region, another time perhaps others",
-    "coupled": "nature picks parameters from the region once, for the whole run",
+    "tied": "equal expressions share one interval, from all their data",
+    "parameter": "each parameter has an interval, from which the expressions are bounded",
+    "expression": "each expression has its range over the region",
+    "rectangular": "nature chooses parameters from the region at each choice independently",
+    "coupled": "nature chooses parameters from the region once, for the whole run",
 }
 
 WORDS = {
     "policy": (
         "robust policy",
-        "What to do in each state, chosen to do well whatever the parameters are, as far as the data leave "
-        "them open.",
+        "The policy with the best guaranteed value over all parameters that fit the data.",
     ),
     "guarantee": (
         "guarantee",
-        "What the robust policy attains at {side}. It fails to hold with probability δ at most, over the "
-        "draw of the data.",
+        "The bound on the value of the robust policy: it is at {side} this. Over the draw of the data the "
+        "bound fails with probability at most δ.",
     ),
     "optimistic": (
         "optimistic value",
-        "What the best policy could attain at {best} if the parameters were as kind as the data allow. The "
-        "gap between it and the guarantee is what more data could bring.",
+        "A bound for all policies: the value of each is at {best} this. More data can narrow the gap "
+        "between it and the guarantee.",
     ),
     "region": (
         "region",
-        "The parameters that are compatible with the data, at the confidence of the ledger.",
+        "The parameters that fit the data at the chosen confidence.",
     ),
     "sets": (
         "sets",
-        "What nature may pick the transition probabilities from when the guarantee is computed. Here: "
-        "{sets}.",
+        "The transition probabilities that nature may choose when the guarantee is computed. Here: {sets}.",
     ),
     "ledger": (
-        "ledger",
-        "How δ was spent: on which observations, how much for each, under which assumption about the "
-        "sampling.",
+        "confidence budget",
+        "How δ is divided among the observations, and the assumption about the sampling.",
     ),
     "binding": (
-        "binding",
-        "An observation binds if it holds the region in place: more data about it would shrink the region.",
+        "limiting data",
+        "Observations whose constraints are active: more data about them would shrink the region.",
     ),
     "verdict": (
         "verdict",
-        "What the answer is worth: proved, where the bounds follow from the model, the data and assumptions "
-        "that are kept or stated (verified with rounding to the safe side); nominal, where an assumption is "
-        "not kept or not known to be; contradicted, where the data refute the model; limit, where the "
+        "Proved: the bounds follow from model, data and assumptions that are satisfied or stated. Nominal: "
+        "an assumption is violated or unverified. Contradicted: the data refute the model. Limit: the "
         "computation did not finish.",
     ),
 }
@@ -232,7 +228,7 @@ def _limits(run: ResultDocument, outcome: Outcome) -> str:
     if robust is UNSET:
         return f"no policy does better than {best}"
     most = at_most(robust) if run.maximises else at_least(robust)
-    return f"no controller guarantees better than {most} over the region, or does better than {best} in truth"
+    return f"no controller guarantees better than {most} over the region, or has a value better than {best}"
 
 
 def best_case(run: ResultDocument, outcome: Outcome) -> str:
@@ -254,45 +250,45 @@ def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
     """The same for the page of `compare` and `improve`."""
     proved, gain = facts.verdict is Word.PROVED, facts.improvement
     if not proved:
-        do = "Change nothing on the strength of this page yet: not all that it depends on is known to hold."
+        do = "Do not act on this result yet: an assumption is violated or unverified."
         if facts.verdict is Word.CONTRADICTED:
-            do = "Change nothing on the strength of this page: the data contradict the model. Mend the model."
+            do = "Do not act on this result: the data contradict the model. Fix the model first."
     elif gain > 0:
         do = f"Use {facts.policy} instead of {facts.baseline}. {facts.sentence}"
     else:
         do = facts.sentence
-    lines = [("What to do", do)]
+    lines = [("Recommendation", do)]
     if proved and gain > 0:
         saved = saving(question, facts.difference.lower > 0, gain)
-        lines.append(("Against today", f"Better by at least {at_least(gain)}: {saved}."))
+        lines.append(("Baseline", f"Better by at least {at_least(gain)}: {saved}."))
     steps = facts.data.rows
     if steps and facts.difference.upper > facts.difference.lower:
-        lines.append(("Data for half the width", _more_data(steps, "rows", "tightrope plan --improve")))
+        lines.append(("More data", _more_data(steps, "rows", "tightrope plan --improve")))
     return lines + _warnings(facts.assumptions)
 
 
 def _warnings(assumptions: Sequence[Assumed]) -> list[tuple[str, str]]:
-    """Which assumption is the frailest, and when to look again."""
-    again = "When the data have doubled, or when tightrope watch raises an alarm, whichever comes first."
-    lines = [("When to look again", again)]
+    """The weakest assumption, and when to review the result."""
+    again = "When the data double or tightrope watch raises an alarm."
+    lines = [("Review", again)]
     if not assumptions:
         return lines
     frail = min(assumptions, key=lambda one: list(_KEPT).index(one.kept))
-    return [("What is likeliest to fail", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."), *lines]
+    return [("Weakest assumption", f"{frail.name} ({_KEPT[frail.kept]}): {frail.why}."), *lines]
 
 
 def _more_data(steps: int, unit: str, command: str) -> str:
     return (
-        f"About {3 * steps:,} {unit} more, four times as many in all: widths shrink with the root of the "
-        f"data. This is a rule of thumb; {command} forecasts it for this model."
+        f"About {3 * steps:,} more {unit} would halve the interval (rule of thumb). {command} forecasts it "
+        "for this model."
     )
 
 
 def advice(run: ResultDocument) -> list[tuple[str, str]]:
-    """What to do and what to watch, (head, sentence) each, for whoever decides and reads nothing else.
+    """The summary for decision makers, as pairs (title, sentence).
 
-    The gain over a given policy is that of the two intervals, which hold together: both follow from the same
-    statement about the data. How widths shrink with data is a rule of thumb (the root law), and says so.
+    The gain over a given policy follows from the two intervals, which hold simultaneously. The forecast of
+    data is a rule of thumb: widths shrink with the square root of the number of steps.
     """
     main, what = run.main, quantity(run)
     side = "least" if run.maximises else "most"
@@ -301,35 +297,35 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
     if proved:
         do = f"Use the {_whose(main)}. Its {what}{_about(run.question)} is at {side} {bound}."
     elif main.judged.word is Word.CONTRADICTED:
-        do = "Change nothing on the strength of this report: the data contradict the model. Mend the model."
+        do = "Do not act on this result: the data contradict the model. Fix the model first."
     else:
-        do = "Do not build on the numbers of this report yet: not all that they depend on is known to hold."
-    lines = [("What to do", do)]
+        do = "Do not act on this result yet: an assumption is violated or unverified."
+    lines = [("Recommendation", do)]
     if main.value is not None and proved:
         low, high = main.robust_policy.lower, main.robust_policy.upper
         gain = low - main.value.upper if run.maximises else main.value.lower - high
-        today = f"The given policy lies in {interval_text(main.value.lower, main.value.upper)}"
+        today = f"The value of the given policy lies in {interval_text(main.value.lower, main.value.upper)}"
         better = (
             f"so the robust one is better by at least {at_least(gain)} "
             f"({saving(run.question, run.maximises, gain)})"
             if gain > 0
-            else "and the two intervals overlap, so which one is better is not decided here"
+            else "and the two intervals overlap: neither policy is proved better"
         )
-        lines.append(("Against today", f"{today}, {better}. tightrope compare bounds the difference itself."))
+        lines.append(("Baseline", f"{today}, {better}. tightrope compare bounds the difference directly."))
     elif main.value is None and main.robust_optimum is UNSET:
-        missing = "No policy was given to compare with; tightrope improve --baseline says what changes."
-        lines.append(("Against today", missing))
+        missing = "None given. Run tightrope improve --baseline FILE."
+        lines.append(("Baseline", missing))
     steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
     if steps and width > 1e-3 * abs(main.robust_policy.upper):
-        lines.append(("Data for half the width", _more_data(steps, "steps", "tightrope plan")))
+        lines.append(("More data", _more_data(steps, "steps", "tightrope plan")))
     return lines + _warnings(main.assumptions)
 
 
 _KEPT = {
-    AssumptionStatus.NO: "not kept",
-    AssumptionStatus.UNKNOWN: "not known to be kept",
-    AssumptionStatus.STATED: "stated, not shown by the data",
-    AssumptionStatus.YES: "kept as far as the input shows",
+    AssumptionStatus.NO: "violated",
+    AssumptionStatus.UNKNOWN: "unverified",
+    AssumptionStatus.STATED: "stated, not tested",
+    AssumptionStatus.YES: "satisfied by the input",
 }
 
 
@@ -346,8 +342,8 @@ def statement(run: ResultDocument) -> Statement:
     inside = interval_text(main.robust_policy.lower, main.robust_policy.upper)
     if math.isinf(main.guarantee):
         answer = (
-            f"The data rule out no parameters under which every policy's {what} is unbounded, so the "
-            "robust policy has no finite guarantee."
+            f"The {what} may be unbounded for every policy under parameters that fit the data, so the robust "
+            "policy has no finite guarantee."
         )
     else:
         answer = (
@@ -358,27 +354,27 @@ def statement(run: ResultDocument) -> Statement:
         answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
     word, seen = verdict.word.name, main.seen
     if verdict.word is Word.CONTRADICTED:
-        holds = f"So no number here is guaranteed; what was computed: {inside}."
+        holds = f"No number in this report is guaranteed; the computed interval is {inside}."
         if seen is not None and seen.interval is not None:
             about = f"the value of {seen.policy} lies in {_ends(seen.interval)}"
-            holds = f"What episodes show without the model's probabilities: {about}."
+            holds = f"Without the model's probabilities, by the observed returns: {about}."
         answer = f"{word}: {verdict.why} {holds}"
     elif verdict.doubts:
         why = "; ".join(verdict.doubts)
         answer = (
-            f"{word}: nothing is guaranteed, since not all that the method assumes is known to hold ({why}). "
-            f"If it did, the {what} of the {_whose(main)} would lie in {inside} ({_source(main)})."
+            f"{word}: nothing is guaranteed ({why}). If all assumptions held, "
+            f"the {what} of the {_whose(main)} would lie in {inside} ({_source(main)})."
         )
     else:
         answer = f"{word}: {answer[:1].lower()}{answer[1:]}"
     if run.true_value is not None:
-        answer += f" At the true point, where it is known, the best value is {number(run.true_value.lower)}."
+        answer += f" The best value at the true parameters is {number(run.true_value.lower)}."
     return Statement(question, run.question, headline, answer, _assumption(main), _cautions(run))
 
 
 def _source(outcome: Outcome) -> str:
     seen = outcome.seen
-    both = ", and what episodes returned" if seen is not None and seen.model is not None else ""
+    both = ", and observed returns" if seen is not None and seen.model is not None else ""
     if outcome.region is None or outcome.contradiction is not None:
         return f"{outcome.sets} sets{both}"
     return f"{outcome.sets} sets over the {outcome.region} region{both}"
@@ -407,14 +403,16 @@ def _statements(run: ResultDocument) -> int:
 
 
 def _assumption(outcome: Outcome) -> str:
-    """That the model is right, and the ledger's line about the assumption as a sentence about the data."""
-    right = "If the model is right: it has the states and transitions of the real process, and the true "
-    right += "parameters lie in its domain."
+    """That the model is correct, and the assumption of the confidence budget about the data."""
+    right = (
+        "The model has the states and transitions of the real process, and the true parameters lie in its "
+    )
+    right += "domain."
     line = next((line for line in outcome.ledger.lines if line.startswith("assumes ")), None)
     if line is None:
-        return f"{right} Nothing is recorded about how the data must have been collected."
+        return f"{right} No assumption about the sampling is recorded."
     kind, _, words = line.removeprefix("assumes ").partition(": ")
-    needed = f"The guarantee needs this of the data ({kind}): {words}." if words else f"{kind.capitalize()}."
+    needed = f"Sampling ({kind}): {words}." if words else f"{kind.capitalize()}."
     return f"{right} {needed}"
 
 
@@ -425,21 +423,19 @@ def _cautions(run: ResultDocument) -> tuple[str, ...]:
     if main.seen is not None and isinstance(main.seen.tension, str):
         remarks.append(f"{main.seen.tension[:1].upper()}{main.seen.tension[1:]}.")
     if isinstance(main.breakdown, BreakdownFacts):
-        remarks.append(f"Breakdown: the guarantee {main.breakdown.text}.")
+        remarks.append(f"Breakdown point: the guarantee {main.breakdown.text}.")
     if main.misfit is not None:
         remarks.append(f"{main.misfit[:1].upper()}{main.misfit[1:]}")
     if main.judged.doubts:
         remarks.append(
-            "The confidence is nominal: something that the method assumes of the data is not known to hold, "
-            "or the method itself has no valid proof. See the ledger."
+            "The confidence is nominal: an assumption is violated or unverified, or the method has no valid "
+            "proof. See the confidence budget."
         )
     if main.verdict is Word.LIMIT:
-        remarks.append(f"{main.status}: the solver did not come as close as asked; the bounds are bounds.")
+        remarks.append(f"{main.status}: the bounds hold, but are less precise than requested.")
     if len(run.shown) > 1 and (len(run.results) < len(run.shown) or _statements(run) > 1):
         remarks.append(
-            "Results below that share a ledger hold simultaneously; those of different ledgers, or of "
-            "other runs, "
-            "hold each with its own confidence. Choosing among these after looking costs confidence: decide "
-            "beforehand."
+            "Results with the same confidence budget hold simultaneously. Others hold each with its own "
+            "confidence, so choose among them before you see the results."
         )
     return tuple(remarks)

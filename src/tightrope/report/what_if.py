@@ -81,7 +81,7 @@ def is_too_large(transitions: int) -> bool:
 
 
 TOO_LARGE = f"left out: the model has more than {MOST_TRACKED:,} transitions"
-NO_TRACKS = "left out: there is no region of single numbers that the parameters could move in"
+NO_TRACKS = "left out: the region has no parameters to vary"
 REFUTED = "left out: the data refute the model"
 
 

@@ -38,7 +38,7 @@ class Assumption(Enum):
 _WORDS = {
     Assumption.FIXED_DESIGN: "the visits of every event were fixed in advance, independently of outcomes",
     Assumption.TRAJECTORIES: "the amount of data was fixed in advance; the policy may have been adaptive",
-    Assumption.ADAPTIVE_ANYTIME: "any policy, any stopping rule, at all times at once",
+    Assumption.ADAPTIVE_ANYTIME: "any policy, any stopping rule, time-uniform",
     Assumption.NONE: "none: the published proof has a gap, the statement is not guaranteed",
 }
 

@@ -61,7 +61,7 @@ METHODS = {
 
 FIXED = "the visits of every event were fixed in advance, independently of outcomes"
 PLANNED = "the amount of data was fixed in advance; the policy may have been adaptive"
-ANY = "any policy, any stopping rule, time-uniform"
+ANY = "sampling by any policy, any stopping rule, time-uniform"
 _ENDS = "every episode is complete or was cut by a rule that uses no later outcomes"
 _ORDER = "earlier counts did not depend on later outcomes"
 _STATUS = {"stated": "{} (stated)", "unknown": "NOMINAL: unknown whether {}", "no": "NOMINAL: violated: {}"}
@@ -212,9 +212,7 @@ class Data:
             words = "NOMINAL: rows were excluded because of their outcomes; nothing is guaranteed"
             listed.append(("complete", "no", words))
         listed += [STATED[i] for i in (() if self.stated is None else self.stated.tolist())]
-        listed.append(
-            ("sampling", "yes" if holds else "no", f"sampling: {assumed} (recorded design: {self.design})")
-        )
+        listed.append(("sampling", "yes" if holds else "no", f"{assumed} (recorded design: {self.design})"))
         if METHODS[self.method].ordered:
             listed.append(("batches", "stated", "batches do not depend on outcomes"))
             if self.design == "adaptive" and self.planned is not None:

@@ -153,7 +153,7 @@ def test_a_limit_that_was_reached_names_the_option_that_helps(
     )
     asked = ["check", "far.prism", "--prop", "P=? [ F x=400 ]", "--precision", "1e-17"]
     assert app.run(asked) == 1
-    assert "Try a coarser precision." in " ".join(capsys.readouterr().out.split())
+    assert "Try a coarser precision" in " ".join(capsys.readouterr().out.split())
     assert app.run([*asked[:-1], "1e-6"]) == 0
 
 

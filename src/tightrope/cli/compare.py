@@ -233,14 +233,11 @@ def _shown(
     request: ComparedOptions, result: Comparison, data: screen.Rows, settings: screen.Rows
 ) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
-    several = len(getattr(request, "policy", ())) > 1
-    order = [("order", f"{better} is better than {worse}") for better, worse in result.order]
     rows = [
         ("property", result.problem.text),
         ("difference", f"{result.interval} for {result.best.name} against {result.baseline_name}"),
         *(("satisfied" if one.holds else "violated", f"{one.text}: {one.interval}") for one in result.kept),
     ]
-    rows += order if several else []
     if result.limit is not None:
         rows.append(("limit", f"improvement of any policy {bounded(result.limit, is_lower=False)}"))
     rows += [
@@ -255,13 +252,10 @@ def _shown(
         ("policy", f"less {result.baseline_name}", "values subtracted"),
         [(one.name, str(one.interval), str(one.separate)) for one in result.differences],
     )
-    more = [
-        *([] if several else order),
-        *settings,
-        ("summary", wall(result, request.unit)),
-        *screen.shown_notes(result.notes),
-    ]
-    more.append(("time", f"{result.seconds:.2g} s"))
+    more = [*settings, ("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
+    more += [("order", f"{one[0]} is better than {one[1]}") for one in result.order]
+    more += [("time", f"{result.seconds:.2g} s")]
+    several = len(getattr(request, "policy", ())) > 1
     return screen.Content(
         [*rows, *screen.assumed_facts(result.verdict), *data],
         more,

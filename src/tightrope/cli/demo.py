@@ -119,10 +119,8 @@ def demo(
         content_shown = show_comparison(request.text, ordered, optimum, str(results_at), [])
         screen.show(tightest.headline(), content_shown)
         typer.echo(
-            "At the true parameters, which the learner did not see, this policy crosses with probability
-"
-            f"{float(earned.lower[initial]):.4f}; the best policy has {optimum.lower:.4f}.
-"
+            "At the true parameters, which the learner did not see, this policy crosses with probability\n"
+            f"{float(earned.lower[initial]):.4f}; the best policy has {optimum.lower:.4f}.\n"
         )
     sys.stdout.flush()  # the answer comes before files, which may fail
     with phase_progress() as progress:

@@ -302,11 +302,10 @@ def doubts_of(verdict: Assessment) -> list[tuple[str, str]]:
         whys = [verdict.why, *(whys if verdict.word.value == "limit" else ())]
     reasons, hints = [], []
     for why in dict.fromkeys(whys):
-        why = why if " Worst: " not in why else why.partition(" Worst: ")[0].rstrip(".")
+        why = why.removeprefix("the data contradict the model: ").partition(" Worst: ")[0].rstrip(".")
         parts = [part.removeprefix("tested: ") for part in why.split("; ") if part != _MODEL_RIGHT]
         advice = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
-        reason = "; ".join(part for part in parts if part not in advice) or why
-        reasons.append(reason.removeprefix("the data contradict the model: "))
+        reasons.append("; ".join(part for part in parts if part not in advice) or why)
         hints += [as_flags(part) for part in advice]
     rows = [("reason", as_flags(reason)) for reason in dict.fromkeys(reasons)]
     return [*rows, *(("hint", hint) for hint in dict.fromkeys(hints))]

@@ -497,10 +497,7 @@ class _Answers:
         if finding.kind == "column" or (finding.kind == "unit" and rest in self.log.columns):
             return [Amendment("split", rest, at), Amendment("split", rest), Amendment("groups", rest)], ""
         if finding.kind == "unit":
-            return (
-                [],
-                "episodes differ, and no column explains it; the observed returns still hold",
-            )
+            return [], "episodes differ, and no column explains it; the observed returns still hold"
         if finding.kind in ("tie", "expression"):
             choices = self._named(finding)
             if choices and finding.kind == "tie":

@@ -624,10 +624,7 @@ class _Drafting:
                 f"ties were chosen on {self.chosen.sum():,} episodes: learn from the others alone",
             ]
         why = "ties are comments: the same data cannot choose and certify them"
-        return [
-            *lines,
-            f"{why}; --select-on 0.5 chooses them on half of the episodes and keeps the rest",
-        ]
+        return [*lines, f"{why}; --select-on 0.5 chooses them on half of the episodes and keeps the rest"]
 
     def _lines(self, ties: Ties, active: Active, assumptions: Sequence[str]) -> Iterator[str]:
         reading, structure = self.reading, self.structure

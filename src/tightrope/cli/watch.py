@@ -456,7 +456,7 @@ class _Watching:
         verdict, rows = self.verdict, [("evidence", self.evidence)]
         first = f"{'NO ALARM' if verdict.is_proved else verdict.word.name}: {self.words}"
         if not final and not with_anomalies:
-            typer.echo(f"{first} ({self.evidence})")
+            typer.echo(f"{first}; {self.evidence}")
             return
         rows += [("reason", f"{doubt}: the rate of false alarms is nominal") for doubt in verdict.doubts]
         rows += [] if returns is None else returns_facts(returns)

@@ -7,10 +7,11 @@ It shares no code with tightrope, needs no package, and calculates in exact rati
 enclosed by rational series: for small models. It reads certificates of values, over a whole domain, of chains
 in continuous time, and learned ones by intervals of events, transitions or rates, L1 balls, a likelihood, a
 slab, or intervals with either of the last two, with tied, expression or rectangular sets. Exit code 0 means
-that every claim of every file is proved, 1 that one is not, or that the data contradict the model, 2 that a
-file is no certificate, 3 that it is one which this checker does not read: coupled proofs, slabs of
-differences or of temporal formulas, ellipsoids, quotients, costs or returns that were seen, or more work than
-it does. It compares nothing with a model or data: what it proves is about the problem written in the file.
+that every claim of every file is proved, 1 that one is not, or is nominal, or that the data contradict the
+model, 2 that a file is no certificate, 3 that it is one which this checker does not read: coupled proofs,
+slabs of differences or of temporal formulas, ellipsoids, quotients, costs or returns that were seen, or more
+work than it does. It compares nothing with a model or data: what it proves is about the problem written in
+the file.
 """
 
 from __future__ import annotations
@@ -1158,11 +1159,11 @@ class Polytope:
 
 STATED = (
     "episodes were followed to their end (stated)",
-    "NOMINAL: it is unknown how episodes ended",
-    "NOMINAL: episodes were not followed to their end",
+    "it is unknown how episodes ended",
+    "episodes were not followed to their end",
     "rows are in the order of time (stated)",
-    "NOMINAL: the order of rows in time is unknown",
-    "NOMINAL: rows are not in the order of time",
+    "the order of rows in time is unknown",
+    "rows are not in the order of time",
 )
 
 
@@ -1288,10 +1289,11 @@ class Data:
                 lines.append("the prior does not depend on these data")
             if self.bets and given_policy and not self.method.endswith("best"):
                 lines.append("the given policy was chosen without these data")
-        lines = [STATED[i] for i in self.stated] + lines
+        doubts = [STATED[i] for i in self.stated if i % 3]
         if self.censored or not holds:
-            lines.insert(0, "NOMINAL: the data were not collected as the method needs; nothing is guaranteed")
-        return lines
+            doubts.insert(0, "the data were not collected as the method needs")
+        require(not doubts, f"NOMINAL: nothing is guaranteed: {'; '.join(doubts)}", code=1)
+        return [STATED[i] for i in self.stated] + lines
 
 
 def interval_follows(method: str, k: int, n: int, low: Fraction, high: Fraction, level: Fraction) -> bool:

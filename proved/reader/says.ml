@@ -230,19 +230,23 @@ let plan file =
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
   else Episodes (whole file (own "episodes"), whole file planned, batches file)
 
-(* Which theorem speaks of data that came like these. *)
-let is_fixed file =
-  let own name = "problem.data." ^ name in
+(* Every condition on how data came: what is said of their ends (0) and their order (3), and that nothing was left out; visits or the
+   amount that a method has fixed beforehand. Where one does not hold, or nobody says so, the confidence is nominal. *)
+let check_collected file =
+  let own name = "problem.data." ^ name and kept holds words = demand holds (words ^ ": the confidence is nominal") in
   let stated = if there file (own "stated") then let v = ints file (own "stated") in List.init v.size v.get else [] in
-  demand (not (truth file (own "censored")) && not (List.mem 1 stated) && not (List.mem 2 stated))
-    "the data were not collected as the guarantee needs: it would be nominal";
-  let design = text file (own "design") and clopper = List.hd (methods file) = "clopper-pearson" in
-  demand (not (truth file (own "anytime") && (clopper || design = "generative-fixed"))) "they were looked at while they came: it would be nominal";
+  let design = text file (own "design") and watched = truth file (own "anytime") and list = methods file in
+  let once = design = "trajectories" && not (truth file (own "repeats")) && shared_by file = "transitions" in
+  let fixed = List.mem (List.hd list) [ "clopper-pearson"; "hoeffding"; "weissman" ] in
+  kept (not (truth file (own "censored"))) "rows were left out by their outcomes";
+  kept (List.for_all (fun n -> n = 0 || n = 3) stated) "nobody says that ends or order in time of the data are known";
+  kept (not fixed || (not watched && (design = "generative-fixed" || once))) "visits were not fixed in advance, or the data looked at while they came";
+  kept (not (watched && design = "generative-fixed" && List.mem "likelihood" list && prior file = [])) "the amount was not fixed in advance: the data were looked at"
+
+(* Which theorem speaks of them. *)
+let is_fixed file =
+  check_collected file;
   match methods file with
   | [ "likelihood" ] | [ "beta-binomial" ] | [ "beta-binomial"; "likelihood" ] -> false
-  | [ "clopper-pearson" ] | [ "clopper-pearson"; "likelihood" ] ->
-    (* a trajectory is a run that tries no choice twice *)
-    let once = design = "trajectories" && not (truth file (own "repeats")) && shared_by file = "transitions" in
-    if not (once || design = "generative-fixed") then not_covered "Clopper and Pearson without a fixed plan";
-    true
-  | _ -> not_covered ("the method " ^ text file (own "method"))
+  | [ "clopper-pearson" ] | [ "clopper-pearson"; "likelihood" ] -> true (* a trajectory is a run that tries no choice twice *)
+  | _ -> not_covered ("the method " ^ text file "problem.data.method")

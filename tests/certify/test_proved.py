@@ -45,6 +45,7 @@ from adversary.honest import (
 from adversary.judge import verify
 from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
+from adversary.second import second_verdict
 from benchmark_script import run_benchmark
 from effort import EXPLORING
 from places import TESTS
@@ -250,7 +251,7 @@ def test_mutants_are_judged_as_by_exact_verification(
             claim_values(forgery)
     path = forgery.save(tmp_path_factory.getbasetemp() / "mutant.cert")
     code, words = asked(program, path)
-    verdict = verify(path, "--exact")
+    verdict = verify(path)
     assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
 
 
@@ -314,6 +315,34 @@ def test_data_that_were_looked_at_while_they_came_fix_no_visits(
     code, words = asked(program, path)
     assert code == 1 and "looked at" in words
     assert not verify(path, "--exact").accepted
+
+
+SAID: dict[str, list[object]] = {
+    "stated": [np.array(said) for said in ([0], [1], [2], [3], [4], [5], [0, 3], [0, 4], [0, 5])],
+    "censored": [False, True],
+    "anytime": [False, True],
+    "repeats": [False, True],
+    "design": ["generative-fixed", "trajectories", "adaptive"],
+}
+"""Every condition on the data that `verify` weighs, with every value."""
+DATA = ["walk/anytime/tied", "walk/events/tied", "onward/untied", "walk/likelihood/expression", "walk/prior"]
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("condition", SAID)
+def test_all_checkers_weigh_the_same_conditions(
+    program: Path, tmp_path: Path, name: str, condition: str
+) -> None:
+    """What is nominal for one is so for all: exit code 1 of each, and 0 where it holds."""
+    forgery, codes = Forgery.of(ALL[name].certificate), []
+    for said in SAID[condition]:
+        forgery[f"problem.data.{condition}"] = said
+        path = forgery.save(tmp_path / "said.cert")
+        codes.append(verify(path).code)
+        assert (second_verdict(path), asked(program, path)[0]) == (codes[-1], codes[-1]), said
+    known = {"stated": [0, 1, 1, 0, 1, 1, 0, 1, 1], "censored": [0, 1]}
+    assert codes == known.get(condition, codes) and set(codes) <= {0, 1}
 
 
 @pytest.mark.parametrize("name", ["earned/likelihood", "earned/lost", "earned/domain"])

@@ -180,7 +180,7 @@ def test_who_collected_a_log_is_what_its_header_says(tmp_path: Path) -> None:
     assert quietly([*learn, "--policy", str(first)])[0] == 0
     own = ["--model", str(tmp_path / "m.prism"), *about]
     assert verify(tmp_path / "c.cert", *own, "--policy", str(first)).accepted
-    code, _, err = quietly([*learn, "--policy", str(second), "--behaviour", str(second)])
+    code, _, err = quietly([*learn, "--policy", str(second), "--outcomes", f"behaviour={second}"])
     assert code == 2 and "record another policy" in err
     # A forger says that the other policy made these episodes.
     honest = load(tmp_path / "c.cert").certificate

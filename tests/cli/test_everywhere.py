@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tightrope.cli.app import run
-from tightrope.cli.output import Content, render, set_detail, show, shown_notes
+from tightrope.cli.output import Content, render, set_common, show, shown_notes
 from tightrope.numerics.machine import cores, lock
 
 COIN = """mdp
@@ -89,11 +89,11 @@ def test_standard_output_is_a_file(here: Path, capsys: pytest.CaptureFixture[str
 
 def test_technical_notes_are_for_those_who_ask() -> None:
     notes = ["10 rows in 2 coordinates, 10 facets, 10 vertices", "the log has gaps"]
-    set_detail()
+    set_common()
     assert shown_notes(notes) == [("note", "the log has gaps")]
-    set_detail(verbose=True)
+    set_common(flags=("verbose",))
     assert len(shown_notes(notes)) == 2
-    set_detail()
+    set_common()
 
 
 def test_no_color_means_no_colour_on_a_terminal(

@@ -19,7 +19,7 @@ import typer
 from learning_cases import case, counts_of
 from tightrope.cli.app import run
 from tightrope.cli.learn_run import leave_with
-from tightrope.cli.output import remember
+from tightrope.cli.output import set_common
 from tightrope.cli.result_display import BAR, bar, list_certified_facts, show_result
 from tightrope.io.results import Interval
 from tightrope.learning.learn import learn
@@ -227,6 +227,16 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
         (["--intersect"], "lie within them already"),
         (["--sets", "all", "--certificate", "x.cert"], "is for one kind of sets"),
         (["--ellipsoid", "paper", "--certificate", "x.cert"], "unsound and guarantees nothing"),
+        (["--breakdown", ":4"], "write --breakdown all, or --breakdown all:0.9"),
+        (["--breakdown", "p:x"], "the value of --breakdown is 'x', not a number"),
+        (["--breakdown-of", "p"], "hint: write --breakdown NAME"),
+        (["--threshold", "4"], "hint: write --breakdown all:VALUE"),
+        (["--outcomes", "some"], "--outcomes is 'some'"),
+        (["--outcomes", "policy=x"], "--outcomes has no part 'policy'"),
+        (["--outcomes", "only", "--outcomes", "none"], "--outcomes is both only and none"),
+        (["--outcomes", "range=5,1"], "e.g. --outcomes range=0,5"),
+        (["--outcomes", "none", "--outcomes", "range=0,5"], "leave --outcomes range out"),
+        (["--behaviour", "uniform"], "hint: write --outcomes behaviour=FILE"),
         (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
         (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
         (["--policy", "nosuch.json"], "nosuch.json"),
@@ -449,11 +459,11 @@ def stopped(name: str, limit: str | None = None) -> Any:
 
 def test_sets_that_a_limit_stopped_do_not_spoil_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """With --sets all the answer is the last row, that of the tightest sets."""
-    remember([])
-    leave_with([stopped("untied", "the time limit was reached"), stopped("rectangular")], False)
+    set_common()
+    leave_with([stopped("untied", "the time limit was reached"), stopped("rectangular")])
     assert " ".join(capsys.readouterr().err.split()) == "warning: untied sets: the time limit was reached"
     with pytest.raises(typer.Exit):
-        leave_with([stopped("untied"), stopped("rectangular", "the time limit was reached")], True)
+        leave_with([stopped("untied"), stopped("rectangular", "the time limit was reached")])
 
 
 def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tightrope.cli import options
 from tightrope.cli.options import option, takes
-from tightrope.cli.output import print_json, say
+from tightrope.cli.output import common, print_json, say
 from tightrope.errors import InputError
 from tightrope.io.output import FIGURE, GENERATED, TABLES, OutputFile, claim_file
 
@@ -90,8 +89,6 @@ class Request:
             "--tables", "Run nothing: tables of the records in DIR, printed or written to -o FILE.", "DIR"
         ),
     ] = None
-    overwrite: options.Overwrite = False
-    json: options.Json = False
 
 
 @takes(Request)
@@ -107,7 +104,7 @@ def bench(request: Request) -> None:
     Example: tightrope bench --quick -o quick
     """
     if request.tables is not None:
-        show_tables(request.tables, request.output, request.json, request.overwrite)
+        show_tables(request.tables, request.output)
         return
     if request.output is None:
         raise InputError("-o DIR is missing: where the data and the records of the campaign are kept")
@@ -126,7 +123,7 @@ def bench(request: Request) -> None:
         return
     campaign = _build_campaign(request, request.output)
     records = campaign.run(_show_cell)
-    print_records(records, request.json)
+    print_records(records)
     failed = [record for record in records if record.status == "error"]
     if failed:
         first = failed[0]
@@ -170,7 +167,7 @@ def _run_curves(request: Request, output: Path) -> None:
     seeds = parse_seeds(request.seeds)
     cells = online_cells(request.names or (), request.methods, seeds, request.episodes, request.delta)
     records = run_online_campaign(cells, output, request.jobs, _show_curve)
-    if request.json:
+    if common.json:
         print_json({"online": [record.to_json() for record in records]})
     else:
         print_online(records)
@@ -203,11 +200,11 @@ def _show_cell(record: Record, done: int, total: int) -> None:
     say(f"[{done}/{total}] {record.cell}: {shown}")
 
 
-def print_records(records: list[Record], as_json: bool) -> None:
+def print_records(records: list[Record]) -> None:
     """Tables and a summary for people, rows for programs."""
     from tightrope_campaigns.tables import instance_tables, summary, text_summary, text_tables
 
-    if as_json:
+    if common.json:
         print_json({"rows": [record.to_json() for record in records]})
         return
     shown = instance_tables(records)
@@ -215,22 +212,22 @@ def print_records(records: list[Record], as_json: bool) -> None:
     typer.echo(text_summary(summary(shown)), nl=False)
 
 
-def show_tables(directory: Path, output: Path | None, as_json: bool, overwrite: bool = False) -> None:
+def show_tables(directory: Path, output: Path | None) -> None:
     """The tables of a directory's records, on stdout or in a file."""
     from tightrope_campaigns.records import FILE_NAME, ONLINE_FILE, read_online, read_records
 
-    claimed = None if output is None else claim_file(output, TABLES, overwrite)
+    claimed = None if output is None else claim_file(output, TABLES, common.overwrite)
     curves = directory / ONLINE_FILE
     online = read_online(curves) if curves.is_file() else []
     path = directory if directory.is_file() else directory / FILE_NAME
     records = read_records(path) if path.is_file() or not online else []
     if claimed is None:
-        if as_json:
+        if common.json:
             rows = [record.to_json() for record in records]
             print_json({"rows": rows, "online": [record.to_json() for record in online]})
             return
         if records:
-            print_records(records, False)
+            print_records(records)
         if online:
             print_online(online)
         return

@@ -33,7 +33,7 @@ from typer.main import get_command
 
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
-from tightrope.cli.flags import as_flags
+from tightrope.cli.flags import MOVED, as_flags
 from tightrope.errors import InputError, TightropeError, shown
 
 CANNOT_ANSWER = 1
@@ -290,7 +290,9 @@ def _stand_in() -> None:
 def _usage_error(error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tightrope"
-    _say(f"error: {error.format_message()}\nhint: '{path} --help' lists what it accepts")
+    new = MOVED.get(getattr(error, "option_name", ""))
+    hint = f"'{path} --help' lists what it accepts" if new is None else f"write {new}"
+    _say(f"error: {error.format_message()}\nhint: {hint}")
     return WRONG_INPUT
 
 

@@ -19,13 +19,13 @@ import numpy as np
 
 from tightrope import __version__
 from tightrope.cli import check_answers, options, sources
+from tightrope.cli import output as screen
 from tightrope.cli.check_answers import Answered, DomainAnswer
 from tightrope.cli.options import declare, option, switch, takes
-from tightrope.cli.output import leave, phase_progress, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts, TimedModel
 from tightrope.errors import InputError
 from tightrope.io.coding import to_plain
-from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, claim_file, refuse_same
+from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, refuse_same
 from tightrope.io.results import CertifiedFacts, Interval
 from tightrope.loading import ModelRequest, is_continuous, is_markov_automaton
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -106,8 +106,6 @@ class CheckRequest(options.ModelOptions):
         "state are left out: they do not change the value. A large model is built only until the "
         "initial state's bounds are close enough whatever the rest is.",
     )
-    overwrite: options.Overwrite = False
-    json: options.Json = False
 
     def solve_options(self) -> SolveOptions:
         """How values are computed."""
@@ -189,8 +187,8 @@ def check(request: CheckRequest) -> None:
     if request.figure is not None and not partial:
         _require_curve(queries)
     for query in queries:
-        if query.is_plain and query.reading is not None and request.json:
-            warn(query.reading.warning)
+        if query.is_plain and query.reading is not None and screen.common.json:
+            screen.warn(query.reading.warning)
     if len(queries) > 1 and (request.certificate or request.policy_out):
         raise InputError(f"--certificate and --policy-out require one property, not {len(queries)}")
     if isinstance(loaded.model, POMDP):
@@ -214,16 +212,16 @@ def check(request: CheckRequest) -> None:
     answers: list[Answered] = []
     part = None if judge is None else judge.solution
     for query in queries:
-        with phase_progress() as progress:
+        with screen.phase_progress() as progress:
             progress("solve")
             answers.append(_answer(request, subject, query, policy, how, workspace, part))
-    for note in [note for answer in answers if request.json for note in answer.record.notes or ()]:
-        warn(note)
+    for note in [note for answer in answers if screen.common.json for note in answer.record.notes or ()]:
+        screen.warn(note)
     verdict = Assessment.worst([answer.verdict for answer in answers])
-    check_answers.report_answers(loaded, answers, verdict, request.json, part is not None)
+    check_answers.report_answers(loaded, answers, verdict, part is not None)
     sys.stdout.flush()  # the answer comes before files, which may fail
     files.write(answers[0], loaded, point, policy, how, workspace, constants)
-    leave(verdict)
+    screen.leave(verdict)
 
 
 @dataclass(frozen=True)
@@ -245,12 +243,10 @@ class CheckFiles:
         if request.figure is not None:
             from tightrope.report.write import check_picture
 
-            figure = check_picture(request.figure, request.overwrite)
-        named = ((request.certificate, CERTIFICATE), (request.policy_out, POLICY))
-        claimed = [
-            None if path is None else claim_file(path, kind, request.overwrite) for path, kind in named
-        ]
-        return CheckFiles(claimed[0], claimed[1], figure, not request.no_verify)
+            figure = check_picture(request.figure, screen.common.overwrite)
+        certificate = screen.claim(request.certificate, CERTIFICATE)
+        policy = screen.claim(request.policy_out, POLICY)
+        return CheckFiles(certificate, policy, figure, not request.no_verify)
 
     @property
     def named(self) -> tuple[OutputFile | None, ...]:
@@ -358,7 +354,7 @@ def _certify(
         claim, bounds = proof.claims[0], result.bounds
         if bounds is not None and (claim.lower < bounds[0] or claim.upper > bounds[1]):
             low, high = text_below(claim.lower), text_above(claim.upper)
-            warn(f"the certificate proves [{low}, {high}], a slightly wider interval than the answer")
+            screen.warn(f"the certificate proves [{low}, {high}], a slightly wider interval than the answer")
     shown = shown_value(result.bounds, result.truth, query)
     if not isinstance(result, Solution) and isinstance(model, IntervalMDP) and model.factored is not None:
         assert query.directions is not None
@@ -505,11 +501,11 @@ def check_domain(
     find = _over_rates if isinstance(loaded.model, ParametricCTMC) else _over_parameters
     result, proof = find(request, loaded, query, files), None
     if files.certificate is not None:
-        with phase_progress() as progress:
+        with screen.phase_progress() as progress:
             progress("the certificate")
             proof = result.certify(about_model(loaded, result.query, options.parse_constants(request.const)))
         for note in proof.notes:
-            warn(note)
+            screen.warn(note)
     status = "certified" if result.verdict.is_proved else "limit"
     answer = DomainAnswer(
         model=loaded.source,
@@ -522,14 +518,14 @@ def check_domain(
         peak_memory=peak_memory(),
         seconds=check_answers.round_seconds({"build": loaded.seconds, **result.seconds}),
     )
-    check_answers.report_domain(answer, result.details, request.json)
+    check_answers.report_domain(answer, result.details)
     sys.stdout.flush()  # the answer comes before files, which may fail
     if proof is not None and files.certificate is not None:
         proof.save(files.certificate.checked())
     if files.policy is not None and result.controller is not None:
         policy, certified = result.controller()
         policy.save(files.policy.checked(), loaded.model.hash(), to_plain(certified))
-    leave(result.verdict)
+    screen.leave(result.verdict)
 
 
 def _over_parameters(
@@ -559,9 +555,8 @@ def _over_parameters(
         refuse_uncertified(model)
     if is_other:
         options.refuse_options(request, "at", f"it cannot be used with {problem.text} over a domain")
-    same = "precision assume_support misfit time_limit device threads coupled_gap"
-    chosen = LearnOptions.of("solve", {**options.words_of(request, same), "sets": kind})
-    with phase_progress() as progress:
+    chosen = LearnOptions.of("solve", {**options.learn_words(request), "sets": kind})
+    with screen.phase_progress() as progress:
         progress("solve")
         evaluated, whose = _domain_policy(loaded, problem, policy, request.at)
         result: Any = solve_over_domain(problem, chosen, evaluated, progress)
@@ -607,7 +602,7 @@ def _domain_problem(model: ParametricMDP, query: Query) -> Problem:
     problem = Problem(model, query)
     if not query.is_plain:
         problem, reading = product_problem(model, query)
-        warn(reading)
+        screen.warn(reading)
     if problem.query.is_threshold:
         raise InputError(
             f"{problem.text} is true or false, and may be true at some instantiations only",
@@ -654,7 +649,7 @@ def _over_rates(
     if files.certificate is not None:
         _refuse_uncertified(loaded, query, None)
     begin = time.perf_counter()
-    with phase_progress() as progress:
+    with screen.phase_progress() as progress:
         progress("solve")
         chain = over_box(model, parameters.lower, parameters.upper)
         result = bound_over_rates(chain, query, request.solve_options())

@@ -14,6 +14,7 @@ from tightrope.cli.output import (
     Content,
     Table,
     assumed_facts,
+    common,
     count,
     doubts_of,
     print_json,
@@ -254,12 +255,11 @@ def report_answers(
     loaded: LoadedModel | TimedModel,
     answers: Sequence[Answered],
     verdict: Assessment,
-    as_json: bool,
     is_part: bool = False,
 ) -> None:
     """Print all answers, as one JSON object or as tables; the verdict of all of them first. `is_part`: the
     build ended where the question was decided."""
-    if as_json:
+    if common.json:
         records = [answer.record for answer in answers]
         seconds = {"build": loaded.seconds, "solve": sum(answer.seconds for answer in answers)}
         head = structs.asdict(records[0])
@@ -335,9 +335,9 @@ def _span(record: PropertyAnswer) -> str:
     return interval_text(record.lower, record.upper)
 
 
-def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]], as_json: bool) -> None:
+def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]]) -> None:
     """Print the interval over a domain; `details` are facts that are printed of a coupled value."""
-    if as_json:
+    if common.json:
         print_json(answer)
         return
     verdict, claim = answer.judged, f"{answer.question} is {answer.truth}"

@@ -107,7 +107,7 @@ def check_partial(
         )
         answers.append(Answered(query, solved, time.perf_counter() - begin, record))
     verdict = Assessment.worst([answer.verdict for answer in answers])
-    report_answers(loaded, answers, verdict, request.json)
+    report_answers(loaded, answers, verdict)
     sys.stdout.flush()
     if target is not None:
         result: Any = answers[0].result

@@ -12,7 +12,7 @@ from tightrope.cli.options import SOLVING, SubjectOptions, declare, option, take
 from tightrope.io import answers
 from tightrope.io.coding import record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
-from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, claim_file, refuse_same
+from tightrope.io.output import CERTIFICATE, POLICY, REPORT, claim, refuse_same
 from tightrope.io.results import ReadingFacts
 from tightrope.numerics.text import bound_text, bounded, interval_text
 
@@ -53,15 +53,7 @@ class ComparedOptions(SubjectOptions):
     report: Path | None = declare("--report", "Write both policies side by side, as one HTML page.", "FILE")
     unit: str = declare("--unit", "The unit of values, for the summary sentence.", "EUR", default="")
     certificate: options.CertificateFile = None
-    overwrite: options.Overwrite = False
-    accept_nominal: options.AcceptNominal = False
-    json: options.Json = False
     reading: LogWords
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """The options of `learn` that are given."""
-        return options.words_of(self, "region assume_support coupled_gap threads time_limit precision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +85,7 @@ def compare(request: CompareRequest) -> None:
             baseline,
             delta=request.delta,
             progress=progress,
-            **request.words,
+            **options.learn_words(request),
         )
 
     answer(request, run)
@@ -118,12 +110,10 @@ def answer(request: ComparedOptions, run: Any) -> None:
 
     check_delta(request.delta)
     single = None if request.output is None or request.output.suffix != ".json" else request.output
-    files_out = ((single, POLICY), (request.certificate, CERTIFICATE), (request.report, REPORT))
     refuse_same([request.output, request.certificate, request.report])
     directory = None if request.output is None or single is not None else claim(request.output, "improve")
-    claimed, proof, page = (
-        None if path is None else claim_file(path, kind, request.overwrite) for path, kind in files_out
-    )
+    claimed, page = screen.claim(single, POLICY), screen.claim(request.report, REPORT)
+    proof = screen.claim(request.certificate, CERTIFICATE)
     log = LogRequest.of(request.reading, request.data)
     tables = log.tables()
     if is_continuous(request.model):
@@ -142,7 +132,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
     def show() -> screen.Content:
         return _shown(request, result, *reading_facts(reading))
 
-    screen.answer(result.verdict, result.headline(), facts, request.json, show)
+    screen.answer(result.verdict, result.headline(), facts, show)
     about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
     if directory is not None:
         from tightrope.atomic import atomic_write
@@ -175,13 +165,13 @@ def answer(request: ComparedOptions, run: Any) -> None:
     if proof is not None:
         from tightrope.certify.certify import certify
 
-        proved = certify(result, proof.path, overwrite=request.overwrite)["difference"]
+        proved = certify(result, proof.path, overwrite=screen.common.overwrite)["difference"]
         screen.say(
             f"certificate: {proof.path} proves a difference in {interval_text(proved.lower, proved.upper)}"
         )
         if result.baseline is None:
             screen.say(f"it may prove less than is shown above: {APART}")
-    screen.leave(result.verdict, request.accept_nominal)
+    screen.leave(result.verdict)
 
 
 def wall(result: Comparison, unit: str) -> str:

@@ -22,7 +22,7 @@ from tightrope.data.counts import Counts, Coverage
 from tightrope.data.reading_hints import UnknownValue
 from tightrope.io.coding import from_plain
 from tightrope.io.log_words import LogWords, reading_text
-from tightrope.io.output import FIGURE, READING, claim_file
+from tightrope.io.output import FIGURE, READING
 from tightrope.io.results import DesignFacts, ReadingFacts
 from tightrope.learning.log_description import LogDescription, PointEstimates, describe_log
 from tightrope.numerics.text import interval_text, number_text
@@ -73,8 +73,6 @@ class DataRequest:
     output: Path | None = declare(
         "-o --output", "Save the import settings, which every command takes: NAME.reading.toml.", "FILE"
     )
-    overwrite: options.Overwrite = False
-    json: options.Json = False
     reading: LogWords
 
 
@@ -94,8 +92,8 @@ def data(request: DataRequest) -> None:
         from tightrope.report.log_figure import check_figure
 
         check_figure(request.plot)
-        figure = claim_file(request.plot, FIGURE, request.overwrite)
-    saved = None if request.output is None else claim_file(request.output, READING, request.overwrite)
+        figure = screen.claim(request.plot, FIGURE)
+    saved = screen.claim(request.output, READING)
     log = LogRequest.of(request.reading, request.logs)
     tables = log.tables()
     model = load_model(request.model, request.const, request.param, request.domain).model
@@ -107,7 +105,7 @@ def data(request: DataRequest) -> None:
     verdict, read = description.verdict, description.reading
     counted = f"{read.rows - sum(read.dropped.values()):,} of {screen.count(read.rows, 'row')}"
     claim = f"{counted} of {', '.join(request.logs)} can be used with {request.model}"
-    if request.json:
+    if screen.common.json:
         screen.print_json(_answer(description, request.plot, seconds))
     else:
         screen.show(verdict.headline(claim, proved="READ"), _shown(request, description, model))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tightrope.cli import output as screen
-from tightrope.cli.options import Json, option
+from tightrope.cli.options import option
 from tightrope.cli.output import group, phase_progress, print_json
 
 MODEL = "bench:rover(10,10)"
@@ -26,7 +26,6 @@ def demo(
     output: Annotated[Path, option("-o --output", "Where data and results go.", "DIR")] = Path("demo-output"),
     episodes: Annotated[int, option("--episodes", "Number of random drives.", "N", min=1)] = 10_000,
     seed: Annotated[int, option("--seed", "Same seed, same drives.", "S", min=0)] = 1,
-    json: Json = False,
 ) -> None:
     """The rover story end to end: build a model, simulate it, learn with every kind of sets but coupled.
 
@@ -56,7 +55,7 @@ def demo(
     begin = time.perf_counter()
     claimed = claim(output, "demo")
     data, results_at = output / "data.parquet", output / "results"
-    if not json:
+    if not screen.common.json:
         typer.echo(STORY + "\n")
     with phase_progress() as progress:
         progress("building the model")
@@ -93,7 +92,7 @@ def demo(
         content.certificate = CertificateFacts(proof.digest, str(certificate))
     report = output / "report.html"
     results_file = results_at / RESULT
-    if json:
+    if screen.common.json:
         facts = {
             "model": MODEL,
             "episodes": episodes,
@@ -132,7 +131,7 @@ def demo(
             fill_results(folder / results_at.name, ordered, content, progress=progress)
         progress("write: the report")
         write_report(results_at, report, certificate=certificate, what_if=load_result(results_at)._what_if)
-    if not json:
+    if not screen.common.json:
         typer.echo(
             f"report     {report}\n"
             f"results    {results_file}\n"

@@ -125,11 +125,8 @@ class DoctorRequest(options.SubjectOptions):
     log_out: Path | None = declare(
         "--log-out", "Write the log for the revised model: the part to learn from.", "FILE"
     )
-    overwrite: options.Overwrite = False
     time_limit: options.TimeLimit = None
     threads: options.Threads = None
-    accept_nominal: options.AcceptNominal = False
-    json: options.Json = False
     reading: LogWords
 
 
@@ -151,7 +148,7 @@ def doctor(request: DoctorRequest) -> None:
     from tightrope.cli.sources import LogRequest
     from tightrope.data.exposure import exposure_of
     from tightrope.data.writing import write_log
-    from tightrope.io.output import DATA, PRISM, claim_file
+    from tightrope.io.output import DATA, PRISM
     from tightrope.learning.doctor import doctor as examine_log
     from tightrope.model.continuous import ParametricCTMC
 
@@ -161,8 +158,7 @@ def doctor(request: DoctorRequest) -> None:
         for name, given in (("-o", request.output), ("--log-out", request.log_out)):
             if given is not None:
                 raise InputError(f"{name} writes a revised model", hint="say which: --amend memory=prev")
-    model_file = None if request.output is None else claim_file(request.output, PRISM, request.overwrite)
-    log_file = None if request.log_out is None else claim_file(request.log_out, DATA, request.overwrite)
+    model_file, log_file = screen.claim(request.output, PRISM), screen.claim(request.log_out, DATA)
     log = LogRequest.of(request.reading, request.data)
     tables = log.tables()
     subject, model = _subject(request)
@@ -170,9 +166,6 @@ def doctor(request: DoctorRequest) -> None:
     if timed and (model_file or log_file):
         raise InputError("a revised model in continuous time cannot be written as a PRISM file")
     reading: Any = exposure_of(tables, model.structure, log.options) if timed else log.read(model, tables)
-    words = options.words_of(request, "region sets threads time_limit")
-    if request.cost_range is not None:
-        words["cost_range"] = options.parse_cost_range(request.cost_range)
     with phase_progress() as progress:
         result = examine_log(
             subject,
@@ -185,12 +178,10 @@ def doctor(request: DoctorRequest) -> None:
             cluster=request.cluster,
             seed=request.seed,
             progress=progress,
-            **words,
+            **options.learn_words(request),
         )
     answer = _answer(result, request, time.perf_counter() - begin)
-    screen.answer(
-        result.verdict, result.headline(), answer, request.json, lambda: _shown(result, answer, reading)
-    )
+    screen.answer(result.verdict, result.headline(), answer, lambda: _shown(result, answer, reading))
     if result.amended is not None and result.amended.counts is not None:
         made: Any = result.amended.amended
         if model_file is not None:
@@ -199,7 +190,7 @@ def doctor(request: DoctorRequest) -> None:
                 file.write(made.prism())
         if log_file is not None:
             write_log(log_file.checked(), made.log, made.model.structure, result.amended.counts.design)
-    screen.leave(result.verdict, request.accept_nominal)
+    screen.leave(result.verdict)
 
 
 def _subject(request: DoctorRequest) -> tuple[Any, Any]:

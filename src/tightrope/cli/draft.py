@@ -10,9 +10,8 @@ import msgspec
 import typer
 
 from tightrope.atomic import atomic_write
-from tightrope.cli import options
 from tightrope.cli.options import declare, option, takes
-from tightrope.cli.output import Content, command, count, print_json, show
+from tightrope.cli.output import Content, claim, command, common, count, print_json, show
 from tightrope.cli.sources import LogRequest, log_options
 from tightrope.errors import InputError
 from tightrope.io.log_words import LogWords
@@ -54,8 +53,6 @@ class DraftRequest:
         "--rest", "Write the other episodes here, to learn from: a .csv file.", "FILE"
     )
     seed: int = declare("--seed", "Which episodes ties are chosen on.", "N", default=0)
-    overwrite: options.Overwrite = False
-    json: options.Json = False
     reading: LogWords
 
 
@@ -78,8 +75,8 @@ def draft(request: DraftRequest) -> None:
         )
     if request.rest is not None and request.rest.suffix != ".csv":
         raise InputError(f"--rest writes a .csv file, not {request.rest}")
-    model = claim_file(request.output, PRISM, request.overwrite)
-    rest = None if request.rest is None else claim_file(request.rest, DATA, request.overwrite)
+    model = claim_file(request.output, PRISM, common.overwrite)
+    rest = claim(request.rest, DATA)
     log = LogRequest.of(request.reading, request.logs)
     names = [name.strip() for name in (request.variables or "").split(",") if name.strip()]
     result = draft_tables(log.tables(), log.options, names, request.select_on, request.seed)
@@ -95,7 +92,7 @@ def draft(request: DraftRequest) -> None:
         structure = load_prism_text(result.text).structure
         write_log(rest.path, result.rest.log(), structure, result.rest.design)
     counts = result.reading.counts
-    if request.json:
+    if common.json:
         print_json(
             DraftAnswer(
                 states=result.states,

@@ -1,4 +1,4 @@
-"""Options of every command: `--quiet`, `--verbose`, a file of settings, and `-o -` for standard output.
+"""Options of every command (`COMMON`), a file of settings, and `-o -` for standard output.
 
 `tightrope.toml` in the working directory sets options:
 
@@ -39,9 +39,18 @@ KEYS = {
 STREAMED = {"export": ".drn", "sample": ".csv", "draft": ".prism", "report": ".html"}
 """The commands that write one file, and its format where it goes to standard output."""
 
+COMMON = {
+    "--json": "one JSON object on stdout, nothing else",
+    "--quiet": "the answer alone",
+    "--verbose": "technical notes as well",
+    "--accept-nominal": "exit code 0 for nominal results, too",
+    "--overwrite": "replace files that tightrope did not write, too; directories stay protected",
+}
+"""Switches of every command, and what they do."""
+
 HELP = (
-    "Every command takes --quiet (the answer alone), --verbose (technical notes as well), --config FILE and "
-    "--no-config (settings; tightrope.toml where there is one)."
+    f"Every command takes {', '.join(f'{flag} ({what})' for flag, what in COMMON.items())}, --config FILE "
+    "and --no-config (settings; tightrope.toml where there is one)."
 )
 
 
@@ -50,20 +59,21 @@ def take_common(command: Any, name: str, arguments: Sequence[str]) -> list[str]:
     rest: list[str] = []
     tokens = iter(arguments)
     file: Path | None = SETTINGS if SETTINGS.is_file() else None
-    output.remember(arguments)
-    detail = {"quiet": False, "verbose": False}
+    flags: set[str] = set()
+    declared = {spelling for each in command.params for spelling in each.opts}
     for token in tokens:
         if token == "--":
             rest += [token, *tokens]
-        elif token in ("--quiet", "--verbose"):
-            detail[token[2:]] = True
+        elif token in COMMON:
+            flags.add(token[2:].replace("-", "_"))
+            rest += [token] if token in declared else []
         elif token == "--no-config":
             file = None
         elif token == "--config" or token.startswith("--config="):
             file = Path(token.partition("=")[2] or next(tokens, ""))
         else:
             rest.append(token)
-    output.set_detail(**detail)
+    output.set_common(arguments, flags)
     return rest if file is None else _add_settings(command, name, rest, file)
 
 

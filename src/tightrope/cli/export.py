@@ -16,8 +16,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tightrope.cli.options import At, Const, Domain, Json, Model, Overwrite, Param, option, parse_constants
-from tightrope.cli.output import group, print_facts, print_json, warn
+from tightrope.cli.options import At, Const, Domain, Model, Param, option, parse_constants
+from tightrope.cli.output import common, group, print_facts, warn
 from tightrope.cli.sources import LoadedModel, TimedModel, load_model, load_timed
 from tightrope.errors import InputError
 from tightrope.io.formats import Jani, PrismLanguage
@@ -58,8 +58,6 @@ def export(
     const: Const = None,
     param: Param = None,
     domain: Domain = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
 ) -> None:
     """Write a model in another format: Storm's DRN, PRISM's explicit files, UMB, or JANI.
 
@@ -73,7 +71,7 @@ def export(
     """
     form = writing_format(output)
     if form.name == "JANI":
-        export_jani(JaniRequest(model, const, at, param or domain), output, overwrite, json)
+        export_jani(JaniRequest(model, const, at, param or domain), output)
         return
     timed = is_continuous(model)
     if timed and not form.holds.rates:
@@ -81,7 +79,7 @@ def export(
             f"a chain in continuous time is not written as {form.name}",
             hint="write -o model.drn, .tra or .jani",
         )
-    claimed = form.claim(output, overwrite)
+    claimed = form.claim(output, common.overwrite)
     loaded: LoadedModel | TimedModel
     if timed:
         loaded = load_timed(model, const, param, domain, quiet=True)
@@ -91,14 +89,12 @@ def export(
     written = claimed.write(_at_point(loaded, at, not form.holds.parameters))
     structure = loaded.model.structure
     sizes = {name: getattr(structure, name) for name in ("states", "choices", "transitions")}
-    if json:
-        seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
-        print_json(ExportAnswer(files=[str(file) for file in written], **sizes, seconds=seconds))
-        return
+    seconds = {"build": loaded.seconds, "write": time.perf_counter() - begin}
+    answer = ExportAnswer(files=[str(file) for file in written], **sizes, seconds=seconds)
     if timed:
         del sizes["choices"]
     size = (", ".join(sizes), ", ".join(group(number) for number in sizes.values()))
-    print_facts(model, [size, *(("written", str(file)) for file in written)])
+    print_facts(model, [size, *(("written", str(file)) for file in written)], answer)
 
 
 def _find_learned(model: str) -> str:
@@ -163,7 +159,7 @@ class JaniRequest:
     ranges: str | None
 
 
-def export_jani(request: JaniRequest, output: Path, overwrite: bool, json: bool) -> None:
+def export_jani(request: JaniRequest, output: Path) -> None:
     """Write the program; `--at` gives parameters values, as constants."""
     from tightrope.io.jani.write import write_jani
 
@@ -172,20 +168,18 @@ def export_jani(request: JaniRequest, output: Path, overwrite: bool, json: bool)
             "--param and --domain cannot be used with JANI, which has no place for a domain",
             hint="give them when the file is read",
         )
-    claimed = claim_file(output, JANI_FILE, overwrite)
+    claimed = claim_file(output, JANI_FILE, common.overwrite)
     begin = time.perf_counter()
     program, domain = _program(request)
     built = time.perf_counter() - begin
     write_jani(program, claimed.checked())
     if program.parameters and domain is not None:
         warn(f"JANI has no place for the domain of the parameters; give it when reading: --domain '{domain}'")
-    if json:
-        seconds = {"build": built, "write": time.perf_counter() - begin - built}
-        print_json(ExportAnswer(files=[str(output)], seconds=seconds))
-    else:
-        parameters = ("parameters", ", ".join(program.parameters) or "none")
-        modules = ("modules", str(len(program.modules)))
-        print_facts(request.source, [modules, parameters, ("written", str(output))])
+    seconds = {"build": built, "write": time.perf_counter() - begin - built}
+    parameters = ("parameters", ", ".join(program.parameters) or "none")
+    modules = ("modules", str(len(program.modules)))
+    answer = ExportAnswer(files=[str(output)], seconds=seconds)
+    print_facts(request.source, [modules, parameters, ("written", str(output))], answer)
 
 
 def _program(request: JaniRequest) -> tuple[Program, str | None]:

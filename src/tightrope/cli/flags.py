@@ -9,18 +9,20 @@ from __future__ import annotations
 import re
 
 NAMES = """
-    above actions allow_loss alpha assume_support at at_most avoid behaviour budget chosen_at columns const
-    convert_obs cost cost_range cost_sd costs coupled_gap data delta design device discount domain
+    above actions allow_loss alpha assume_support at at_most avoid breakdown budget chosen_at columns const
+    convert_obs cost cost_range costs coupled_gap data delta design device discount domain
     drop_duplicates ellipsoid ends engine env exact export gap gaps ignored intersect interval iterations
     known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
-    precision prior reading refuted region return_range select_by select_on cluster
-    scheduler sets since skip_invalid states terminal_reward threads threshold until_now watched_until window
+    precision prior reading refuted region select_by select_on cluster
+    scheduler sets since skip_invalid states terminal_reward threads until_now watched_until window
     variables within_cap
 """
 """Arguments whose options have the same name."""
 
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in NAMES.split()},
+    "behaviour": "--outcomes behaviour=",
+    "cost_sd": "--cost-range sd=",
     "fallback": "--no-fallback",
     "format": "--data-format",
     "maps": "--map",
@@ -28,9 +30,21 @@ OPTIONS = {
     "params": "--param",
     "problem": "MODEL",
     "property": "--prop",
+    "return_range": "--outcomes range=",
     "seconds": "--time-limit",
     "source": "MODEL",
+    "threshold": "--breakdown all:",
 }
+"""An option, or the part of its value before what is given."""
+
+MOVED = {
+    "--behaviour": "--outcomes behaviour=FILE",
+    "--breakdown-of": "--breakdown NAME",
+    "--cost-sd": "--cost-range sd=S",
+    "--return-range": "--outcomes range=LOW,HIGH",
+    "--threshold": "--breakdown all:VALUE",
+}
+"""Options of earlier versions, and how the same is written now."""
 
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]*))?`")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -54,10 +68,10 @@ def _option(match: re.Match[str]) -> str:
     if name not in OPTIONS:
         return match[0]
     if value in (None, "True", "False"):
-        return OPTIONS[name]
+        return OPTIONS[name].rstrip("=:")
     if value.startswith("["):  # its own option for each
         return " ".join(f"{OPTIONS[name]} {entry}" for entry in _QUOTED.findall(value))
-    return f"{OPTIONS[name]} {_quote(value)}"
+    return f"{OPTIONS[name]}{'' if OPTIONS[name][-1] in '=:' else ' '}{_quote(value)}"
 
 
 def _quote(value: str) -> str:

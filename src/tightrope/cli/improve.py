@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tightrope.cli.compare import ComparedOptions, answer
-from tightrope.cli.options import SOLVING, declare, takes
+from tightrope.cli.options import SOLVING, declare, learn_words, takes
 from tightrope.io.log_words import LOG_WORDS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def improve(request: ImproveRequest) -> None:
             candidate=policies_of(subject, request.candidate) if request.candidate else None,
             delta=request.delta,
             progress=progress,
-            **request.words,
+            **learn_words(request),
         )
 
     answer(request, run)

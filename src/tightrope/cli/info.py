@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tightrope.benchmarks.instance import decimal_text
-from tightrope.cli.options import Const, Domain, Json, Model, Param
-from tightrope.cli.output import group, print_facts, print_json
+from tightrope.cli.options import Const, Domain, Model, Param
+from tightrope.cli.output import group, print_facts
 from tightrope.cli.sources import load_model, load_timed
 from tightrope.loading import is_continuous
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
@@ -47,9 +47,7 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
     observations: int | msgspec.UnsetType = msgspec.UNSET
 
 
-def info(
-    model: Model, const: Const = None, param: Param = None, domain: Domain = None, json: Json = False
-) -> None:
+def info(model: Model, const: Const = None, param: Param = None, domain: Domain = None) -> None:
     """Build a model and say what is in it: its size, parameters, labels and rewards.
 
     Example: tightrope info model.prism --const n=50 --param p=0.1:0.9
@@ -60,10 +58,7 @@ def info(
     else:
         loaded = load_model(model, const, param, domain, untimed=True, observed=True)
         facts = describe(model, loaded.automaton or loaded.model, loaded.seconds)
-    if json:
-        print_json(facts)
-    else:
-        print_facts(model, list(_rows(facts)))
+    print_facts(model, list(_rows(facts)), facts)
 
 
 def describe(

@@ -5,16 +5,17 @@ The options alone, so that their help needs none of what learning takes: that is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
+from tightrope.errors import InputError
 from tightrope.io.log_words import LOG_WORDS, LogWords
-from tightrope.learning.options import Effort, LearnOptions, OutcomesUse
+from tightrope.learning.options import Effort, LearnOptions
 from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
@@ -61,14 +62,11 @@ class LearnRequest(options.SubjectOptions):
     at: options.At = None
     assume_support: options.AssumeSupport = None
     misfit: options.Misfit = None
-    breakdown: bool = switch(
-        "--breakdown", "The largest model error per step under which the guarantee holds."
-    )
-    breakdown_of: str | None = declare(
-        "--breakdown-of", "The same for model error in this parameter or action alone.", "NAME"
-    )
-    threshold: float | None = declare(
-        "--threshold", "The bound that the guarantee must meet; without it, half of its margin.", "VALUE"
+    breakdown: str | None = declare(
+        "--breakdown",
+        "The largest model error per step, in the whole model or in one parameter or action, under which "
+        "the guarantee meets this value; without it, half of its margin.",
+        "all|NAME[:VALUE]",
     )
     effort: Effort = declare(
         "--effort",
@@ -78,20 +76,12 @@ class LearnRequest(options.SubjectOptions):
     )
     coupled_gap: options.CoupledGap = None
     cost_range: options.CostRange = None
-    cost_sd: options.CostSd = None
-    outcomes: OutcomesUse | None = declare(
+    outcomes: list[str] | None = declare(
         "--outcomes",
-        "Observed returns, if the log shows them: beside the model (auto), alone, or not at all.",
-    )
-    behaviour: str | None = declare(
-        "--behaviour",
-        "With --policy: the policy that the log was collected by, where the data do not say it.",
-        "FILE|uniform",
-    )
-    return_range: str | None = declare(
-        "--return-range",
-        "Expected range of what episodes return; refused if a path of the model leaves it.",
-        "LOW,HIGH",
+        "Observed returns, if the log shows them: beside the model (auto), alone, or not at all. Repeatable, "
+        "with the policy that collected the log (a file, or uniform), where the data do not say it, and the "
+        "range of returns, which is refused if a path of the model leaves it.",
+        "auto|only|none|behaviour=FILE|range=LOW,HIGH",
     )
     prior: list[str] | None = declare(
         "--prior",
@@ -109,9 +99,6 @@ class LearnRequest(options.SubjectOptions):
     export: str | None = declare(
         "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
     )
-    overwrite: options.Overwrite = False
-    accept_nominal: options.AcceptNominal = False
-    json: options.Json = False
     reading: LogWords
 
     @property
@@ -146,21 +133,45 @@ class LearnRequest(options.SubjectOptions):
         from tightrope.learning.options import LearnOptions
         from tightrope.statistics.priors import read_priors
 
-        return LearnOptions(
-            **options.words_of(self, SAME),
-            sets=None if self.sets is None or self.compares else SetsKind(self.sets.value),
-            fallback=not self.no_fallback,
-            cost_range=options.parse_cost_range(self.cost_range),
-            return_range=options.parse_cost_range(self.return_range, "--return-range"),
-            prior=() if self.prior is None else read_priors(self.prior),
+        words = {**options.learn_words(self), "outcomes": LearnOptions.outcomes}
+        words |= parse_outcomes(self.outcomes or ())
+        words["sets"] = None if self.sets is None or self.compares else self.sets.value
+        words["prior"] = () if self.prior is None else read_priors(self.prior)
+        return LearnOptions.of("learn", {**words, "fallback": not self.no_fallback})
+
+    @property
+    def breakdown_words(self) -> tuple[str | None, float | None]:
+        """The part of the model that may be wrong, and the value that the guarantee must meet."""
+        name, colon, value = (self.breakdown or "").rpartition(":")
+        name, value = (name, value) if colon else (value, "")
+        if name.startswith("-") or not name:
+            raise InputError(
+                f"`breakdown` is {self.breakdown!r}, neither 'all' nor a parameter or action",
+                hint="write `breakdown=all`, or `breakdown=all:0.9`",
+            )
+        threshold = options.parse_number(value, "the value of `breakdown`") if colon else None
+        return None if name == "all" else name, threshold
+
+
+def parse_outcomes(given: Sequence[str]) -> dict[str, object]:
+    """What `--outcomes` says, as `LearnOptions` takes it.
+
+    >>> parse_outcomes(["only", "behaviour=uniform", "range=0,5"])
+    {'outcomes': 'only', 'behaviour': 'uniform', 'return_range': (0.0, 5.0)}
+    """
+    words: dict[str, object] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if equals and key not in ("behaviour", "range"):
+            hint = "write --outcomes only, behaviour=FILE or range=LOW,HIGH"
+            raise InputError(f"--outcomes has no part {key!r}", hint=hint)
+        name = {"behaviour": "behaviour", "range": "return_range"}.get(key if equals else "", "outcomes")
+        if name in words:
+            raise InputError(f"--outcomes is both {words[name]} and {value or text}", hint="give one of them")
+        words[name] = (
+            options.parse_range(value, "--outcomes range=") if name == "return_range" else value or text
         )
-
-
-SAME = """
-    region interval budget ellipsoid intersect precision device threads assume_support misfit time_limit
-    coupled_gap cost_sd outcomes behaviour effort
-"""
-"""Options that `LearnOptions` has as well."""
+    return {name: words[name] for name in ("outcomes", "behaviour", "return_range") if name in words}
 
 
 @takes(LearnRequest, {"data": LOG_WORDS, "check": options.SOLVING})

@@ -83,18 +83,10 @@ class EmptyAnswer(io_results.Judged, kw_only=True):
     seconds: dict[str, float]
 
 
-NOT_TIMED = """
-    interval intersect policy export discount terminal_reward assume_support misfit breakdown
-    breakdown_of threshold coupled_gap cost_range cost_sd at behaviour return_range prior
-    observations
-"""
-NOT_TIMED_LOG = "design planned_episodes since window chosen_at skip_invalid order gaps"
-"""Options that cannot be used with chains in continuous time."""
+NOT_TIMED = "policy export discount terminal_reward breakdown at observations no_fallback"
+"""Options that cannot be used with chains in continuous time, beside those that the library refuses."""
 
-NOT_OTHER = """
-    breakdown breakdown_of threshold export discount terminal_reward outcomes observations behaviour
-    return_range
-"""
+NOT_OTHER = "breakdown export discount terminal_reward outcomes observations"
 NO_ANSWER = "breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 MOST_RATES = 4
@@ -119,7 +111,7 @@ def run(request: LearnRequest) -> None:
     worst = 0
     with (
         io_output.appearing_together(request.output),
-        screen.gathering_json() if request.json else nullcontext(),
+        screen.gathering_json(),
     ):
         for number, (file, each) in enumerate(several, start=1):
             place = file.properties.index(each) + 1
@@ -161,7 +153,6 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
     """Options that do not go with the model, the question, or each other."""
     if timed:
         cli_options.refuse_options(request, NOT_TIMED)
-        cli_options.refuse_options(request.reading, NOT_TIMED_LOG)
     elif other is not None:
         why = f"it cannot be used with {request.prop}: {NO_ANSWER}"
         cli_options.refuse_options(request, NOT_OTHER, why)
@@ -170,18 +161,13 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
         if request.certificate is not None:
             require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
     cli_options.require_coupled(request.coupled_gap, request.is_coupled)
-    certificate, breaks = request.certificate is not None, request.breakdown or request.breakdown_of
+    certificate = request.certificate is not None
     sets = None if request.sets is None else request.sets.value
     for is_wrong, words, hint in (
         (
             timed and sets not in (None, "expression"),
             f"--sets {sets} is not supported for continuous time",
             "leave --sets out: it is expression",
-        ),
-        (
-            request.threshold is not None and not breaks,
-            "--threshold is what a breakdown has to meet",
-            "add --breakdown",
         ),
         (request.no_verify and not certificate, "--no-verify requires --certificate: add a file", None),
         (
@@ -212,7 +198,7 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
 def learn_policies(request: LearnRequest) -> None:
     """Learn about one objective: policies, with their intervals."""
     options, exports = request.learn_options(), result_files.parse_exports(request.export)
-    outputs = LearnFiles.claim(request.output, request.certificate, request.overwrite)
+    outputs = LearnFiles.claim(request.output, request.certificate)
     tables = request.log.tables()
     if request.observations is not None:
         cli_options.refuse_log_options(request.reading)
@@ -227,7 +213,7 @@ def learn_policies(request: LearnRequest) -> None:
         )
     if subject.pomdp is not None:
         why = "it is not supported for partially observable models"
-        cli_options.refuse_options(request, "export breakdown breakdown_of", why)
+        cli_options.refuse_options(request, "export breakdown", why)
     with screen.phase_progress() as progress:
         given, true_value = _read_given_policy(request, subject, progress)
     if isinstance(given, Policy) and request.certificate is not None:
@@ -253,11 +239,12 @@ def learn_policies(request: LearnRequest) -> None:
             )
         except EmptyRegion as error:
             empty = _empty(error, subject.loaded)
-            screen.answer_refuted(error, error.verdict, empty, request.json)
+            screen.answer_refuted(error, error.verdict, empty)
         results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
-        if request.breakdown or request.breakdown_of is not None:
+        if request.breakdown is not None:
             progress("breakdown")
-            breakdown = results[-1].find_breakdown(threshold=request.threshold, rows=request.breakdown_of)
+            rows, threshold = request.breakdown_words
+            breakdown = results[-1].find_breakdown(rows=rows, threshold=threshold)
             results[-1] = replace(results[-1], breakdown=breakdown)
         proof = _proof(request, results[0], reading.counts, subject, progress)
     written = None if request.output is None else str(request.output)
@@ -275,7 +262,7 @@ def learn_policies(request: LearnRequest) -> None:
             shown = show_result(results[0], true_value, written, proved, data)
         return replace(shown, more=[*shown.more, *settings])
 
-    screen.answer(results[-1].verdict, results[-1].headline(), record, request.json, show)
+    screen.answer(results[-1].verdict, results[-1].headline(), record, show)
     content = None
     if request.output is not None:
         setting = result_files.Setting(
@@ -292,10 +279,10 @@ def learn_policies(request: LearnRequest) -> None:
         content = result_files.document(results, reading.counts, options, setting)
     with screen.phase_progress() as progress:
         outputs.write(proof, results, content, exports, progress)
-    leave_with(results, request.accept_nominal)
+    leave_with(results)
 
 
-def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
+def leave_with(results: Sequence[LearningResult]) -> None:
     """The answer is the last result, that of the sets asked for; with `--sets all`, of the tightest ones.
 
     The others are there for comparison: one that a limit stopped has bounds that are wider, and says so.
@@ -304,7 +291,7 @@ def leave_with(results: Sequence[LearningResult], accept_nominal: bool) -> None:
     for result in others:
         if result.verdict.word is Word.LIMIT:
             screen.warn(f"{result.kind.value} sets: {result.status}")
-    screen.leave(answer.verdict, accept_nominal)
+    screen.leave(answer.verdict)
 
 
 def _read_given_policy(
@@ -432,10 +419,10 @@ class LearnFiles:
     alone: OutputFile | None
 
     @staticmethod
-    def claim(directory: Path | None, certificate: Path | None, overwrite: bool) -> LearnFiles:
-        """Refuse what must not or cannot be written; `overwrite` is about the certificate alone."""
+    def claim(directory: Path | None, certificate: Path | None) -> LearnFiles:
+        """Refuse what must not or cannot be written; --overwrite is about the certificate alone."""
         claimed = None if directory is None else io_output.claim(directory, result_files.KIND)
-        return LearnFiles(claimed, certificate, _beside(certificate, claimed, overwrite))
+        return LearnFiles(claimed, certificate, _beside(certificate, claimed))
 
     def write(
         self,
@@ -487,17 +474,17 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
     claimed = directory = None
     if output is not None and output.suffix in (".json", ".drn"):
         kind = io_output.DRN if timed else io_output.POLICY
-        claimed = io_output.claim_file(output, kind, request.overwrite)
+        claimed = screen.claim(output, kind)
     elif output is not None:
         directory = io_output.claim(output, "answer")
-    beside = _beside(request.certificate, directory, request.overwrite)
+    beside = _beside(request.certificate, directory)
     tables = request.log.tables()
     subject = sources.load_subject(request, answers=True)
     problem, words = subject.problem, dict[str, Any](request.learn_options().words)
     if timed:
         from tightrope.data.exposure import exposure_of
 
-        words = {name: words[name] for name in ("region", "precision", "outcomes") if name in words}
+        words.pop("sets", None)
         data: Any = exposure_of(tables, problem.model.structure, request.log.options)
     else:
         data = request.log.read(subject.model, tables)
@@ -523,7 +510,7 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
             return _show_answer(result, record, facts, settings)
         return _show_rates(record)
 
-    screen.answer(result.verdict, result.headline(), record, request.json, show)
+    screen.answer(result.verdict, result.headline(), record, show)
     if proof is not None and beside is not None:
         proof.save(beside.checked())
     if directory is not None and isinstance(result, LearnedAnswer):
@@ -537,14 +524,14 @@ def learn_answer(request: LearnRequest, timed: bool) -> None:
         from tightrope.io.drn.write import write_drn
 
         write_drn(result.chain, claimed.checked())
-    screen.leave(result.verdict, request.accept_nominal)
+    screen.leave(result.verdict)
 
 
-def _beside(wanted: Path | None, directory: OutputDirectory | None, overwrite: bool) -> OutputFile | None:
+def _beside(wanted: Path | None, directory: OutputDirectory | None) -> OutputFile | None:
     """The place of a certificate that does not lie in the output directory."""
     if wanted is None or (directory is not None and Path(os.path.realpath(wanted.parent)) == directory.path):
         return None
-    return io_output.claim_file(wanted, io_output.CERTIFICATE, overwrite)
+    return screen.claim(wanted, io_output.CERTIFICATE)
 
 
 def write_answer(

@@ -20,7 +20,7 @@ from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.learn_run import write_answer
-from tightrope.cli.options import declare, switch, takes
+from tightrope.cli.options import declare, takes
 from tightrope.cli.result_display import fit_facts, hints_of, parameter_facts, policy_facts, value_of
 from tightrope.cli.sources import Subject, load_subject
 from tightrope.data.columns import StateForm
@@ -136,8 +136,6 @@ class OnlineRequest(options.SubjectOptions):
     )
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
-    accept_nominal: options.AcceptNominal = False
-    json: bool = switch("--json", "Print one JSON object an update on stdout, nothing else.")
 
     @property
     def most_episodes(self) -> int:
@@ -160,8 +158,7 @@ class OnlineRequest(options.SubjectOptions):
         from tightrope.learning.online.learner import ITERATIONS
         from tightrope.learning.options import LearnOptions
 
-        same = "region sets interval budget precision device threads assume_support"
-        return LearnOptions(**options.words_of(self, same), iterations=ITERATIONS)
+        return LearnOptions(**options.learn_words(self), iterations=ITERATIONS)
 
 
 @takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"})
@@ -227,15 +224,15 @@ def online(request: OnlineRequest) -> None:
             for record in whole.records():
                 records.append(record)
                 progress(_progress_line(record, request.most_episodes))
-                if request.json:
+                if screen.common.json:
                     screen.print_json({**record, "peak_memory": peak_memory()})
-        result = learner.result() if request.output is not None or not request.json else None
-        if result is not None and not request.json:
+        result = learner.result() if request.output is not None or not screen.common.json else None
+        if result is not None and not screen.common.json:
             retained = None if request.output is None else str(request.output)
             verdict, explored = _verdict(records, result), _describe_exploration(request.exploration, learner)
             first = headline(verdict, subject.query.text, records[-1], request.delta)
             shown = show_run(subject, records, result, explored, retained)
-            screen.answer(verdict, first, {}, False, lambda: shown)
+            screen.answer(verdict, first, {}, lambda: shown)
         if request.output is not None and result is not None:
             _write(request, subject, learner, result, records)
     if learner.target is not None and not records[-1]["reached"]:
@@ -245,7 +242,7 @@ def online(request: OnlineRequest) -> None:
             f"{last['episode']:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
-    screen.leave(_verdict(records, result), request.accept_nominal)
+    screen.leave(_verdict(records, result))
 
 
 def _verdict(records: list[dict[str, Any]], result: LearningResult | None) -> Assessment:
@@ -554,16 +551,16 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
                 peak_memory=peak_memory(),
             )
         )
-        if request.json:
+        if screen.common.json:
             screen.print_json(records[-1])
-    if not request.json:
+    if not screen.common.json:
         rows = [(str(one.episode), f"{one.steps:,}", _known(one)) for one in records]
         size = f"{screen.count(done, 'episode')}, {screen.count(records[-1].steps, 'step')}"
         shown = screen.Content(
             [("property", text), *result.facts(), ("data", size)],
             tables=[screen.Table(("episodes", "steps", "known"), rows, "Updates")],
         )
-        screen.answer(result.verdict, result.headline(), {}, False, lambda: shown)
+        screen.answer(result.verdict, result.headline(), {}, lambda: shown)
     if directory is not None:
         write_answer(directory, result, result.document(request.model))
     if target is not None and not reached:
@@ -571,7 +568,7 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
             f"the gap {target.text} was not reached after {done:,} episodes\n"
             "hint: --max-episodes allows more; 'tightrope plan' forecasts how many are needed"
         )
-    screen.leave(result.verdict, request.accept_nominal)
+    screen.leave(result.verdict)
 
 
 def _known(one: OnlineAnswer) -> str:

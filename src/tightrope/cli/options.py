@@ -157,17 +157,10 @@ CostRange = Annotated[
     str | None,
     option(
         "--cost-range",
-        "Observed costs (a column 'cost') lie between these two numbers: parameters in rewards are "
-        "learned from them, rewards of numbers tested.",
-        "LOW,HIGH",
-    ),
-]
-CostSd = Annotated[
-    float | None,
-    option(
-        "--cost-sd",
-        "In place of --cost-range: a bound on the standard deviation of a cost, given state and action.",
-        "S",
+        "Observed costs (a column 'cost') lie between these two numbers, or have at most this standard "
+        "deviation, given state and action: parameters in rewards are learned from them, rewards of numbers "
+        "tested.",
+        "LOW,HIGH|sd=S",
     ),
 ]
 CoupledGap = Annotated[
@@ -236,17 +229,6 @@ NoVerify = Annotated[
 Env = Annotated[str | None, option("--env", "Step a Gymnasium environment.", "MODULE:FACTORY")]
 ConvertObs = Annotated[str | None, option("--convert-obs", "Its observations to states.", "MODULE:FUNCTION")]
 Actions = Annotated[str | None, option("--actions", "The names of its actions 0, 1, ….", "A,B,…")]
-Overwrite = Annotated[
-    bool,
-    option(
-        "--overwrite",
-        "Replace files that exist and that tightrope did not write, too; directories stay protected.",
-    ),
-]
-AcceptNominal = Annotated[
-    bool, option("--accept-nominal", "Exit with code 0 where the verdict is nominal, too.")
-]
-Json = Annotated[bool, option("--json", "Print one JSON object on stdout, nothing else.")]
 
 
 def require_coupled(gap: float | None, is_coupled: bool) -> None:
@@ -291,17 +273,36 @@ def parse_constants(texts: Sequence[str] | None) -> dict[str, str]:
     return constants
 
 
-def parse_cost_range(text: str | None, flag: str = "--cost-range") -> tuple[float, float] | None:
-    """`0,5` as two numbers."""
+def parse_number(text: str, flag: str) -> float:
+    """A number within the value of an option."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{flag} is {text!r}, not a number") from None
+
+
+def parse_costs(text: str | None) -> dict[str, object]:
+    """What `--cost-range` states: two numbers, or a bound on the standard deviation.
+
+    >>> parse_costs("0,5"), parse_costs("sd=2"), parse_costs(None)
+    ({'cost_range': (0.0, 5.0)}, {'cost_sd': 2.0}, {})
+    """
     if text is None:
-        return None
+        return {}
+    if text.startswith("sd="):
+        return {"cost_sd": parse_number(text.removeprefix("sd="), "--cost-range sd")}
+    return {"cost_range": parse_range(text, "--cost-range ")}
+
+
+def parse_range(text: str, flag: str) -> tuple[float, float]:
+    """`0,5` as two numbers; `flag` with what stands before the value."""
     try:
         low, high = (float(piece) for piece in text.split(","))
     except ValueError:
         low = high = math.nan
     if not -math.inf < low < high < math.inf:
-        problem = f"{flag} is '{text}', not two numbers, the smaller one first"
-        raise InputError(problem, hint=f"e.g. {flag} 0,5")
+        problem = f"{flag.rstrip(' =')} is '{text}', not two numbers, the smaller one first"
+        raise InputError(problem, hint=f"e.g. {flag}0,5")
     return low, high
 
 
@@ -310,15 +311,14 @@ R = TypeVar("R")
 
 PANELS = {
     "Model and property": "const param domain prop discount terminal_reward ltl_translator build_all",
-    "Log": "data cost_range cost_sd",
+    "Log": "data cost_range outcomes",
     "Collection": """episodes seed explore until_gap max_episodes cost avoid at_most cap within_cap generative
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
     "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy baseline
-        allow_loss at assume_support misfit breakdown breakdown_of threshold""",
+        allow_loss at assume_support misfit breakdown""",
     "Effort": "effort precision absolute coupled_gap time_limit device threads",
-    "Output": """output certificate policy_out figure plot export overwrite accept_nominal all_states json
-        every follow stop checkpoint""",
+    "Output": """output certificate policy_out figure plot export all_states every follow stop checkpoint""",
 }
 """The panels of a command's help, and the fields of the options in each; others are in the last one."""
 
@@ -425,14 +425,19 @@ def list_given(request: Any, names: str | None = None) -> list[str]:
     return given
 
 
-def words_of(request: Any, names: str) -> dict[str, Any]:
-    """The fields by these names that are given, under the names and as the values that the library takes."""
-    words = {name: value for name in names.split() if (value := getattr(request, name)) is not None}
-    if "device" in words:
-        words["device"] = words["device"].value
-    if "time_limit" in words:
-        words["seconds"] = words.pop("time_limit")
-    return words
+def learn_words(request: Any) -> dict[str, Any]:
+    """What the fields of a request say about how to learn, as `learn` and its relatives take it: those that
+    have the name of an argument there and are given, each as the value that it takes."""
+    from tightrope.learning.options import LearnKwargs
+
+    named = {each.name: getattr(request, each.name) for each in fields(request)}
+    words = {name: value for name, value in named.items() if name in LearnKwargs.__annotations__}
+    words |= {"seconds": named.get("time_limit"), "cost_range": None} | parse_costs(named.get("cost_range"))
+    return {
+        name: value.value if isinstance(value, DeviceName) else value
+        for name, value in words.items()
+        if value is not None
+    }
 
 
 def refuse_options(request: object, names: str, why: str = "it cannot be used with continuous time") -> None:

@@ -14,10 +14,11 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, NoReturn
 from unicodedata import combining, east_asian_width
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from tightrope.data.log_counts import ReadProgress
+    from tightrope.io.output import FileKind, OutputFile
     from tightrope.verdict import Assessment
 
 Rows = Sequence[tuple[str, str]]
@@ -47,10 +49,8 @@ WHOLE = ("next", "hint")
 
 def print_json(result: Struct | Mapping[str, object]) -> None:
     """One JSON object on one line of stdout: a record of `tightrope.io.results`, or a mapping."""
-    global _as_json
     from tightrope.io.coding import to_plain
 
-    _as_json = True
     if _gathered is not None:
         _gathered.append(to_plain(result))
     else:
@@ -58,13 +58,15 @@ def print_json(result: Struct | Mapping[str, object]) -> None:
 
 
 _gathered: list[object] | None = None
-_as_json = False
 
 
 @contextmanager
 def gathering_json() -> Iterator[None]:
-    """The objects that are printed inside are printed as one list in the end."""
+    """With --json the objects that are printed inside are printed as one list in the end."""
     global _gathered
+    if not common.json:
+        yield
+        return
     gathered: list[object] = []
     _gathered = gathered
     try:
@@ -75,27 +77,34 @@ def gathering_json() -> Iterator[None]:
             typer.echo(json.dumps(gathered, allow_nan=False))
 
 
-_quiet = _verbose = False
+@dataclass
+class Common:
+    """What every command takes, and what the user typed."""
+
+    json: bool = False
+    quiet: bool = False
+    """Answers alone, without rows and messages beside warnings."""
+    verbose: bool = False
+    """All rows, tables and notes."""
+    accept_nominal: bool = False
+    overwrite: bool = False
+    typed: Sequence[str] = ()
 
 
-def set_detail(*, quiet: bool = False, verbose: bool = False) -> None:
-    """Print answers alone, without rows and messages beside warnings; or all rows, tables and notes."""
-    global _quiet, _verbose
-    _quiet, _verbose = quiet, verbose
+common = Common()
+"""Of the command that runs."""
 
 
-_typed: list[str] = []
-
-
-def remember(arguments: Sequence[str]) -> None:
-    """Keep what the user typed, for the commands that come next."""
-    global _as_json
-    _typed[:], _as_json = arguments, False
+def set_common(typed: Sequence[str] = (), flags: Collection[str] = ()) -> None:
+    """Begin a run: what was typed, and the names of the fields above that it sets."""
+    for name in vars(common):
+        setattr(common, name, name in flags)
+    common.typed = typed
 
 
 def typed(*more: str) -> str:
     """The command of this run with further options, as it is typed in a shell."""
-    return command(*_typed, *more)
+    return command(*common.typed, *more)
 
 
 def command(*words: str) -> str:
@@ -109,7 +118,7 @@ TECHNICAL = re.compile(r"facets|vertices|tangent cuts|rounds of rows|coordinates
 
 def shown_notes(notes: Iterable[str]) -> list[tuple[str, str]]:
     """Notes as rows; technical ones with --verbose alone."""
-    return [("note", note) for note in notes if _verbose or not TECHNICAL.search(note)]
+    return [("note", note) for note in notes if common.verbose or not TECHNICAL.search(note)]
 
 
 @dataclass(frozen=True)
@@ -246,23 +255,32 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 def show(first: str, content: Content) -> None:
     """Print an answer for people; with --quiet its first line, and why it is not proved."""
-    if _quiet:
+    if common.quiet:
         content = Content([row for row in content.rows if row[0] == "reason"])
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    typer.echo(render(first, content, _verbose, colour))
+    typer.echo(render(first, content, common.verbose, colour))
 
 
-def print_facts(title: str, facts: Rows) -> None:
-    """Rows below a title, all of them; nothing with --quiet."""
-    if not _quiet:
+def print_facts(title: str, facts: Rows, record: Struct | Mapping[str, object] | None = None) -> None:
+    """Rows below a title, all of them; nothing with --quiet. With --json the record in their place."""
+    if record is not None and common.json:
+        print_json(record)
+    elif not common.quiet:
         typer.echo(render(title, Content(facts), True))
+
+
+def claim(path: Path | None, kind: FileKind) -> OutputFile | None:
+    """The file of this kind that may be written there; None where none is named."""
+    from tightrope.io.output import claim_file
+
+    return None if path is None else claim_file(path, kind, common.overwrite)
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: bool = True
 ) -> None:
     """A table, all rows of it."""
-    if not _quiet:
+    if not common.quiet:
         table = Table(columns, [list(row) for row in rows], title, numeric)
         typer.echo("\n".join(table_lines(table, verbose=True)))
 
@@ -271,12 +289,11 @@ def answer(
     verdict: Assessment,
     headline: str,
     record: Struct | Mapping[str, object],
-    as_json: bool,
     content: Callable[[], Content] = Content,
 ) -> None:
     """The answer, before any file is written, which may fail: as JSON, or its first line, why it is not
     proved, and the rest."""
-    if as_json:
+    if common.json:
         print_json(record)
     else:
         rest = content()
@@ -285,12 +302,12 @@ def answer(
 
 
 def answer_refuted(
-    error: CannotCertify, verdict: Assessment, record: Struct | Mapping[str, object], as_json: bool
+    error: CannotCertify, verdict: Assessment, record: Struct | Mapping[str, object]
 ) -> NoReturn:
     """The answer of a computation that ended because the data refute the model; the error stays for JSON."""
     hint = as_flags(str(error)).partition("\nhint: ")[2]
-    answer(verdict, verdict.headline(""), record, as_json, lambda: Content([("hint", hint)] if hint else []))
-    if as_json:
+    answer(verdict, verdict.headline(""), record, lambda: Content([("hint", hint)] if hint else []))
+    if common.json:
         raise error
     raise typer.Exit(verdict.exit_code)
 
@@ -324,21 +341,19 @@ def assumed_facts(verdict: Assessment) -> list[tuple[str, str]]:
     return [("assumes", "; ".join(texts))] if texts else []
 
 
-def leave(verdict: Assessment, accept_nominal: bool = False) -> None:
+def leave(verdict: Assessment) -> None:
     """The exit code follows the verdict: 0 for `proved`, and for `nominal` where that is accepted. The answer
     has said why; beside JSON stderr says it."""
-    from tightrope.verdict import Word
-
-    if verdict.is_proved or (accept_nominal and verdict.word is Word.NOMINAL):
+    if verdict.is_proved or (common.accept_nominal and verdict.word.value == "nominal"):
         return
-    if _as_json:
+    if common.json:
         raise CannotCertify(f"{verdict.word.value}: {verdict.why}")
     raise typer.Exit(verdict.exit_code)
 
 
 def say(text: str) -> None:
     """A message beside the result: on stderr; with --quiet warnings alone."""
-    if _quiet and not text.startswith("warning: "):
+    if common.quiet and not text.startswith("warning: "):
         return
     typer.echo(shown(text, "\t\n"), err=True)
 

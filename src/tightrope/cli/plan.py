@@ -75,20 +75,17 @@ class PlanRequest(options.SubjectOptions):
     output: Path | None = declare(
         "-o --output", "Write the plan, policies to explore with, and the figure.", "DIR"
     )
-    accept_nominal: options.AcceptNominal = False
-    json: options.Json = False
     reading: LogWords
 
     @property
     def words(self) -> dict[str, Any]:
         """What goes to `tightrope.plan` as it is, where it is given."""
-        given = options.words_of(self, WORDS)
-        return given | {name: True for name in ("generative", "refuted") if getattr(self, name)}
-
-
-WORDS = """
-    optimality above budget cost avoid at_most region sets interval assume_support coupled_gap threads device
-"""
+        given = {
+            name: getattr(self, name)
+            for name in ["optimality", "above", "budget", "cost", "avoid", "at_most"]
+        }
+        given |= {name: getattr(self, name) or None for name in ("generative", "refuted")}
+        return {**options.learn_words(self), **{k: v for k, v in given.items() if v is not None}}
 
 
 @takes(PlanRequest, {"data": LOG_WORDS, "check": options.SOLVING})
@@ -147,7 +144,7 @@ def plan(request: PlanRequest) -> None:
             )
     except NothingToPlan as error:
         refuted = {**error.verdict.facts, "strategies": []}
-        screen.answer_refuted(error, error.verdict, refuted, request.json)
+        screen.answer_refuted(error, error.verdict, refuted)
     document = plan_document(outcome, request.model)
     document.data = about_log(log, tables, reading)
     document.seconds = round(time.perf_counter() - begin, 6)
@@ -160,12 +157,12 @@ def plan(request: PlanRequest) -> None:
         rest = show_plan(outcome, request.output)
         return replace(rest, rows=[*rest.rows, *facts], more=[*rest.more, *settings, seconds])
 
-    screen.answer(outcome.verdict, outcome.headline(), document, request.json, show)
+    screen.answer(outcome.verdict, outcome.headline(), document, show)
     if request.output is not None:
         write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
         raise CannotCertify(_why_not(outcome))
-    screen.leave(outcome.verdict, request.accept_nominal)
+    screen.leave(outcome.verdict)
 
 
 class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
@@ -229,10 +226,10 @@ def _plan_improvement(request: PlanRequest) -> None:
         ]
         return screen.Content(rows, [*settings, ("note", label)])
 
-    screen.answer(outcome.now.verdict, outcome.now.headline(), record, request.json, show)
+    screen.answer(outcome.now.verdict, outcome.now.headline(), record, show)
     if not math.isfinite(outcome.proved):
         raise CannotCertify("no number of episodes that was tried proves an improvement")
-    screen.leave(outcome.now.verdict, request.accept_nominal)
+    screen.leave(outcome.now.verdict)
 
 
 MOST_ROWS = 8

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from tightrope.cli.options import Json
-from tightrope.cli.output import print_json, print_table
+from tightrope.cli.output import common, print_json, print_table
 from tightrope.prism.properties.capabilities import capability_rows, counted
 
 
-def questions(json: Json = False) -> None:
+def questions() -> None:
     """What works with what: a row per kind of property, a column per command and per kind of model.
 
     What a cell refuses, its command refuses with the reason and what to do instead. docs/properties.md has
@@ -18,7 +17,7 @@ def questions(json: Json = False) -> None:
     Example: tightrope questions --json
     """
     rows = capability_rows()
-    if json:
+    if common.json:
         shares = {name: {"work": work, "of": size} for name, (work, size) in counted().items()}
         print_json({"questions": rows, "cells": shares})
         return

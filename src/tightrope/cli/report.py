@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from tightrope.cli.options import Json, Overwrite, option
-from tightrope.cli.output import print_json
+from tightrope.cli.options import option
+from tightrope.cli.output import common, print_json
 from tightrope.errors import shown
 
 
@@ -46,8 +46,6 @@ def report(
     picture: Annotated[
         Path | None, option("--picture", "Also write one picture of the result (.png, .pdf or .svg).", "FILE")
     ] = None,
-    overwrite: Overwrite = False,
-    json: Json = False,
 ) -> None:
     """Write a result as one HTML page that opens offline, and as figures for papers.
 
@@ -64,7 +62,7 @@ def report(
     from tightrope.report.write import drawn_from, refuse_beside_plans, write_report
     from tightrope.saved import load_result
 
-    others = beside or []
+    others, overwrite = beside or [], common.overwrite
     refuse_same((output, picture))
     if (planned := plan_file(result) or answer_file(result) or comparison_file(result)) is not None:
         refuse_beside_plans(planned, [figures, picture])
@@ -90,7 +88,7 @@ def report(
             written += write_figures(result, figures, beside=others, overwrite=overwrite)
         if picture is not None:
             written.append(write_picture(result, picture, beside=others, overwrite=overwrite))
-    if json:
+    if common.json:
         print_json(ReportAnswer(report=str(written[0]), files=[str(file) for file in written]))
     else:
         typer.echo("\n".join(shown(str(file)) for file in written))

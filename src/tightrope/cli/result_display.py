@@ -101,9 +101,7 @@ def hints_of(result: LearningResult) -> Facts:
         if broken is not None and "tied" in broken:
             hints.append(f"--sets untied: a tie is broken as well, {broken['tied']}")
     if result.refuted_costs is not None:
-        hints.append(
-            "state a wider range of costs (--cost-range), or a larger bound on deviations (--cost-sd)"
-        )
+        hints.append("state a wider range of costs (--cost-range), or a larger bound on deviations (sd=S)")
     if result.seen is not None and result.seen.contradiction is not None:
         hints.append("the observed returns hold; --sets untied needs less of the model")
     if result.seen is not None and result.seen.tension is not None:

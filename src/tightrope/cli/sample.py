@@ -15,7 +15,7 @@ import msgspec
 
 from tightrope.cli import options, sources
 from tightrope.cli.options import ModelOptions, declare, parse_constants, refuse_options, switch, takes
-from tightrope.cli.output import group, print_facts, print_json, warn
+from tightrope.cli.output import common, group, print_facts, warn
 from tightrope.cli.sources import LoadedModel, PropertyTexts
 from tightrope.data.columns import StateForm
 from tightrope.errors import InputError
@@ -109,8 +109,6 @@ class SampleRequest(ModelOptions):
         "Put the episodes after those of this file; both together are written to -o, or back to it.",
         "FILE",
     )
-    overwrite: options.Overwrite = False
-    json: options.Json = False
 
 
 NOT_TIMED = "observations prop bet_on raw generative draws states env convert_obs actions append"
@@ -152,7 +150,7 @@ def sample(request: SampleRequest) -> None:
     if output is None:
         raise InputError("no file is named to write to", hint="add -o FILE, such as -o data.parquet")
     is_parquet(output)
-    claimed = claim_file(output, DATA, request.overwrite)
+    claimed = claim_file(output, DATA, common.overwrite)
     if request.append is not None and (
         request.episodes is None or request.raw or request.env is not None or request.bet_on
     ):
@@ -331,11 +329,8 @@ def _report_walk(
 
 
 def _report(request: SampleRequest, answer: SampleAnswer, facts: Sequence[tuple[str, str]]) -> None:
-    if request.json:
-        print_json(answer)
-    else:
-        written = [("file", answer.file), ("seconds", f"{answer.seconds:.3g}")]
-        print_facts(request.model, [*facts, *written])
+    written = [("file", answer.file), ("seconds", f"{answer.seconds:.3g}")]
+    print_facts(request.model, [*facts, *written], answer)
 
 
 @dataclass(frozen=True)
@@ -437,7 +432,7 @@ def sample_timed(request: SampleRequest, output: Path, episodes: int, duration: 
     is_parquet(output)
     if not 0 < duration < float("inf"):
         raise InputError(f"--time is {duration}, not a positive time")
-    claimed = claim_file(output, DATA, request.overwrite)
+    claimed = claim_file(output, DATA, common.overwrite)
     loaded = sources.load_timed(request.model, request.const, request.param, request.domain, quiet=True)
     point = loaded.point(request.at)
     chain = loaded.model.instantiate(point)

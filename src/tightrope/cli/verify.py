@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from tightrope.certify.verification import AboutOther, Verified, verify_file, worth
 from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
-from tightrope.cli.output import Content, Table, leave, print_json, show
+from tightrope.cli.output import Content, Table, common, leave, print_json, show
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOG_WORDS, LogWords
@@ -109,8 +109,6 @@ class VerifyRequest:
     proved: bool = switch(
         "--proved", "Check also by the machine-checked program; see docs/proved.md on installing it."
     )
-    accept_nominal: options.AcceptNominal = False
-    json: options.Json = False
     reading: LogWords
 
 
@@ -154,17 +152,17 @@ def verify(request: VerifyRequest) -> None:
             request.certificate, budget, exact=request.exact, own=own, proved=request.proved, timed=True
         )
     except OverBudget as error:
-        if request.json:
+        if common.json:
             print_json(_refused(Assessment.of([], limit=str(error)), f"NOT CHECKED: {error}", begin))
         raise
     except AboutOther as error:
-        if request.json:
+        if common.json:
             other = Assessment.of([Assumed.violated("binding", str(error))])
             failed = Check("it is about what was given", False, str(error))
             refused = _refused(other, f"NOT VALID for what you gave: {error}", begin, failed)
             print_json(replace(refused, bound=error.bound, digest=error.digest))
         raise
-    if request.json:
+    if common.json:
         print_json(_answer(verified, time.perf_counter() - begin))
     else:
         show(headline(verified.verdict, verified.certificate), _shown(verified))
@@ -172,7 +170,7 @@ def verify(request: VerifyRequest) -> None:
     accepted = proved is None or proved.verdict == "accepts"
     if not verdict.valid or not accepted or verdict.answer not in (None, "true"):
         raise typer.Exit(1)
-    leave(worth(verdict), request.accept_nominal)
+    leave(worth(verdict))
 
 
 def _answer(verified: Verified, seconds: float) -> VerifyAnswer:

@@ -19,8 +19,8 @@ from typing import Annotated
 
 import typer
 
-from tightrope.cli.options import Json, option
-from tightrope.cli.output import print_json, say
+from tightrope.cli.options import option
+from tightrope.cli.output import common, print_json, say
 from tightrope.errors import CannotCertify
 from tightrope.numerics.machine import cores
 
@@ -212,7 +212,6 @@ def warmup(
     jobs: Annotated[
         int | None, option("--jobs", "Processes at once; one more than cores by default.", "N", min=1)
     ] = None,
-    json: Json = False,
 ) -> None:
     """Compile all kernels ahead, so that no first run waits for it.
 
@@ -226,10 +225,10 @@ def warmup(
     compiled = 0
     for name, done, total, kernels in warm_up(jobs):
         compiled += kernels
-        if not json:
+        if not common.json:
             say(f"[{done}/{total}] {name}: {kernels} kernels compiled")
     seconds = time.perf_counter() - begin
-    if json:
+    if common.json:
         print_json({"kernels": compiled, "seconds": round(seconds, 6)})
     else:
         typer.echo(f"{compiled} kernels compiled in {seconds:.1f} s")

@@ -23,7 +23,7 @@ from tightrope.cli.options import (
     switch,
     takes,
 )
-from tightrope.cli.output import Content, command, count, leave, print_json, show
+from tightrope.cli.output import Content, command, common, count, leave, print_json, show
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import Real
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
@@ -134,8 +134,6 @@ class WatchRequest(ModelOptions):
     observations: options.Observations = None
     strict: bool = switch("--strict", "A transition that the model excludes is an error, no alarm.")
     terminal_reward: options.TerminalReward = None
-    accept_nominal: options.AcceptNominal = False
-    json: options.Json = False
     reading: LogWords
 
 
@@ -203,7 +201,7 @@ def watch(request: WatchRequest) -> None:
     watching.keep()
     if watching.alarm:
         raise typer.Exit(ALARM)
-    leave(watching.verdict, request.accept_nominal)
+    leave(watching.verdict)
 
 
 def describe_dropped(log: Following) -> str:
@@ -448,7 +446,7 @@ class _Watching:
         if returns is not None and returns.alarm:
             suspects.append(returns.anomaly())
             suspects.sort(key=lambda anomaly: -anomaly.log_evidence)
-        if self.request.json:
+        if common.json:
             print_json(self._record(suspects, final))
             return
         if not final and not self.is_live and not self.request.every:

@@ -60,6 +60,9 @@ NAMED = "// successors from data:"
 MEAN = "// mean over successors, earned in no play:"
 """How the line of a model file begins that names rewards which are means (`RewardStructure.is_mean`)."""
 
+CLOCK = "// clock, which counts no further than the model looks:"
+"""The same of a variable that was the clock of a timed automaton."""
+
 CHOSEN = "chosen without this log"
 """How the names of assumptions about artefacts end."""
 
@@ -236,7 +239,8 @@ class Provenance:
             return Overlap.NONE
         if sorted(self.parts) == sorted(other.parts):
             return Overlap.SAME
-        if any(_same(one, two) for one in self.parts for two in other.parts):
+        none = _hex(0)  # in place of the digest of rows, where counts alone are known
+        if any(b == d and (a == c or none in (a, c)) for a, b in self.parts for c, d in other.parts):
             return Overlap.SAME if self.rows == other.rows else Overlap.PART
         limit = min(self.limit, other.limit)
         mine, theirs = ({key for key, _ in one.pieces if key <= limit} for one in (self, other))
@@ -311,16 +315,28 @@ def origin_in(text: str, file: str | None = None) -> dict[str, Any]:
     takes it."""
     marks = {"made_from": COMMENT, "named_from": NAMED}
     known = {name: Provenance.in_comments(text, file, mark) for name, mark in marks.items()}
-    return {**known, "means": [json.loads(name) for name in re.findall(f'^[# ]*{MEAN} (".*")$', text, re.M)]}
+    return {**known, "means": names_in(text, MEAN)}
+
+
+def named_lines(mark: str, names: Iterable[str]) -> list[str]:
+    """Comments with a mark and a name each."""
+    return [f"{mark} {json.dumps(name)}" for name in sorted(names)]
+
+
+def names_in(text: str, mark: str) -> frozenset[str]:
+    """The same names, of the comments of a model file."""
+    return frozenset(json.loads(name) for name in re.findall(f'^[# ]*{mark} (".*")$', text, re.M))
 
 
 def origin_lines(of: Any) -> list[str]:
     """The same as comments: of a structure, or those in a text."""
     if isinstance(of, str):
-        return [line.strip() for line in of.splitlines() if line.strip().startswith((COMMENT, NAMED, MEAN))]
+        marks = COMMENT, NAMED, MEAN, CLOCK
+        return [line.strip() for line in of.splitlines() if line.strip().startswith(marks)]
     known = (of.made_from, COMMENT), (of.named_from, NAMED)
-    means = [f"{MEAN} {json.dumps(name)}" for name, reward in of.rewards.items() if reward.is_mean]
-    return [one.comment(mark) for one, mark in known if one is not None] + means
+    means = (name for name, reward in of.rewards.items() if reward.is_mean)
+    lines = named_lines(MEAN, means) + named_lines(CLOCK, getattr(of.definitions, "clocks", ()))
+    return [one.comment(mark) for one, mark in known if one is not None] + lines
 
 
 def union(several: Iterable[Provenance | None]) -> Provenance | None:
@@ -347,11 +363,6 @@ def _sketch(several: Sequence[Provenance]) -> tuple[tuple[tuple[int, int], ...],
     return tuple(piece for piece in pieces if piece[0] <= limit), limit
 
 
-def _same(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Whether two digests are of the same rows, or of the same counts where one has no rows."""
-    return one == other or (one[1] == other[1] and _hex(0) in (one[0], other[0]))
-
-
 def _by_chance(pieces: tuple[tuple[int, int], ...]) -> float:
     """How likely two different pieces of a log are equal: at most, but for one time in twenty."""
     pairs = math.comb(len(pieces), 2)
@@ -361,12 +372,10 @@ def _by_chance(pieces: tuple[tuple[int, int], ...]) -> float:
 
 def _tail(number: int, equal: int, chance: float) -> float:
     """The probability of so many equal pieces, or more, of a number of them."""
-    if not equal or chance >= 1.0:
-        return 1.0
-    terms = (
-        math.comb(number, k) * chance**k * (1.0 - chance) ** (number - k) for k in range(equal, number + 1)
+    several = range(equal, number + 1)
+    return min(
+        1.0, math.fsum(math.comb(number, k) * chance**k * (1 - chance) ** (number - k) for k in several)
     )
-    return min(1.0, math.fsum(terms))
 
 
 # --- what it costs ---------------------------------------------------------------------------
@@ -380,19 +389,11 @@ class Artefact(StrEnum):
     PRIOR = "prior"
 
 
-class Consequence(StrEnum):
-    """What becomes of a bound when the artefact was made from the same data."""
-
-    NOTHING = "the bound holds"
-    LEFT_OUT = "the method is left out"
-    NOMINAL = "the confidence is nominal"
-    REFUSED = "the artefact is refused"
-
-
+REFUSED = "the artefact is refused"
 COSTS = {
-    Artefact.POLICY: (Consequence.NOTHING, Consequence.LEFT_OUT),
-    Artefact.MODEL: (Consequence.NOMINAL, Consequence.NOMINAL),
-    Artefact.PRIOR: (Consequence.REFUSED, Consequence.REFUSED),
+    Artefact.POLICY: ("the bound holds", "the method is left out"),
+    Artefact.MODEL: ("the confidence is nominal", "the confidence is nominal"),
+    Artefact.PRIOR: (REFUSED, REFUSED),
 }
 """What seeing the data costs bounds for all policies at once, and bets, importance weights and returns of one
 policy. Plans and shields enter no bound: a plan fixes what is sampled later, a shield holds where the region

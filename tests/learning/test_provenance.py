@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -250,7 +251,7 @@ def test_prior_of_the_same_log_is_refused(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
 def test_model_made_from_the_same_log_is_nominal(text: str) -> None:
     data = tr.read_data(episodes(1, 200), walk(), ends="complete", order="as-read")
-    drafted = problem(data.counts.provenance).model
+    drafted = pickle.loads(pickle.dumps(problem(data.counts.provenance).model))
     result = tr.learn(drafted.problem(text), data, delta=0.1)
     assert result.verdict.word == "nominal"
     assert "the model was made from these very rows" in result.verdict.why

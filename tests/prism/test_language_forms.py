@@ -264,6 +264,18 @@ def test_a_property_that_refers_to_a_clock_is_refused_wherever_it_does(text: str
         check_query(query, timed.instantiate(), SolveOptions())
 
 
+@pytest.mark.parametrize("ending", ["drn", "jani", "umb", "tra"])
+def test_files_of_timed_automata_keep_which_variables_are_clocks(tmp_path: Path, ending: str) -> None:
+    """Read back, `F x>=10` was proved to be impossible, as the file's x stops at 2."""
+    model = load_prism_text(TWO_CLOCKS).instantiate()
+    for number in range(2):  # written, read and written again
+        model.save(tmp_path / f"m{number}.{ending}")
+        model = tr.load(tmp_path / f"m{number}.{ending}")
+        with pytest.raises(tr.InputError, match="'x' is a clock, which counts no further"):
+            tr.solve(model, "Pmax=? [ F x>=10 ]")
+        assert tr.solve(model, "Pmax=? [ F s=1 ]").bounds == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -38,6 +38,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import UNLABELLED, RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray
+from tightrope.prism.expand.program import Definitions
 from tightrope.provenance import origin_in, origin_lines
 
 _COMPRESSION = 6
@@ -395,6 +396,7 @@ def _structure(archive: Any, path: str | Path) -> Structure:
         title: _rewards(archive, title, values, branches)
         for title, values in _annotations(archive, "rewards", REWARD_PLACES, path)
     }
+    comment = getattr(archive.index.model_data, "comment", None) or ""
     return Structure(
         np.array(starts, np.int64),
         np.array(branches, np.int64),
@@ -406,7 +408,8 @@ def _structure(archive: Any, path: str | Path) -> Structure:
         rewards,
         dict((archive.valuations or {}).get("states") or {}),
         declared_mdp=system.num_players == 1,
-        **origin_in(getattr(archive.index.model_data, "comment", None) or "", str(path)),
+        definitions=Definitions.in_comments(comment),
+        **origin_in(comment, str(path)),
     )
 
 

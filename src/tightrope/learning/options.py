@@ -27,8 +27,8 @@ from tightrope.model.structure import END, ParametricReward, Structure
 from tightrope.provenance import (
     CHOSEN,
     COSTS,
+    REFUSED,
     Artefact,
-    Consequence,
     Overlap,
     Provenance,
     chosen_without,
@@ -724,7 +724,7 @@ def selection_of(
         made[Artefact.MODEL] = [model.made_from]
     chosen = {what: chosen_without(what, each, data) for what, each in made.items() if each}
     for what, one in chosen.items():
-        if one.kept is AssumptionStatus.NO and COSTS[what][0] is Consequence.REFUSED:
+        if one.kept is AssumptionStatus.NO and COSTS[what][0] == REFUSED:
             hint = f"leave `{what}` out, or take one from other data"
             raise InputError(f"`{what}`: {one.why}, which would count twice", hint=hint)
     return tuple(chosen.values())

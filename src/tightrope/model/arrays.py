@@ -376,7 +376,7 @@ def _plain_table(
         matrices.append(csr_array((values, (sources, targets)), shape=(states, states)))
     made = from_arrays(matrices, mean, initial=first, labels=labels, actions=names)
     differs = any(len({r for p, _, r, _ in row if p}) > 1 for rows in table for row in rows)
-    return replace(made, structure=replace(made.structure, means=[REWARD] if differs else []))
+    return replace(made, structure=replace(made.structure, means=[REWARD] * differs))
 
 
 def _mean_reward(outcomes: Sequence[Outcome]) -> float:

@@ -137,7 +137,7 @@ def _sensed(
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
     choice = np.array([origin[i] for i in order])
     rewards = {name: _lifted(name, reward, behind, acts, choice) for name, reward in own.rewards.items()}
-    structure = replace(built.structure, rewards=rewards)
+    structure = replace(built.structure, rewards=rewards, made_from=own.made_from, named_from=own.named_from)
     return POMDP(
         replace(built, structure=structure),
         np.array([number[name] for name in look], np.int32),

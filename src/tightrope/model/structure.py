@@ -196,7 +196,7 @@ class Structure(Record):
         """Pickled as the arguments of the constructor: mappings that cannot be written to have no pickles."""
         named = (dict(self.labels), dict(self.rewards), dict(self.valuations))
         arrays = (self.choice_start, self.transition_start, self.successor)
-        own = (self.state_names, self.declared_mdp, self.definitions)
+        own = (self.state_names, self.declared_mdp, self.definitions, self.made_from, self.named_from)
         return Structure, (*arrays, self.initial_states, self.action, self.action_names, *named, *own)
 
     def _title_(self) -> str:

@@ -35,6 +35,7 @@ from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
+from tightrope.prism.expand.program import Definitions
 from tightrope.provenance import origin_in
 
 
@@ -66,6 +67,7 @@ class _BodyAssembly:
                 rewards=self.rewards(),
                 valuations=self.body.valuations.columns(self.states),
                 declared_mdp=not self.body.header.is_chain,
+                definitions=Definitions.in_comments(self.body.header.comments),
                 **origin_in(self.body.header.comments, str(self.body.path)),
             )
             return self.body.values.model(structure, self.code)

@@ -57,6 +57,7 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
+from tightrope.prism.expand.program import Definitions
 from tightrope.provenance import origin_in
 
 
@@ -625,6 +626,7 @@ def structure_of(base: Path, transitions: Transitions) -> Structure:
         rewards=_rewards(base, transitions),
         valuations=read_valuations(valuations, states) if valuations.exists() else {},
         declared_mdp=not transitions.is_chain,
+        definitions=Definitions.in_comments(transitions.comments),
         **origin_in(transitions.comments, str(_with(base, ".tra"))),
     )
 

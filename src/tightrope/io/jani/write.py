@@ -36,7 +36,7 @@ from tightrope.prism.expand.model import expand
 from tightrope.prism.expand.program import Program, StateVariable
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.parser import parse_model
-from tightrope.provenance import origin_lines
+from tightrope.provenance import CLOCK, named_lines, origin_lines
 
 _LOCATION = "here"
 _OPERATORS = {"&": "∧", "|": "∨", "=>": "⇒", "<=>": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
@@ -76,10 +76,11 @@ class _ProgramWriter:
             [name for one in program.synchronisations for _, name in one.parts if name]
             + [one.action for one in program.synchronisations if one.action]
         )
+        clocks = named_lines(CLOCK, program.clocks)
         content: dict[str, Any] = {
             "jani-version": 1,
             "name": Path(program.file).stem or "model",
-            "metadata": {"description": "\n".join([JANI_MARK, *origin_lines(program.source)])},
+            "metadata": {"description": "\n".join([JANI_MARK, *origin_lines(program.source), *clocks])},
             "type": program.type.value,
             "features": ["derived-operators"],
         }

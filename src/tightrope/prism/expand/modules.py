@@ -208,7 +208,12 @@ def compose(modules: Sequence[Module], system: Composition | None) -> tuple[Sync
                 left_out[0].position,
                 "every module stands there once",
             )
-    return tuple(sorted(result.ways, key=lambda one: _first_command(one, modules)))
+
+    def first_command(one: Synchronisation) -> tuple[int, int]:
+        module, action = min(one.parts, key=lambda part: part[0])
+        return module, [command.action for command in modules[module].commands].index(action)
+
+    return tuple(sorted(result.ways, key=first_command))
 
 
 def actions_of(synchronisations: Sequence[Synchronisation]) -> Actions:
@@ -296,12 +301,6 @@ def _rename_composed(inner: _ComposedPart, mapping: Mapping[str, str | None]) ->
     return _ComposedPart(
         ways, frozenset(name for action in inner.alphabet if (name := name_of(action)) is not None)
     )
-
-
-def _first_command(one: Synchronisation, modules: Sequence[Module]) -> tuple[int, int]:
-    module, action = min(one.parts, key=lambda part: part[0])
-    commands = modules[module].commands
-    return module, next(i for i, command in enumerate(commands) if command.action == action)
 
 
 # Commands: guards, probabilities and updates, and who may write which variable.

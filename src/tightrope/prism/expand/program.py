@@ -14,6 +14,7 @@ from fractions import Fraction
 from tightrope.errors import InputError, Location
 from tightrope.prism.parse import syntax
 from tightrope.prism.parse.syntax import SourceText
+from tightrope.provenance import CLOCK, names_in
 
 Value = int | Fraction | bool
 """What a constant can be: an int, an exact rational (type double) or a bool."""
@@ -96,11 +97,6 @@ class Program:
         """The parameters, and behind them what stands for free probabilities until all states are known."""
         return (*self.parameters, *(name for each in self.free for name in each.names))
 
-    @property
-    def has_unbounded(self) -> bool:
-        """Whether a variable has no range of its own, so that nothing bounds the number of states."""
-        return any(variable.is_unbounded for variable in self.variables)
-
     def location(self, position: syntax.Position | None) -> Location:
         """The place in the source, with its line of text."""
         return SourceText(self.source, self.file).location(position)
@@ -124,4 +120,11 @@ class Definitions:
 
     @classmethod
     def of(cls, program: Program) -> Definitions:
-        return cls(dict(program.constants), dict(program.formulas), program.clocks)
+        clocks = program.clocks | names_in(program.source, CLOCK)
+        return cls(dict(program.constants), dict(program.formulas), clocks)
+
+    @classmethod
+    def in_comments(cls, text: str) -> Definitions | None:
+        """What a file that is no program says of variables that were clocks; None where nothing is."""
+        clocks = names_in(text, CLOCK)
+        return cls(clocks=clocks) if clocks else None

@@ -106,7 +106,7 @@ class DistributionMemory:
         self._looked_ahead = True
         if self.layout.words == 1:
             met = self._index.keys.copy()
-            self._index.insert(self.layout.all_keys())
+            self._index.insert(np.arange(self.layout.size, dtype=np.int64).reshape(-1, 1))
             try:
                 self._evaluate(lambda row: "that is never reached")
             except Complaint:

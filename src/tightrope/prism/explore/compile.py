@@ -478,10 +478,6 @@ class KeyLayout:
         _decode(keys, self.word, self.stride, self.radix, self.low, out)
         return out
 
-    def all_keys(self) -> OffsetArray:
-        """Every key there is, for layouts of one word."""
-        return np.arange(self.size, dtype=np.int64).reshape(-1, 1)
-
 
 _INT32 = 2**31
 

@@ -60,7 +60,9 @@ class StateFrame:
         """The frame of the rows with these numbers, in increasing order."""
         if len(rows) == self.size:
             return self
-        return StateFrame((None,) * len(self._columns), len(rows), self._describe_selected(rows), self, rows)
+        return StateFrame(
+            (None,) * len(self._columns), len(rows), lambda row: self._describe(int(rows[row])), self, rows
+        )
 
     def mask(self, value: Any) -> BoolArray:
         """A truth value as an array with one entry per row."""
@@ -76,9 +78,6 @@ class StateFrame:
     def describe(self, row: int) -> str:
         """The state of a row, for messages."""
         return self._describe(row)
-
-    def _describe_selected(self, rows: OffsetArray) -> Callable[[int], str]:
-        return lambda row: self._describe(int(rows[row]))
 
 
 Run = Callable[[StateFrame], Any]

@@ -8,7 +8,7 @@ of its state included, evaluated exactly on whole frames like probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -40,12 +40,6 @@ from tightrope.prism.parse.syntax import (
 
 _STATE = -1
 """In place of an action: what the state alone earns."""
-
-
-def depends_on_parameters(rewards: Rewards, parameters: Collection[str]) -> bool:
-    """Whether a parameter stands in some reward."""
-    used = {name.name for item in rewards.items for name in names(item.reward)}
-    return bool(used.intersection(parameters))
 
 
 class ParametricObserver:
@@ -142,7 +136,7 @@ def observe(
     members = {name: np.empty(states, dtype=np.bool_) for name, _ in labels}
     rewards: list[_Reward | ParametricObserver] = [
         ParametricObserver(program, each, compiler, rows, actions)
-        if depends_on_parameters(each, program.parameters)
+        if any(name.name in program.parameters for item in each.items for name in names(item.reward))
         else _Reward(each.name or "", each.items, compiler, rows, actions)
         for each in program.rewards
     ]

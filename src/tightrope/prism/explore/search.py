@@ -165,7 +165,8 @@ class Search:
         condition = None if stop is None else space.compiler().truth(stop)
         if condition is not None and condition.fails:
             condition = None  # its errors belong to the property, and are reported with it
-        most = _MOST_UNBOUNDED if program.has_unbounded and not is_timed else None
+        has_unbounded = any(variable.is_unbounded for variable in program.variables)
+        most = _MOST_UNBOUNDED if has_unbounded and not is_timed else None
         assembler = Assembler(states, probabilities, is_chain, is_timed)
         is_automaton = program.type is ModelType.MA
         return Search(space, commands, actions, states, assembler, condition, most, is_automaton)

@@ -56,7 +56,7 @@ def load(
 
     Parameters
     ----------
-    source : str, path or model of stormpy
+    source : str, path or object
         A PRISM, JANI, DRN, UMB or explicit file, or a benchmark; or a model of Storm's, without a domain.
     const : mapping
         Values of undefined constants of a PRISM or JANI file.

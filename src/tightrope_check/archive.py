@@ -1,6 +1,6 @@
 """From the bytes of a file to a certificate: every cap is checked before memory is taken.
 
-The file is a zip archive of `header.json`, `digest`, and one member for every array (`docs/trust.md`). The
+The file is a zip archive of `header.json`, `digest` and one member per array (`certificate-format.md`). The
 digest, SHA-256 over all other members, names the certificate; all bytes around the members follow from them.
 """
 

@@ -4,7 +4,7 @@ It derives everything that the proof uses from the problem in the certificate. H
 numbers. The theorem: if all checks pass, lower ≤ value at the initial state ≤ upper for every claim. The
 value is that of the problem (`tightrope_check.problem`): at the point, for every choice of nature's
 within the intervals, for every instantiation in the domain, or with data for the true instantiation, with
-probability at least 1 − δ, under what `assumes` lists. `docs/trust.md` has the proof;
+probability at least 1 − δ, under what `assumes` lists. `proofs/certificates.md` has the proof;
 `tightrope_check.learned` leads from data to sets.
 
 *Bounds of a game's value.* Maximisers own the lower bound L, minimisers the upper bound U. Where the agent is

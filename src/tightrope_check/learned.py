@@ -11,7 +11,7 @@ value (4, `tightrope_check.checker`). Coupled bounds follow from the same region
 `tightrope_check.coupled`). Without data the region is the domain, and nothing is random.
 
 *Rows* a·x ≤ b hold at the true coordinates. They are written in rationals from their names (origin, index,
-part); logarithms and roots are rounded to the safe side. `docs/trust.md` has the formulas.
+part); logarithms and roots are rounded to the safe side. `certificate-format.md` has the formulas.
 
 * DOMAIN: parameter `index` within its bounds (part 0 upper, 1 lower), or constraint `index` − parameters
   (part 1: the other side of an equality).

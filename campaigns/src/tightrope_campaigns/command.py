@@ -59,12 +59,12 @@ class Request:
         str | None,
         option(
             "--scheduler",
-            "With --engine dask: a scheduler that is running; else workers start on this machine.",
+            "With --engine dask: a running scheduler; without it workers start on this machine.",
             "HOST:PORT",
         ),
     ] = None
     jobs: Annotated[
-        int | None, option("--jobs", "Cells at once; one for every two cores by default.", "N", min=1)
+        int | None, option("--jobs", "Number of cells at a time; default: one per two cores.", "N", min=1)
     ] = None
     time_limit: Annotated[str, option("--time-limit", "For a cell, such as 90s, 10min or 2h.", "T")] = (
         TIME_LIMIT

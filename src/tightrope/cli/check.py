@@ -80,13 +80,13 @@ class CheckRequest(options.ModelOptions):
     policy: Path | None = declare("--policy", "Evaluate this policy.", "FILE")
     sets: DomainSets | None = declare(
         "--sets",
-        "Bound a parametric model over its whole domain: nature picks parameters at every choice "
-        "anew (expression, rectangular), or once for the whole run (coupled). The policy is that of "
-        "--policy, the optimal one at --at, or the most robust one found.",
+        "Bound a parametric model over its domain: nature picks parameters at every choice "
+        "(expression, rectangular) or once per run (coupled). The policy is that of --policy, the "
+        "optimal one at --at, or the most robust one found.",
     )
     coupled_gap: options.CoupledGap = None
-    precision: float = declare("--precision", "How close the two bounds must come.", "EPS", default=1e-6)
-    absolute: bool = switch("--absolute", "Read --precision as an absolute distance, not relative.")
+    precision: float = declare("--precision", "Largest distance between the two bounds.", "EPS", default=1e-6)
+    absolute: bool = switch("--absolute", "Treat --precision as absolute, not relative.")
     assume_support: options.AssumeSupport = None
     misfit: options.Misfit = None
     ltl_translator: options.LtlTranslator = None
@@ -95,16 +95,16 @@ class CheckRequest(options.ModelOptions):
     no_verify: options.NoVerify = False
     policy_out: Path | None = declare("--policy-out", "Write the policy found, as JSON.", "FILE")
     figure: Path | None = declare(
-        "--figure", "Draw the curve of two objectives, multi(…), as .pdf, .png or .svg.", "FILE"
+        "--figure", "Draw the Pareto curve of multi(…) with two objectives (.pdf, .png, .svg).", "FILE"
     )
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
-    all_states: bool = switch("--all-states", "Bounds for every state.")
+    all_states: bool = switch("--all-states", "Print bounds for every state.")
     build_all: bool = switch(
         "--build-all",
-        "Explore all states of a PRISM model. Without it, states behind a target or a forbidden "
-        "state are left out: they do not change the value. A large model is built only until the "
-        "initial state's bounds are close enough whatever the rest is.",
+        "Explore all states of a PRISM model. By default, exploration stops at target and "
+        "forbidden states, and in a large model when the bounds of the initial state are close "
+        "enough.",
     )
 
     def solve_options(self) -> SolveOptions:
@@ -127,10 +127,10 @@ NOT_TIMED = "policy_out policy discount terminal_reward assume_support misfit co
 @takes(CheckRequest)
 @interpreting()
 def check(request: CheckRequest) -> None:
-    """Certified bounds on the value of a plain or interval model, or of a parametric one at a point.
+    """Compute certified bounds on the value of a plain or interval model, or of a parametric one at a point.
 
-    The lower and the upper bound are verified, not residuals: the value lies between them. With --sets,
-    bounds on a policy's value over all instantiations in the domain of a parametric model.
+    The value lies between the two bounds; both are verified. With --sets, the bounds hold for a policy at all
+    parameters in the domain of a parametric model.
 
     Example: tightrope check model.prism --prop 'Pmax=? [ F "goal" ]' --at p=0.55 --certificate goal.cert
 

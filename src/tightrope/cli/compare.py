@@ -27,12 +27,10 @@ MOST_CHANGES = 3
 """States that are printed where policies differ; all of them are in the JSON and on the page."""
 
 
-Baseline = Annotated[str, option("--baseline", "What is done today.", "FILE|uniform|do-nothing|logged")]
+Baseline = Annotated[str, option("--baseline", "The policy in use.", "FILE|uniform|do-nothing|logged")]
 PolicyFile = Annotated[
     Path | None,
-    option(
-        "-o --output", "Write the best policy (a name in .json), or a directory with everything.", "FILE|DIR"
-    ),
+    option("-o --output", "Write the best policy (.json), or a directory with all results.", "FILE|DIR"),
 ]
 
 

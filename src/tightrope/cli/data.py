@@ -69,9 +69,9 @@ class DataRequest:
     param: options.Param = None
     domain: options.Domain = None
     delta: float = declare("--delta", "All intervals hold simultaneously at level 1 − D.", "D", default=0.05)
-    plot: Path | None = declare("--plot", "Draw it, too: a .png, .svg or .pdf file.", "FILE")
+    plot: Path | None = declare("--plot", "Also draw the log (.png, .svg, .pdf).", "FILE")
     output: Path | None = declare(
-        "-o --output", "Save the import settings, which every command takes: NAME.reading.toml.", "FILE"
+        "-o --output", "Save the import settings for other commands: NAME.reading.toml.", "FILE"
     )
     reading: LogWords
 

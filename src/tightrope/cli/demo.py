@@ -27,7 +27,7 @@ def demo(
     episodes: Annotated[int, option("--episodes", "Number of random drives.", "N", min=1)] = 10_000,
     seed: Annotated[int, option("--seed", "Same seed, same drives.", "S", min=0)] = 1,
 ) -> None:
-    """The rover story end to end: build a model, simulate it, learn with every kind of sets but coupled.
+    """Run the rover example: build a model, simulate it, learn with every kind of sets but coupled.
 
     Writes the data, the results, the policies, a certificate and a report.
 

@@ -102,14 +102,12 @@ class DoctorRequest(options.SubjectOptions):
 
     data: options.Data
     delta: options.Delta = 0.001
-    alpha: float = declare(
-        "--alpha", "The probability of a false alarm, of all tests together.", "A", default=0.001
-    )
+    alpha: float = declare("--alpha", "The probability of a false alarm of all tests.", "A", default=0.001)
     region: options.Region = None
     sets: SetsKind | None = declare("--sets", "What nature may pick from.")
     amend: str | None = declare(
         "--amend",
-        "Answer on a revised model, too: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
+        "Also answer on a revised model: memory=prev|prev2|action|revisit|seen:STATE|count:STATE:N|"
         "since-entry:N|since-start:N, split=COLUMN, groups=COLUMN, costs=COLUMN, untie, free, or auto; "
         "in continuous time rates=since-entry|since-start|clock|prev|column:NAME, phase=N, untie, auto.",
         "WHAT",
@@ -118,9 +116,9 @@ class DoctorRequest(options.SubjectOptions):
     select_on: float | None = declare(
         "--select-on", "Search for findings in this share of the log; learn from the rest.", "SHARE"
     )
-    select_by: str | None = declare("--select-by", "'e-values': choose and learn on all data, at δ/K.", "HOW")
+    select_by: str | None = declare("--select-by", "'e-values': select and learn on all data, at δ/K.", "HOW")
     cluster: str | None = declare("--cluster", "The column whose values --select-on divides.", "COLUMN")
-    seed: int = declare("--seed", "Of the division.", "S", default=0, min=0)
+    seed: int = declare("--seed", "Seed of the division.", "S", default=0, min=0)
     output: Path | None = declare("-o --output", "Write the revised model, a PRISM file.", "FILE")
     log_out: Path | None = declare(
         "--log-out", "Write the log for the revised model: the part to learn from.", "FILE"

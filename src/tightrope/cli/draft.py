@@ -44,7 +44,7 @@ class DraftRequest:
     ]
     output: Annotated[Path, option("-o --output", "The model in the PRISM language.", "FILE")]
     variables: str | None = declare(
-        "--variables", "The columns that make up a state, where none holds it whole.", "X,Y"
+        "--variables", "The columns of a state, if no single column contains it.", "X,Y"
     )
     select_on: float | None = declare(
         "--select-on", "Choose ties on this share of the episodes; needs --rest.", "SHARE"
@@ -52,17 +52,17 @@ class DraftRequest:
     rest: Path | None = declare(
         "--rest", "Write the other episodes here, to learn from: a .csv file.", "FILE"
     )
-    seed: int = declare("--seed", "Which episodes ties are chosen on.", "N", default=0)
+    seed: int = declare("--seed", "Seed of the choice of episodes for ties.", "N", default=0)
     reading: LogWords
 
 
 @takes(DraftRequest)
 def draft(request: DraftRequest) -> None:
-    """Propose a model of what a log shows, every assumption a comment.
+    """Draft a model from a log, with every assumption as a comment.
 
-    States and actions are those that were seen. Outcomes that were never seen stay possible and count as the
-    worst, so the same log may be learned from. Ties are comments, or, with --select-on, part of the model, to
-    be learned from the rest.
+    The model has the observed states and actions. Unseen outcomes stay possible and count as the worst case,
+    so 'learn' may use the same log. Ties are comments; with --select-on they are part of the model, which is
+    then learned from the other episodes.
 
     Example: tightrope draft runs.csv -o runs.prism
     """

@@ -61,10 +61,9 @@ def export(
 ) -> None:
     """Write a model in another format: Storm's DRN, PRISM's explicit files, UMB, or JANI.
 
-    A model with parameters keeps them in a DRN file, unless --at picks a point. Explicit files and UMB hold
-    numbers, so there a point is needed; a benchmark's true one is taken where none is given. A directory
-    that 'tightrope learn -o' has written stands for the learned interval model in it. JANI is written of
-    PRISM and JANI programs and of benchmarks as a program, unexplored; of DRN and explicit files as one
+    DRN files keep parameters unless --at picks a point. Explicit files and UMB need a point; the default for
+    benchmarks is the true parameters. A directory of 'tightrope learn -o' stands for its learned interval
+    model. In JANI, PRISM and JANI programs and benchmarks stay programs; DRN and explicit files become one
     automaton.
 
     Example: tightrope export model.prism --const n=50 -o model.drn

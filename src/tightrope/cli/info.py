@@ -48,7 +48,7 @@ class InfoAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def info(model: Model, const: Const = None, param: Param = None, domain: Domain = None) -> None:
-    """Build a model and say what is in it: its size, parameters, labels and rewards.
+    """Describe a model: size, parameters, labels and rewards.
 
     Example: tightrope info model.prism --const n=50 --param p=0.1:0.9
     """

@@ -46,16 +46,18 @@ class LearnRequest(options.SubjectOptions):
     region: options.Region = None
     sets: SetsOption | None = declare(
         "--sets",
-        "What nature may pick from: independently at every choice, or once for the whole run (coupled); "
-        "'all' compares.",
+        "The sets nature picks from, independently at every choice or once per run (coupled); "
+        "'all' compares them.",
     )
     interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
     budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
     ellipsoid: EllipsoidVersion = declare(
-        "--ellipsoid", "'paper' is the published one, which is unsound.", default=EllipsoidVersion.SOUND
+        "--ellipsoid",
+        "'paper' is the published ellipsoid, whose proof has a gap.",
+        default=EllipsoidVersion.SOUND,
     )
-    intersect: bool = switch("--intersect", "Meet parameter sets with the tied intervals.")
-    no_fallback: bool = switch("--no-fallback", "Stop where the region is empty, instead of using tied sets.")
+    intersect: bool = switch("--intersect", "Intersect parameter sets with the tied intervals.")
+    no_fallback: bool = switch("--no-fallback", "Stop if the region is empty, instead of using tied sets.")
     policy: str | None = declare(
         "--policy", "Certify this policy's interval as well.", "FILE|optimal-at-truth"
     )
@@ -70,8 +72,8 @@ class LearnRequest(options.SubjectOptions):
     )
     effort: Effort = declare(
         "--effort",
-        "Where neither region nor sets are chosen: rectangular sets alone (quick), coupled ones where a "
-        "forecast says that they pay, or in any case (high).",
+        "If neither region nor sets are chosen: rectangular sets only (quick), coupled sets if a "
+        "forecast shows a gain (normal), or always (high).",
         default=Effort.NORMAL,
     )
     coupled_gap: options.CoupledGap = None
@@ -85,8 +87,8 @@ class LearnRequest(options.SubjectOptions):
     )
     prior: list[str] | None = declare(
         "--prior",
-        "Prior knowledge: 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. "
-        "A wrong one costs width, never confidence.",
+        "A prior 'p ~ beta(8,2)', repeatable, or the directory of an earlier result. A wrong "
+        "prior costs width, never confidence.",
         "PRIOR|DIR",
     )
     precision: options.Precision = 1e-6
@@ -178,18 +180,18 @@ def parse_outcomes(given: Sequence[str]) -> dict[str, object]:
 def learn(request: LearnRequest) -> None:
     """Learn a robust policy and its certified interval from data.
 
-    With probability at least 1 - delta the policy's true value lies in its interval. What you do not choose
-    is decided from the model and from how the data were collected, not from outcomes, and every default is
-    explained. If you choose neither region nor sets, sets are refined while it pays (--effort). --sets all
-    solves and compares every kind of sets. With --sets coupled, nature picks one parameter vector for the
-    whole run, as the true system does; the interval is never wider than over rectangular sets.
+    With probability at least 1 - delta the policy's true value lies in its interval. Defaults depend on the
+    model and the sampling design, not on outcomes; --verbose gives the reasons. If you choose neither region
+    nor sets, sets are refined while that gains enough (--effort). --sets all compares every kind of sets.
+    With --sets coupled nature picks one parameter vector for the whole run; the interval is never wider than
+    over rectangular sets.
 
-    The log may show the value directly: always if no state has a choice, and for --policy if that policy
-    collected the log. Then what the episodes returned is bounded, too, and the answer is what both allow. If
-    they exclude each other, the model is contradicted.
+    The log may show the value directly: if no state has a choice, or if the policy of --policy collected it.
+    Then the observed returns are bounded as well, and the answer is the intersection. If the two intervals
+    exclude each other, the model is contradicted.
 
-    A separate test, at its own level, says whether the data fit the model ("model fit"). After a change that
-    'watch' has found, --since excludes earlier rows.
+    A separate test, at its own level, checks whether the data fit the model ("model fit"). After a change
+    found by 'watch', --since excludes earlier rows.
 
     Example: tightrope learn 'bench:betting(50)' --data data.parquet --delta 0.001 -o results
 

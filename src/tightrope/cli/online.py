@@ -77,36 +77,33 @@ class DriftAnswer(Enum):
 class OnlineRequest(options.SubjectOptions):
     """The options of the command."""
 
-    episodes: int | None = declare("--episodes", "Episodes altogether.", "N", min=1)
+    episodes: int | None = declare("--episodes", "Total number of episodes.", "N", min=1)
     explore: Exploration | None = declare(
-        "--explore", "Who collects the episodes: designed with --until-gap, else optimistic, unless said."
+        "--explore",
+        "The policy that collects the episodes. Default: designed with --until-gap, else optimistic.",
     )
     until_gap: str | None = declare(
         "--until-gap",
-        "Stop when the robust policy's certified interval is this narrow (5%: of the value).",
+        "Stop when the robust policy's interval has this width (5%: of the value).",
         "E|E%",
     )
     max_episodes: int | None = declare(
         "--max-episodes", f"With --until-gap: give up after so many ({MOST_EPISODES:,}).", "N", min=1
     )
-    data: Path | None = declare(
-        "--data", "Episodes to begin with, a file that 'tightrope sample' wrote.", "FILE"
-    )
+    data: Path | None = declare("--data", "Start with these episodes, a file of 'tightrope sample'.", "FILE")
     cost: options.Cost = None
     avoid: options.Avoid = None
     at_most: options.AtMost = None
     baseline: str | None = declare(
         "--baseline",
-        "Collect with nothing that is not proved to be at least as good as this.",
+        "Collect only with policies that are proved to be at least as good as this one.",
         "FILE|uniform|do-nothing",
     )
-    allow_loss: float = declare(
-        "--allow-loss", "With --baseline: so much worse is allowed.", "L", default=0.0, min=0
-    )
+    allow_loss: float = declare("--allow-loss", "With --baseline: the allowed loss.", "L", default=0.0, min=0)
     at: options.At = None
     seed: int = declare("--seed", "Same seed, same episodes.", "S", default=0, min=0)
     delta: float = declare(
-        "--delta", "All guarantees together may fail with this probability.", "D", default=0.001
+        "--delta", "The probability that any guarantee of the run fails.", "D", default=0.001
     )
     region: options.Region = None
     sets: SetsKind | None = declare("--sets", "What nature may pick from.")
@@ -114,25 +111,23 @@ class OnlineRequest(options.SubjectOptions):
         "--interval", "The intervals of events; only beta-binomial holds for adaptive data."
     )
     budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
-    output: Path | None = declare(
-        "-o --output", "Keep the run here; the same command goes on where it stopped.", "DIR"
-    )
+    output: Path | None = declare("-o --output", "Save the run here; the same command resumes it.", "DIR")
     assume_support: options.AssumeSupport = None
     precision: options.Precision = 1e-6
     cap: int | None = declare(
-        "--cap", "Steps after which an episode is cut off (1000, or a benchmark's own).", "STEPS", min=1
+        "--cap", "Longest episode in steps (default 1000, or the benchmark's value).", "STEPS", min=1
     )
     env: options.Env = None
     convert_obs: options.ConvertObs = None
     actions: options.Actions = None
     states: StateForm | None = declare(
-        "--states", "With --env: 'index' says that observed numbers are the model's indices of states."
+        "--states", "With --env: 'index' states that observations are the model's state indices."
     )
     on_drift: DriftAnswer | None = declare(
-        "--on-drift", "Let a monitor run along, and say what follows when the data contradict the model."
+        "--on-drift", "Monitor the model fit; the action if the data contradict the model."
     )
     alpha: float | None = declare(
-        "--alpha", "With --on-drift: the probability that a false alarm is ever raised (0.001).", "A"
+        "--alpha", "With --on-drift: the probability of ever raising a false alarm (default 0.001).", "A"
     )
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
@@ -163,15 +158,15 @@ class OnlineRequest(options.SubjectOptions):
 
 @takes(OnlineRequest, {"check": options.SOLVING, "sample": "convert_obs actions states"})
 def online(request: OnlineRequest) -> None:
-    """Explore a model, and certify a robust policy again and again.
+    """Learn a robust policy while collecting data.
 
-    A policy that the data so far suggest collects the episodes (--explore). As they grow, everything is
-    computed anew: that policy, the robust one and its guarantee. With probability at least 1 - delta all
-    guarantees hold, so a run may stop when its gap is small enough (--until-gap). With -o, a run that
-    was killed goes on from its last update.
+    An exploration policy (--explore) collects the episodes. At each update tightrope computes it again, with
+    the robust policy and its guarantee. With probability at least 1 - delta all guarantees of a run hold, so
+    it may stop when its gap is small enough (--until-gap). With -o, an interrupted run resumes at its last
+    update.
 
     The guarantees assume an environment that does not change. With --on-drift a monitor detects changes:
-    'warn' goes on, 'stop' ends the run with exit code 1, 'restart' discards all data before the alarm; the
+    'warn' continues, 'stop' ends the run with exit code 1, 'restart' discards all data before the alarm; the
     guarantees since then hold simultaneously with probability at least 1 - delta.
 
     Example: tightrope online 'bench:rover(10,10)' --episodes 10000 --seed 1 --sets expression -o run

@@ -78,7 +78,7 @@ Cost = Annotated[
     str | None,
     option(
         "--cost",
-        "What designed data cost: 'episode=1,step=0.01', or a JSON file with prices per action.",
+        "The cost of data: 'episode=1,step=0.01', or a JSON file with prices per action.",
         "TEXT|FILE",
     ),
 ]
@@ -101,38 +101,39 @@ Region = Annotated[
 ]
 Avoid = Annotated[
     str | None,
-    option("--avoid", "States that designed episodes rarely meet, such as '\"crash\"'.", "FORMULA"),
+    option("--avoid", "States to avoid in designed episodes, such as '\"crash\"'.", "FORMULA"),
 ]
 AtMost = Annotated[
-    float | None, option("--at-most", "With --avoid: their certified probability in an episode.", "P")
+    float | None,
+    option(
+        "--at-most", "With --avoid: the largest certified probability of meeting them in an episode.", "P"
+    ),
 ]
 Delta = Annotated[float, option("--delta", "The guarantee may fail with this probability.", "D")]
 Param = Annotated[
     str | None,
-    option(
-        "--param", "The interval each parameter may lie in; [0,1] where none is given.", "p=0.1:0.9,q=0:1"
-    ),
+    option("--param", "The interval of each parameter; [0,1] by default.", "p=0.1:0.9,q=0:1"),
 ]
 Domain = Annotated[
     str | None,
-    option("--domain", "The set the parameters may lie in, as linear constraints.", "'0.1<=p<=0.9, p+q<=1'"),
+    option("--domain", "The domain of the parameters, as linear constraints.", "'0.1<=p<=0.9, p+q<=1'"),
 ]
 At = Annotated[
     str | None,
-    option("--at", "A point in parameter space; a benchmark knows its true one.", "p=0.55,q=0.0004"),
+    option("--at", "A parameter point; default for benchmarks: the true parameters.", "p=0.55,q=0.0004"),
 ]
 Prop = Annotated[
     str | None,
-    option(
-        "--prop", "What to compute, such as 'Pmax=? [ F \"goal\" ]'; a benchmark has a default.", "PROPERTY"
-    ),
+    option("--prop", "The property, such as 'Pmax=? [ F \"goal\" ]'; benchmarks have a default.", "PROPERTY"),
 ]
-Discount = Annotated[float | None, option("--discount", "Discount rewards: the meaning of 'C'.", "GAMMA")]
+Discount = Annotated[
+    float | None, option("--discount", "Discount factor per step, for rewards 'C'.", "GAMMA")
+]
 TerminalReward = Annotated[
     str | None,
     option(
         "--terminal-reward",
-        "The reward structure whose state rewards are the values of target states.",
+        "Add this reward structure's state reward when a target is reached.",
         "NAME",
     ),
 ]
@@ -140,14 +141,15 @@ LtlTranslator = Annotated[
     str | None,
     option(
         "--ltl-translator",
-        "Let this command translate LTL: a formula on its standard input, or in place of {} among its "
-        "arguments, a deterministic automaton in HOA on its standard output. It is not checked.",
+        "Translate LTL with this command. It gets the formula on standard input, or in place of "
+        "{} in its arguments, and prints a deterministic automaton in HOA. The translation is not "
+        "checked.",
         "COMMAND",
     ),
 ]
 AssumeSupport = Annotated[
     float | None,
-    option("--assume-support", "Nature cannot cut transitions: lower bounds of 0 become EPS.", "EPS"),
+    option("--assume-support", "Assume that every possible transition has probability at least EPS.", "EPS"),
 ]
 Misfit = Annotated[
     float | None,
@@ -167,7 +169,7 @@ CoupledGap = Annotated[
     float | None,
     option(
         "--coupled-gap",
-        "With --sets coupled: stop when at most this share of the interval is without witnesses (0.02).",
+        "With --sets coupled: the share of the interval that may lack witnesses (default 0.02).",
         "SHARE",
     ),
 ]
@@ -197,8 +199,9 @@ Observations = Annotated[
     str | None,
     option(
         "--observations",
-        "Labelled readings of a sensor (CSV: variables of the model, reading, count), for 'learn' and 'plan' "
-        "in place of --data; the model becomes one that a controller sees through it.",
+        "Labelled sensor readings (CSV: variables of the model, reading, count). 'learn' and "
+        "'plan' use them in place of --data; controllers then observe the model through this "
+        "sensor.",
         "FILE",
     ),
 ]
@@ -206,29 +209,33 @@ Device = Annotated[
     DeviceName,
     option(
         "--device",
-        "Where values are computed: the CPU, or a GPU (needs tightrope[gpu]), as in --device cuda.",
+        "Compute on the CPU or on a GPU (cuda; needs tightrope[gpu]).",
     ),
 ]
 Threads = Annotated[
     int | None,
     option(
         "--threads",
-        "Threads that compute values on the CPU: one per core, at most 8, unless given. The same number "
-        "gives the same digits.",
+        "Threads on the CPU; default: one per core, at most 8. The same number gives the same digits.",
         "N",
     ),
 ]
-Precision = Annotated[float, option("--precision", "How closely values are computed (relative).", "EPS")]
-TimeLimit = Annotated[float | None, option("--time-limit", "Stop refining after so long.", "SECONDS")]
+Precision = Annotated[float, option("--precision", "Relative precision of values.", "EPS")]
+TimeLimit = Annotated[float | None, option("--time-limit", "Stop refining after this time.", "SECONDS")]
 CertificateFile = Annotated[
     Path | None, option("--certificate", "Write a certificate for 'tightrope verify'.", "FILE")
 ]
 NoVerify = Annotated[
-    bool, option("--no-verify", "Write a large certificate without checking it first; small ones always are.")
+    bool,
+    option(
+        "--no-verify", "Write a large certificate without checking it first; small ones are always checked."
+    ),
 ]
-Env = Annotated[str | None, option("--env", "Step a Gymnasium environment.", "MODULE:FACTORY")]
-ConvertObs = Annotated[str | None, option("--convert-obs", "Its observations to states.", "MODULE:FUNCTION")]
-Actions = Annotated[str | None, option("--actions", "The names of its actions 0, 1, ….", "A,B,…")]
+Env = Annotated[str | None, option("--env", "Simulate this Gymnasium environment.", "MODULE:FACTORY")]
+ConvertObs = Annotated[
+    str | None, option("--convert-obs", "Converts its observations to states.", "MODULE:FUNCTION")
+]
+Actions = Annotated[str | None, option("--actions", "Names of its actions 0, 1, ….", "A,B,…")]
 
 
 def require_coupled(gap: float | None, is_coupled: bool) -> None:

@@ -35,17 +35,17 @@ class PlanRequest(options.SubjectOptions):
     observations: options.Observations = None
     gap: str | None = declare(
         "--gap",
-        "The width of the robust policy's interval that is required, or a share of its value.",
+        "Target: this width of the robust policy's interval, absolute or as a share of its value.",
         "E|E%",
     )
     optimality: float | None = declare(
-        "--optimality", "Guarantee and best possible value so close instead.", "E"
+        "--optimality", "Target: this distance between guarantee and optimistic value.", "E"
     )
-    above: float | None = declare("--above", "A guarantee so good instead (below T, for costs).", "T")
-    budget: int | None = declare("--budget", "The gap to expect from N more episodes instead.", "N")
+    above: float | None = declare("--above", "Target: a guarantee of at least T (for costs: at most T).", "T")
+    budget: int | None = declare("--budget", "Forecast the gap after N more episodes.", "N")
     improve: str | None = declare(
         "--improve",
-        "Until a policy better than this one is proved instead, collecting as so far.",
+        "Target: a proved improvement over this policy, with data collected as before.",
         "FILE|uniform|do-nothing",
     )
     delta: options.Delta = 0.001
@@ -57,7 +57,7 @@ class PlanRequest(options.SubjectOptions):
     )
     within_cap: int | None = declare(
         "--within-cap",
-        "Steps of an episode at most (benchmarks have theirs); required where it need not end.",
+        "Longest episode in steps (benchmarks have a default); required if episodes need not end.",
         "N",
         min=1,
     )
@@ -65,15 +65,15 @@ class PlanRequest(options.SubjectOptions):
     avoid: options.Avoid = None
     at_most: options.AtMost = None
     generative: bool = switch(
-        "--generative", "How many draws of which choice, where every choice can be sampled at will."
+        "--generative", "Plan numbers of draws per choice, for a simulator that can sample any choice."
     )
-    refuted: bool = switch("--refuted", "Plan although the data refute the model; the exit code stays 1.")
+    refuted: bool = switch("--refuted", "Plan even if the data refute the model; the exit code stays 1.")
     assume_support: options.AssumeSupport = None
     coupled_gap: options.CoupledGap = None
     device: options.Device = options.DeviceName.CPU
     threads: options.Threads = None
     output: Path | None = declare(
-        "-o --output", "Write the plan, policies to explore with, and the figure.", "DIR"
+        "-o --output", "Write the plan, the exploration policies and the figure.", "DIR"
     )
     reading: LogWords
 
@@ -90,13 +90,12 @@ class PlanRequest(options.SubjectOptions):
 
 @takes(PlanRequest, {"data": LOG_WORDS, "check": options.SOLVING})
 def plan(request: PlanRequest) -> None:
-    """Forecast how many more episodes a gap takes, and design their exploration.
+    """Forecast how many more episodes a target gap needs, and design their exploration.
 
-    From the data so far: the gap now, the episodes that designed, robust, optimistic and uniform collection
-    would need with a likely range, what the gap hangs on, and a randomised policy to collect the next stage
-    with. It is a forecast, not a guarantee; the guarantee is what 'tightrope learn' says about the data once
-    they are there. With --improve: how many more until a better policy than today's is proved. Exit code 1:
-    what is asked for cannot be reached.
+    The output shows the gap now, the episodes needed with the designed, robust, optimistic and uniform
+    policy, and a randomised policy for the next stage. --verbose shows the sources of the gap. A forecast is
+    not a guarantee: run 'tightrope learn' on the new data. With --improve the target is a proved improvement
+    over the given policy. Exit code 1: the target cannot be reached.
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """

@@ -9,10 +9,10 @@ from tightrope.prism.properties.capabilities import capability_rows, counted
 
 
 def questions() -> None:
-    """What works with what: a row per kind of property, a column per command and per kind of model.
+    """Show which commands and kinds of models support which properties.
 
-    What a cell refuses, its command refuses with the reason and what to do instead. docs/properties.md has
-    the same table.
+    For an unsupported property a command gives the reason and an alternative. docs/properties.md has the same
+    table.
 
     Example: tightrope questions --json
     """

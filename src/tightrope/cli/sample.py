@@ -68,12 +68,14 @@ class SampleRequest(ModelOptions):
     prop: options.Prop = None
     policy: str = declare(
         "--policy",
-        "Which choices to take; of a plan's directory, one of its policies per episode.",
+        "The policy to simulate; for the directory of a plan, one of its policies per episode.",
         "FILE|PLAN|uniform",
         default=UNIFORM,
     )
     bet_on: list[Path] | None = declare(
-        "--bet-on", "A policy that 'learn --region slab' shall bet on, recorded before the data come.", "FILE"
+        "--bet-on",
+        "Record this policy, before sampling, as the one that 'learn --region slab' bets on.",
+        "FILE",
     )
     cap: int | None = declare(
         "--cap",
@@ -81,9 +83,7 @@ class SampleRequest(ModelOptions):
         "STEPS",
         min=1,
     )
-    watched: float | None = declare(
-        "--time", "In continuous time: for how long each episode is watched.", "T"
-    )
+    watched: float | None = declare("--time", "In continuous time: the length of an episode.", "T")
     raw: bool = switch("--raw", "One row per step instead of one row per counted transition.")
     costs: str | None = declare(
         "--costs",
@@ -91,22 +91,22 @@ class SampleRequest(ModelOptions):
         "exact|two-point:A,B|uniform:W|normal:S",
     )
     generative: int | None = declare(
-        "--generative", "N draws from every choice, no trajectories.", "N", min=1
+        "--generative", "Draw every choice N times, without trajectories.", "N", min=1
     )
     draws: Path | None = declare(
-        "--draws", "As many draws of each choice as this table says ('plan --generative' writes one).", "FILE"
+        "--draws", "Numbers of draws per choice, from a table of 'plan --generative'.", "FILE"
     )
     states: StateForm | None = declare(
         "--states",
-        "Write states by index (the default) or by the model's variables; with --env, 'index' also "
-        "says that observed numbers are indices of states.",
+        "Write states by index (the default) or by the model's variables; with --env, 'index' "
+        "also states that observations are state indices.",
     )
     env: options.Env = None
     convert_obs: options.ConvertObs = None
     actions: options.Actions = None
     append: Path | None = declare(
         "--append",
-        "Put the episodes after those of this file; both together are written to -o, or back to it.",
+        "Append the episodes to this file, or write both to -o.",
         "FILE",
     )
 
@@ -117,10 +117,10 @@ NOT_TIMED = "observations prop bet_on raw generative draws states env convert_ob
 
 @takes(SampleRequest)
 def sample(request: SampleRequest) -> None:
-    """Simulate a model at a point and write what was seen.
+    """Simulate a model at a parameter point and write the data.
 
-    An episode ends as soon as the property is decided, in an absorbing state, or at the cap. The file
-    carries the seed, the policy and how it was sampled; 'tightrope learn --data FILE' reads it.
+    An episode ends when the property is decided, in an absorbing state, or at the cap. The file records seed,
+    policy and sampling design; 'tightrope learn --data FILE' reads it.
 
     Example: tightrope sample 'bench:betting(50)' --episodes 100000 --seed 1 -o data.parquet
     """

@@ -83,15 +83,17 @@ class VerifyRequest:
     certificate: Annotated[
         Path, typer.Argument(metavar="CERTIFICATE", help="A file written by --certificate.")
     ]
-    model: str | None = declare("--model", f"Is it about this model? {options.MODEL_HELP}", "MODEL")
-    prop: options.Prop = None
-    data: list[str] | None = declare("--data", "Is it about these data?", "FILE")
-    observations: str | None = declare(
-        "--observations", "Is it about these labelled readings of a sensor?", "FILE"
+    model: str | None = declare(
+        "--model", f"Compare the certificate with this model. {options.MODEL_HELP}", "MODEL"
     )
-    policy: Path | None = declare("--policy", "Is it about this policy?", "FILE")
-    baseline: Path | None = declare("--baseline", "Is the difference one to this policy?", "FILE")
-    misfit: float | None = declare("--misfit", "Does it allow for this model error?", "EPS")
+    prop: options.Prop = None
+    data: list[str] | None = declare("--data", "Compare the certificate with these data.", "FILE")
+    observations: str | None = declare(
+        "--observations", "Compare the certificate with these labelled sensor readings.", "FILE"
+    )
+    policy: Path | None = declare("--policy", "Compare the certificate with this policy.", "FILE")
+    baseline: Path | None = declare("--baseline", "Compare the certificate with this baseline.", "FILE")
+    misfit: float | None = declare("--misfit", "Compare the certificate with this model error.", "EPS")
     at: options.At = None
     const: options.Const = None
     param: options.Param = None
@@ -101,14 +103,12 @@ class VerifyRequest:
     ltl_translator: options.LtlTranslator = None
     budget: str | None = declare(
         "--budget",
-        "Work that the check may take: 600s, 10min or 10x; without it 60s, with --exact 600s, and "
-        "10s more for every MiB of coupled proofs.",
+        "Limit on the work of the check: 600s, 10min or 10x. Default: 60s, with --exact 600s, "
+        "plus 10s per MiB of coupled proofs.",
         "AMOUNT",
     )
     exact: bool = switch("--exact", "Check in exact rationals; for small models.")
-    proved: bool = switch(
-        "--proved", "Check also by the machine-checked program; see docs/proved.md on installing it."
-    )
+    proved: bool = switch("--proved", "Also run the machine-checked program (installation: docs/proved.md).")
     reading: LogWords
 
 
@@ -121,22 +121,20 @@ MODEL_WORDS = """
 
 @takes(VerifyRequest, {"data": LOG_WORDS})
 def verify(request: VerifyRequest) -> None:
-    """Re-check a certificate, by a program that shares no code with the solver or with learning.
+    """Re-check a certificate with a program that shares no code with the solver or with learning.
 
-    Of a value, every inequality behind the bounds is checked again. Of a learned result, also the way from
-    the counts to the bounds: intervals, confidence, region, projections. Rounding is on the safe side. What a
-    check takes is counted before it is done, and refused beyond 60 s of one core and 2 GiB unless --budget
-    says more.
+    `verify` rechecks every inequality behind a bound. For a learned result it also rechecks the steps from
+    counts to bounds: intervals, confidence, region, projections. Rounding is on the safe side. The work is
+    estimated first; a check of more than 60 s on one core or 2 GiB needs --budget.
 
-    A certificate is about the problem that is written in it. With --model, --prop, --data and --policy that
-    problem is built again from your own files, under the options they were used with, and compared; the first
-    line says of which of them it is valid, the second what was not tied to anything.
+    A certificate is about the problem in its file. With --model, --prop, --data and --policy, that problem is
+    built again from your own files, with the same options, and compared. `compared` lists what was compared.
 
-    With --proved the program that was extracted from machine-checked proofs decides as well, where it is
-    installed; a kind of certificate that it does not cover is no success.
+    --proved also runs the program extracted from machine-checked proofs, if it is installed. A kind of
+    certificate that it does not cover counts as a failure.
 
-    Exit code 0: valid, and proved. 1: not valid, nominal, contradicted by the data, about something else, or
-    a property with a threshold that is false or not decided.
+    Exit code 0: valid and proved. 1: not valid, nominal, contradicted by the data, about something else, or
+    a property with a threshold that is false or undecided.
 
     Example: tightrope verify betting.cert --model 'bench:betting(50)' --data data.parquet
     """

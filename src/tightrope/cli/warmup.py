@@ -210,14 +210,14 @@ def run_example(name: str) -> int:
 
 def warmup(
     jobs: Annotated[
-        int | None, option("--jobs", "Processes at once; one more than cores by default.", "N", min=1)
+        int | None, option("--jobs", "Number of processes; default: one more than cores.", "N", min=1)
     ] = None,
 ) -> None:
-    """Compile all kernels ahead, so that no first run waits for it.
+    """Compile all kernels in advance.
 
-    Kernels that did not come with the installation are compiled when they are first needed and kept in a
-    directory of your own, or beside the installation. This command runs small examples of everything that has
-    kernels, on all cores: after an installation, or while an image is built.
+    By default a kernel is compiled when it is first needed, unless the installation contains it, and stored
+    in your cache directory or beside the installation. This command compiles all of them on all cores, after
+    an installation or in the build of an image.
 
     Example: tightrope warmup
     """

@@ -103,18 +103,18 @@ class WatchRequest(ModelOptions):
         list[str],
         option(
             "--data -d",
-            "Files, patterns or directories, read in the order given; - takes JSON lines from "
-            "standard input as they come.",
+            "Files, patterns or directories, read in the order given; - reads JSON lines from "
+            "standard input.",
             "LOG",
         ),
     ]
     alpha: float = declare(
-        "--alpha", "The probability that a false alarm is ever raised.", "A", default=0.001
+        "--alpha", "The probability that the test ever raises a false alarm.", "A", default=0.001
     )
-    follow: bool = switch("--follow -f", "Go on while files grow or are added, until interrupted.")
+    follow: bool = switch("--follow -f", "Follow growing and new files until interrupted.")
     every: int = declare(
         "--every",
-        "Report after so many events; 0: in the end, and while following what is new.",
+        "Report after every N events; 0: at the end, and with --follow at every change.",
         "N",
         default=0,
         min=0,
@@ -122,17 +122,21 @@ class WatchRequest(ModelOptions):
     stop: bool = switch("--stop", "Stop at the first alarm.")
     checkpoint: Path | None = declare(
         "--checkpoint",
-        "Keep what is known here after every report, and go on from it where it exists.",
+        "Save the state of the test here after every report, and resume from it.",
         "FILE",
     )
     result: Path | None = declare(
-        "--result", "Also compare returns with the bound that this result guarantees for its policy.", "DIR"
+        "--result", "Also compare returns with the guaranteed bound of this result.", "DIR"
     )
     policy: str | None = declare(
-        "--policy", "The policy that the result was given ('learn --policy'), in place of its own.", "FILE"
+        "--policy",
+        "Test the bound of the policy given by 'learn --policy' instead of the robust policy's.",
+        "FILE",
     )
     observations: options.Observations = None
-    strict: bool = switch("--strict", "A transition that the model excludes is an error, no alarm.")
+    strict: bool = switch(
+        "--strict", "Report a transition that the model excludes as an error, not as an alarm."
+    )
     terminal_reward: options.TerminalReward = None
     reading: LogWords
 

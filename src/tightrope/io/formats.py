@@ -176,7 +176,17 @@ StormModel = ParametricMDP | IntervalMDP | MDP | POMDP
 
 
 def to_stormpy(model: StormModel) -> Any:
-    """The model as Storm's own: over rational functions, intervals, or doubles.
+    """Convert a model to stormpy: over rational functions, intervals, or doubles.
+
+    Parameters
+    ----------
+    model : ParametricMDP, IntervalMDP, MDP or POMDP
+        The model to convert.
+
+    Returns
+    -------
+    object
+        A sparse model of stormpy.
 
     >>> import tightrope as tr
     >>> storm = tr.to_stormpy(tr.load("bench:betting(5)"))  # doctest: +SKIP

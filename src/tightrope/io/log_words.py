@@ -81,40 +81,40 @@ class LogWords:
 
     states: StateNames | StateForm | str | None = word(
         "--states",
-        "How the log names states, where its columns leave that open: by the model's index, its variables, "
-        "or its author's own names.",
+        "How the log names states: by the model's index, its variables, or user-defined names. By "
+        "default the columns decide.",
         "index|variables|own",
         saved=str,
     )
     columns: Sequence[str] | Mapping[str, str] | None = word(
         "--columns",
-        "Which column is what; 'step=' uses none, 'next_state=' takes the next row's state.",
+        "The role of columns; 'step=' uses none, 'next_state=' takes the next row's state.",
         '"wear=level, wear\'=next_level, action=cmd"',
         list[str],
     )
     maps: Sequence[str] | Mapping[str, Any] | None = word(
         "--map",
-        "What values mean in the model: names, or other units ('wear: *10').",
+        "Convert values to those of the model: names, or units ('wear: *10').",
         "'action: 0=repair, 1=run'",
         list[str],
     )
     format: str | None = word(
         "--data-format",
-        "What the data are where names do not say it, also csv.gz and the like.",
+        "File format, if the file name does not show it; also csv.gz etc.",
         "csv|jsonl|parquet|arrow",
         saved=str,
     )
     design: SamplingDesign | SamplingKind | str | None = word(
         "--design",
-        "How the data were collected: under a policy fixed in advance (fixed), with draws per choice fixed "
-        "in advance (generative), or neither (adaptive, assumed where nothing is said).",
+        "Sampling design: a policy fixed in advance (fixed), a number of draws per choice fixed "
+        "in advance (generative), or neither (adaptive, the default).",
         "fixed|adaptive|generative",
         saved=str,
         about=STEPS,
     )
     planned_episodes: int | None = word(
         "--planned-episodes",
-        "How many episodes were planned before the first one.",
+        "Number of episodes planned in advance.",
         "N",
         int,
         saved=int,
@@ -122,97 +122,95 @@ class LogWords:
     )
     ends: str | None = word(
         "--ends",
-        "State that every episode is whole: no row is missing at its end. Not needed where a column or an "
-        "absorbing state says how each ended.",
+        "State that no row is missing at the end of an episode. Not needed if a column or an "
+        "absorbing state shows how episodes ended.",
         "complete",
         saved=str,
     )
     watched_until: str | float | None = word(
         "--watched-until",
-        "Up to when all episodes were watched: a time, or the column that says it of each.",
+        "The time until which all episodes were observed, or a column with that time.",
         "TIME",
         saved=str | float | int,
         about=ROWS,
     )
     until_now: bool = word(
         "--until-now",
-        "Episodes that are not over went on until the log's last instant; actions that have no outcome then "
-        "are left out, whatever comes of them.",
+        "State that unfinished episodes were observed until the last time of the log. Actions "
+        "without an outcome at that time are excluded.",
         kind=bool,
         saved=bool,
         about=ROWS,
     )
     order: str | None = word(
         "--order",
-        "State that rows stand in the order in which they happened (as-read), or that one clock runs for all "
-        "episodes (time).",
+        "State that rows are in time order (as-read), or that all episodes share one clock (time).",
         "as-read|time",
         saved=str,
         about=STEPS,
     )
     gaps: str | None = word(
         "--gaps",
-        "State that rows are missing within episodes independently of what they would have "
-        "shown: each gap ends an episode, and what comes after it begins another.",
+        "State that gaps do not depend on outcomes: each gap ends an episode, and the next row "
+        "begins another.",
         "outage",
         saved=str,
         about=f"{STEPS} {ROWS}",
     )
     drop_duplicates: bool = word(
         "--drop-duplicates",
-        "Drop rows that say the same as the one before, at the same instant or step.",
+        "Drop rows that repeat the one before, at the same time or step.",
         kind=bool,
         saved=bool,
         about=ROWS,
     )
     skip_invalid: bool = word(
         "--skip-invalid",
-        "Drop rows that cannot be read or that the model excludes, and count them; the confidence is then "
-        "nominal.",
+        "Drop and count rows that are invalid or that the model excludes; the result is then nominal.",
         kind=bool,
         saved=bool,
         about=STEPS,
     )
     known: str | None = word(
         "--known",
-        "State that these columns without a role were written before the outcomes of their rows; others that "
-        "contradict the model make a result nominal.",
+        "State that these columns were written before the outcome of their row. Without it, a "
+        "contradiction by a column makes the result nominal.",
         "COLUMNS",
         saved=str,
     )
     ignored: str | None = word(
-        "--ignored", "Columns that say nothing of what comes: they are not tested.", "COLUMNS", saved=str
+        "--ignored", "Columns to leave out of the model-fit test.", "COLUMNS", saved=str
     )
     since: int | str | None = word(
         "--since",
-        "Leave out the events before this one: after a change, numbered as 'watch' prints them.",
+        "Exclude the events before this one, numbered as 'watch' prints them.",
         "EVENT",
         about=STEPS,
     )
-    window: int | None = word("--window", "Leave out all but the last N events.", "N", int, about=STEPS)
+    window: int | None = word("--window", "Use only the last N events.", "N", int, about=STEPS)
     chosen_at: int | str | None = word(
         "--chosen-at",
-        "With --since and --window: how many events had been seen when that was decided, e.g. that of an "
-        "alarm; 0: it was planned. Else the confidence is nominal.",
+        "With --since or --window: the last event seen when you chose it, such as that of an "
+        "alarm; 0 if planned. Without it the result is nominal.",
         "EVENT",
         about=STEPS,
     )
     reading: str | Path | None = word(
         "--reading",
-        "Read the log as 'tightrope data -o' saved it; options beside it come first.",
+        "Use import settings saved by 'tightrope data -o'; other options take precedence.",
         "FILE",
         Path,
     )
     engine: str = word(
         "--engine",
-        "Where the log is counted: by this machine's cores, or by the workers of a Dask or Spark cluster, "
-        "which must see the same files.",
+        "Where the log is counted: on this machine, or by workers of a Dask or Spark cluster that "
+        "see the same files.",
         "local|dask|spark|dask://HOST:PORT|spark://HOST:PORT",
         default=LOCAL,
     )
     scheduler: str | None = word(
         "--scheduler",
-        "With --engine dask or spark: a scheduler that is running; else workers start on this machine.",
+        "With --engine dask or spark: a running scheduler; without it workers start on this machine.",
         "HOST:PORT",
     )
     threads: int | None = None

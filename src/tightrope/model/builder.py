@@ -89,15 +89,28 @@ def build_from_function(
     | None = None,
     variables: Callable[[State], Mapping[str, int | bool]] | None = None,
 ) -> ParametricMDP | IntervalMDP:
-    """Explore from `initial`; `successors(state)` gives {action: {next state: probability}}.
+    """Build a model by exploring successors from an initial state.
 
-    A mapping from states to such values will do, or a table with the columns `state`, `action`, `next_state`
-    and `probability`. Labels and rewards are functions; a label may list its states, and a reward may map
-    states, (state, action) or (state, action, next state) to amounts, 0 by default. Rewards add up and may
-    have parameters.
+    Parameters
+    ----------
+    initial : state or mapping
+        Any hashable value, which data and policies use as well, or a distribution {state: probability}.
+    successors : function, mapping or table
+        `successors(state)` returns {action: {next state: probability}}; or a mapping from states to such
+        values, or a table with the columns `state`, `action`, `next_state` and `probability`.
+    parameters : Parameters
+        The unknown parameters.
+    labels : mapping
+        {name: function of a state, or collection of states}.
+    state_rewards, choice_rewards, transition_rewards : mapping
+        {name: function or mapping of a state, (state, action) or (state, action, next state)}.
+    variables : function
+        Returns the state variables of a state; by default the fields of a NamedTuple.
 
-    States are any hashable values; the model keeps them (`structure.state_names`), and data, environments and
-    policies use them. Fields of a NamedTuple become state variables; otherwise `variables` gives them.
+    Returns
+    -------
+    ParametricMDP or IntervalMDP
+        An interval model if a probability is a pair of bounds.
 
     >>> import tightrope as tr
     >>> def successors(place):

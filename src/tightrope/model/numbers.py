@@ -258,7 +258,17 @@ LARGEST_DENOMINATOR = 10**6
 
 
 def exact(value: Number) -> Fraction:
-    """The rational that a number stands for.
+    """Convert a number to a rational.
+
+    Parameters
+    ----------
+    value : int, float, str, Fraction or Decimal
+        A float stands for the rational with a small denominator that rounds to it, if there is one.
+
+    Returns
+    -------
+    Fraction
+        The exact value.
 
     >>> exact(0.3), exact("0.3"), exact(1 / 3), exact(2 / 7)
     (Fraction(3, 10), Fraction(3, 10), Fraction(1, 3), Fraction(2, 7))

@@ -10,7 +10,7 @@ the polytope only: all of its terms together are at least min(0, Σ_{a_o<0} K_o�
 * a > 0: convex in f, so every tangent is below: log(1+a/φ) − a(f−φ)/(φ(φ+a)) for any φ > 0;
 * a < 0, pooled by expression with the base region's: g(f) = Σ_{a<0} K·log(1+a/f) − μ·K_f·log f is concave
   below some point and convex above it. A line σ·f + c at most g(l) at l is below g on [l, u] if it is so at u
-  and σ ≥ g'(u) (a chord), or if it is below a tangent at a point t where g'' ≥ 0 (`docs/trust.md`, Slab).
+  and σ ≥ g'(u) (a chord), or if it is below a tangent at a point t where g'' ≥ 0 (`proofs/certificates.md`).
 
 For μ = 0 there are only chords, which are weak where the polytope is wide; large μ cost μ·(ℓ − T). Any φ, t,
 σ and any μ ≥ 0 give a valid row: constants are chosen below, and sums are rounded down. Good points and μ are

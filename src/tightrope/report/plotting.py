@@ -114,17 +114,28 @@ def plot_policy(
 def plot_curve(
     data: Answer | Updates, ax: Axes | None = None, *, title: str = "", value: str = "value", sets: str = ""
 ) -> Figure:
-    """A learning curve, or the Pareto curve of an answer to `multi(…)` with two objectives, as a figure.
+    """Draw a learning curve, or the Pareto curve of an answer to `multi(…)` with two objectives.
+
+    Parameters
+    ----------
+    data : Answer, updates or path
+        An answer of `tr.solve`; or updates of an `OnlineLearner`, records of `tightrope online --json`, or
+        the directory (or its `records.jsonl`) of `tightrope online -o`.
+    ax : Axes
+        Where to draw a Pareto curve; by default a new figure.
+    title, value, sets : str
+        Title, label of the values and name of the sets.
+
+    Returns
+    -------
+    Figure
+        A learning curve shows performance if the true parameters are known, and runtimes below.
 
     >>> import tightrope as tr
     >>> learner = tr.online(tr.benchmark("betting(5)").problem, delta=0.01, sets="tied")
     >>> figure = tr.plot_curve([learner.update()])
     >>> [axes.get_ylabel() for axes in figure.axes]
     ['value', 'total time [s]']
-
-    `data` is an answer of `tr.solve`, which may be drawn in given axes; or updates of an `OnlineLearner`,
-    records of `tightrope online --json`, or the directory (or its `records.jsonl`) that `tightrope online -o`
-    wrote. The learning curve shows performance if the true parameters are known, and runtimes below.
     """
     if isinstance(data, Answer):
         achieved = require_curve(data)

@@ -8,7 +8,7 @@
   1/γ.
 
 0 and 1 are always valid, and an upper end is a lower one of the failures. All is computed in whole numbers of
-2⁻¹²⁸, rounded to the safe side, by Stirling's and geometric series (`docs/trust.md`).
+2⁻¹²⁸, rounded to the safe side, by Stirling's and geometric series (`proofs/certificates.md`).
 """
 
 from __future__ import annotations

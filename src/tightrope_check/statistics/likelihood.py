@@ -2,7 +2,7 @@
 
 With probability at least 1 − δ the true parameters satisfy ℓ(θ) = Σ K_f·log f(θ) ≥ T, K_f being the counts
 after the pilot and T = Σ_b ℓ_b(plug-in of b) − log(1/δ) − price (Ville's inequality). Without a plan, pilots
-of 0, 10, 20, … batches are mixed; `docs/trust.md` has the theorem and the price for any shares. Shares are
+of 0, 10, 20, … batches are mixed; `proofs/statistics.md` has the theorem. Shares are
 hints, in whole numbers, and all of the inequality is multiplied by their sum. Each plug-in is computed here
 from the counts before its batch and nothing else, so it is predictable. A bad plug-in only widens the region:
 T is evaluated at the plug-in as it is, rounded down. A plug-in outside of the domain, or at which an

@@ -1,6 +1,6 @@
 """A slab: bets against parameters, and rows that enclose what they leave of a base likelihood region.
 
-*Bets.* The theorem of bets, its proof and mixtures are in `docs/trust.md` (Slab). A bet must be known before
+*Bets.* The theorem of bets, its proof and mixtures are in `proofs/statistics.md`. A bet must be known before
 its batch and no better than fair. No bet is in a file. When bets are placed follows from the plan and from
 how much came before. `search.betting` computes them from the model, the question, a given policy and the
 counts before the batch, so they are predictable; whether they are fair is checked in integers.
@@ -15,7 +15,7 @@ below by a line in every f:
 * of the others, terms with a > 0 are convex in f: at least log(1 + a/φ) − s·(f − φ) − |s − a/(φ(φ + a))|·u
   for any slope s and 0 < φ ≤ u;
 * terms with a < 0, and the likelihood's of the same expression: a line below g(f) = Σ n·log(1 + a/f) −
-  μ·K_f·log f on [l, u], by the lemma in `docs/trust.md`;
+  μ·K_f·log f on [l, u], by the lemma in `proofs/certificates.md`;
 * −μ·K_f·log f of other expressions: log f ≤ log c + f/c − 1 for every c > 0.
 
 So Λ − μ·ℓ ≥ A + B·f, and Σ_j π_j·Λ_j < log(1/α) + Σ_j π_j·log(π_j/w_j) for any shares π of bets with weights

@@ -3,8 +3,9 @@ mix choices or change with the step.
 
 *Nature's own boxes.* What nature can do within one is decided without rounding: no remainder is too small.
 
-*Infinite lower bounds* and *long-run averages* (a gain g, a bias h): see `proofs/certificates.md`. Levels of states with lower bound +∞ are the ranking for rewards until a target, and a
-layer of it for total rewards.
+*Infinite lower bounds* and *long-run averages* (a gain g, a bias h): see `proofs/certificates.md`.
+Levels of states with lower bound +∞ are the ranking for rewards until a target, and a layer of it for total
+rewards.
 
 *Policies that change with the step.* A row (step, state, choice) of a claim's `earlier` means: up to and
 including that step the state takes this choice, unless a later row of the state gives another one up to an

@@ -92,31 +92,29 @@ class Drawing:
 
 def draw_overview():
     picture = Drawing(
-        980,
-        300,
+        500,
+        390,
         "From a model and a log to a policy with a guarantee",
-        "A model with unknown numbers and a log go into tightrope. Out come a policy, a guarantee that holds with probability "
-        "at least 1 minus delta, and a certificate, which a separate checker verifies.",
+        "A model with unknown parameters and a log go into tightrope. Out come a policy, a guarantee that holds with "
+        "probability at least 1 minus delta, and a certificate, which an independent program verifies.",
     )
-    picture.box(130, 85, 220, 90, "a model\nits structure is known,\na few numbers are not", BLUE)
-    picture.box(130, 215, 220, 90, "a log\nwhat was done,\nand what happened", BLUE)
+    picture.box(125, 55, 220, 80, "model\nknown structure,\nunknown parameters", BLUE)
+    picture.box(375, 55, 220, 80, "log\nobserved states,\nactions and outcomes", BLUE)
     picture.box(
-        420,
-        150,
-        210,
-        120,
-        "tightrope\nwhere can the numbers be?\nwhat is the worst of that?\nwhat does best against it?",
+        250,
+        185,
+        330,
+        86,
+        "tightrope\nparameters that fit the data,\nbest policy for the worst of them",
         MUTED,
     )
-    picture.box(730, 60, 250, 62, "a policy\nwhat to do in each state", GREEN)
-    picture.box(730, 150, 250, 62, "a guarantee\nholds with probability ≥ 1 − δ", GREEN)
-    picture.box(730, 240, 250, 62, "a certificate\nthe proof, in a file", ORANGE)
-    picture.arrow((240, 85), (280, 85), (313, 125))
-    picture.arrow((240, 215), (280, 215), (313, 178))
-    for y in (60, 150, 240):
-        picture.arrow((525, 150 + (y - 150) * 0.45), (560, 150 + (y - 150) * 0.45), (603, y))
-    picture.arrow((857, 240), (925, 240), (925, 203))
-    picture.text(925, 172, "checked by\nanother\nprogram", MUTED, 13)
+    picture.box(85, 325, 152, 90, "policy\nan action\nfor each state", GREEN)
+    picture.box(250, 325, 158, 90, "guarantee\nholds with\nprobability ≥ 1 − δ", GREEN)
+    picture.box(415, 325, 152, 90, "certificate\nverified\nindependently", ORANGE)
+    for x, to in ((125, 190), (375, 310)):
+        picture.arrow((x, 97), (to, 138))
+    for x, to in ((160, 90), (250, 250), (340, 410)):
+        picture.arrow((x, 230), (to, 276))
     picture.save("overview")
 
 

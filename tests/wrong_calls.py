@@ -271,7 +271,9 @@ CALLS: dict[str, Callable[[], object]] = {
     "LearningResult.plot: an unknown argument": any_call(lambda: learned().plot, axes=1),
     "LearningResult.report: a number": any_call(lambda: learned().report, 3),
     "LearningResult.save: an unknown argument": any_call(lambda: learned().save, "x", overwite=True),
-    "LearningResult.find_breakdown: by its place": any_call(lambda: learned().find_breakdown, 0.5),
+    "LearningResult.find_breakdown_point: by its place": any_call(
+        lambda: learned().find_breakdown_point, 0.5
+    ),
     "ParametricMDP.problem: nothing": any_call(lambda: walk().problem),
     "ParametricMDP.save: nothing": any_call(lambda: walk().save),
     "Problem.at: numbers one by one": any_call(lambda: problem().at, 1, 2),

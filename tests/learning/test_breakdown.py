@@ -87,7 +87,7 @@ def test_breakdown_against_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)
     result = learned(rng, sets=str(rng.choice(["tied", "untied", "expression"])))
     sign = 1 if result.problem.maximises else -1
-    found = result.find_breakdown(threshold=result.guarantee - sign * float(rng.uniform(0, 0.2)))
+    found = result.find_breakdown_point(threshold=result.guarantee - sign * float(rng.uniform(0, 0.2)))
 
     def kept(misfit: float) -> bool:
         return sign * worst_by_enumeration(result, misfit) >= sign * found.threshold
@@ -108,7 +108,7 @@ def test_total_variation_is_within_what_holds() -> None:
     """Processes at the boundary of the ball, drawn at random, keep the threshold."""
     rng = np.random.default_rng(5)
     result = learned(rng, sets="tied")
-    found = result.find_breakdown()
+    found = result.find_breakdown_point()
     structure, sign = result.model.structure, 1 if result.problem.maximises else -1
     for _ in range(200):
         matrix = np.eye(5)
@@ -146,12 +146,15 @@ def _walk(property: str = 'Pmax=? [ F "goal" ]') -> tuple[tr.Problem, object]:
 def test_breakdown_of_one_assumption_is_later() -> None:
     problem, data = _walk()
     result = tr.learn(problem, data, delta=0.01)
-    whole, of_p = result.find_breakdown(threshold=0.1), result.find_breakdown(threshold=0.1, rows="p")
+    whole, of_p = (
+        result.find_breakdown_point(threshold=0.1),
+        result.find_breakdown_point(threshold=0.1, rows="p"),
+    )
     assert whole.holds < of_p.holds < 1
-    assert result.find_breakdown(threshold=0.1, rows="a").holds == of_p.holds
+    assert result.find_breakdown_point(threshold=0.1, rows="a").holds == of_p.holds
     assert of_p.text.startswith("holds for any model error up to ") and "where p has a part" in of_p.text
     with pytest.raises(tr.InputError, match="neither a parameter nor an action"):
-        result.find_breakdown(rows="x")
+        result.find_breakdown_point(rows="x")
 
 
 def test_what_breakdowns_say() -> None:
@@ -171,7 +174,7 @@ def test_what_breakdowns_say() -> None:
 def test_learning_with_a_model_error_meets_the_breakdown(sets: str) -> None:
     """At what holds, `learn` guarantees the threshold; its policy may even be better."""
     problem, data = _walk()
-    found = tr.learn(problem, data, delta=0.01, sets=sets).find_breakdown(threshold=0.09)
+    found = tr.learn(problem, data, delta=0.01, sets=sets).find_breakdown_point(threshold=0.09)
     again = tr.learn(problem, data, delta=0.01, sets=sets, misfit=found.holds)
     assert again.guarantee >= 0.09
     assert again.kind.value == {"rectangular": "expression", "coupled": "expression"}.get(sets, sets)

@@ -244,7 +244,7 @@ def learn_policies(request: LearnRequest) -> None:
         if request.breakdown is not None:
             progress("breakdown")
             rows, threshold = request.breakdown_words
-            breakdown = results[-1].find_breakdown(rows=rows, threshold=threshold)
+            breakdown = results[-1].find_breakdown_point(rows=rows, threshold=threshold)
             results[-1] = replace(results[-1], breakdown=breakdown)
         proof = _proof(request, results[0], reading.counts, subject, progress)
     written = None if request.output is None else str(request.output)

@@ -56,7 +56,7 @@ class Breakdown(Record):
     >>> import tightrope as tr
     >>> bench = tr.benchmark("betting(5)")
     >>> data = tr.Simulator(bench.at_truth.model, model_hash=bench.model.hash()).generative(1000, seed=1)
-    >>> found = tr.learn(bench.problem, data, delta=0.01).find_breakdown()
+    >>> found = tr.learn(bench.problem, data, delta=0.01).find_breakdown_point()
     >>> 0 < found.holds < found.fails <= 1.03 * found.holds
     True
     """

@@ -306,7 +306,7 @@ class LearningResult(Result):
     * `synthesis`: with coupled sets, how the robust policy was found and how far from the best it can be.
     * `refuted_costs`: a message if costs contradict what was stated of them, else None.
     * `wrong_costs`: a message if costs of the log are not those of the reward asked for, else None.
-    * `breakdown`: the breakdown point, where asked for (`find_breakdown`).
+    * `breakdown`: the breakdown point, where asked for (`find_breakdown_point`).
     * `outcomes`: the value from observed returns, or why there is none; None where not computed. The interval
       of the policy they concern is the intersection, or that of the returns if the model is refuted.
     * `tried`: the kinds of sets that were tried, where they were left open, and what each brought.
@@ -569,7 +569,7 @@ class LearningResult(Result):
         value = () if self.value is None else self.value.solutions
         return (*self.robust.solutions, self.optimistic, *value)
 
-    def find_breakdown(self, *, threshold: float | None = None, rows: str | None = None) -> Any:
+    def find_breakdown_point(self, *, threshold: float | None = None, rows: str | None = None) -> Any:
         """How far, in total variation at every choice, the process may be from what was learned before the
         robust policy's guarantee misses `threshold`, or loses half of its margin where none is given. `rows`:
         the name of a parameter or an action, to doubt that alone (docs/doctor.md)."""

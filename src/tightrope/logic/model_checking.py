@@ -44,7 +44,7 @@ class Answer(Record):
     * `achieved`: points and policies of `multi(…)`; two `=?` are a curve, without bounds or truth.
     * `controller`: the policy of a temporal formula, if requested, and the interval that it `attained`.
     * `listed`: the states that `filter(print, …)` lists.
-    * `believed`: the answer uses an unchecked automaton of another program.
+    * `trusts_translator`: the answer uses an unchecked automaton of another program.
     * `readings`: how an ambiguous text was read.
 
     >>> import tightrope as tr
@@ -68,7 +68,7 @@ class Answer(Record):
     relative: bool
     iterations: int
     seconds: float = field(compare=False)
-    believed: bool = False
+    trusts_translator: bool = False
     achieved: Achieved | None = field(default=None, repr=False)
     controller: Policy | None = field(default=None, repr=False)
     attained: tuple[float, float] | None = None
@@ -106,13 +106,13 @@ class Answer(Record):
     def verdict(self) -> Assessment:
         """`proved` where it is answered; an automaton that another program made is a stated assumption."""
         made = "it was made by a program that the user named, and nobody has checked it"
-        assumed = [Assumed.stated("automaton", made)] if self.believed else []
+        assumed = [Assumed.stated("automaton", made)] if self.trusts_translator else []
         return Assessment.of(assumed, limit=None if self.is_answered else self.trouble)
 
     @property
     def is_certified(self) -> bool:
-        """Whether it is answered, and nothing is believed that another program said."""
-        return self.is_answered and not self.believed
+        """Whether it is answered, and no unchecked program is trusted."""
+        return self.is_answered and not self.trusts_translator
 
     @property
     def is_answered(self) -> bool:
@@ -125,7 +125,7 @@ class Answer(Record):
     def status(self) -> str:
         if not self.is_answered:
             return "not-certified"
-        return BELIEVED if self.believed else "certified"
+        return BELIEVED if self.trusts_translator else "certified"
 
     @property
     def trouble(self) -> str:
@@ -227,7 +227,7 @@ def _answer(
         relative=effort.relative,
         iterations=operators.iterations,
         seconds=time.perf_counter() - begin,
-        believed=operators.believed,
+        trusts_translator=operators.trusts_translator,
         achieved=achieved,
         controller=None if steered is None else steered.controller,
         attained=None if steered is None else (steered.attained.lower, steered.attained.upper),

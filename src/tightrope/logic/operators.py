@@ -76,7 +76,7 @@ class Operators:
         self.readings: list[str] = []
         self.iterations = 0
         self.missed: list[str] = []
-        self.believed = False
+        self.trusts_translator = False
         self.steered: SteeredPath | None = None
 
     def bounds(
@@ -382,7 +382,7 @@ class Operators:
 
     def _believe(self, bounds: PathBounds) -> None:
         if bounds.is_believed:
-            self.believed = True
+            self.trusts_translator = True
             self.tell(
                 f"automata of formulas that are neither safe nor co-safe are taken from "
                 f"{self.effort.translator}, and believed"

@@ -506,7 +506,7 @@ class _Answers:
         if finding.kind == "cost":
             return [Amendment("costs", rest)], ""
         if finding.kind == "drift":
-            return [], "the parameters change: `watch` says when, and `since` excludes earlier rows"
+            return [], "the parameters change; `watch` shows when, and `since` excludes earlier rows"
         if finding.kind == "excluded":
             return [], "the model gives it probability 0: write the transition into the model"
         return [], "no amendment is known"

@@ -141,7 +141,9 @@ class Space:
         for number, (left, right) in enumerate(self.products, start=len(self.free)):
             ends = [(min(lower[j], upper[j]), upper[j]) for j in (left, right)]
             spend_product("ranges of products", 8, ends[0], ends[1])
-            low, high = product_range(ends[0], ends[1], left == right)
+            corners = [a * b for a in ends[0] for b in ends[1]]
+            low = ZERO if left == right and ends[0][0] <= 0 <= ends[0][1] else min(corners)
+            high = max(corners)
             if number < len(lower):
                 lower[number], upper[number] = max(lower[number], low), min(upper[number], high)
             else:
@@ -266,12 +268,6 @@ def multiply(left: Polynomial, right: Polynomial) -> Terms:
     if len(result) > MOST_TERMS:
         raise ValueError(f"an expression has more than {MOST_TERMS} terms in the free parameters")
     return {monomial: c for monomial, c in result.items() if c}
-
-
-def product_range(left: Interval, right: Interval, square: bool) -> Interval:
-    """The range of a product over two intervals; of a square where the factors are the same."""
-    corners = [a * b for a in left for b in right]
-    return (ZERO if square and left[0] <= 0 <= left[1] else min(corners)), max(corners)
 
 
 def polynomial_range(

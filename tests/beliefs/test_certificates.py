@@ -2,17 +2,22 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import tightrope as tr
 from beliefs.test_pomdp import CAMERA, MAZE, random_pomdp
+from tightrope.beliefs.question import question_of
 from tightrope.beliefs.solve import solve_partial
+from tightrope.certify.certificate_file import save_certificate
 from tightrope.certify.comparison import compare, own_controller
-from tightrope.certify.observed import certificate_of_controller, controller_certificate
+from tightrope.certify.observed import certificate_of_controller, controller_certificate, repeated_graph
+from tightrope.certify.verification import verify_file
 from tightrope.cli.app import run
 from tightrope.model.pomdp import controller_of
+from tightrope_check.budget import STEPS, OverBudget, WorkBudget
 from tightrope_check.checker import check
 from tightrope_check.numbers import RATIONAL
 
@@ -85,6 +90,32 @@ def test_what_is_forged_is_refused(tmp_path):
     except tr.CannotCertify as error:
         trouble = str(error)
     assert "another controller" in trouble or "may miss the target" in trouble
+
+
+def test_a_recipe_of_beliefs_is_charged_before_it_is_followed(tmp_path):
+    """Beliefs with ever longer weights, and the same split again and again, from a few kilobytes."""
+    rows = [
+        (s, name, {0: f"{3 + k}/97", 1: f"{41 - k}/97", 2: f"{53 - s}/97", 3: f"{s}/97"})
+        for s in range(3)
+        for k, name in enumerate("ab")
+    ]
+    model = tr.build_from_rows([*rows, (3, "a", {3: 1})], labels={"goal": [3]})
+    pomdp = tr.POMDP(model, np.array([0, 0, 0, 1]), ("behind", "goal"))
+    objective = tr.Problem(pomdp, 'Pmax=? [ F "goal" ]').objective
+    question = question_of(pomdp, objective, ())
+    recipe = " ".join(f"e{number}" for number in range(700))
+    with pytest.raises(OverBudget, match="the beliefs of its recipe"), WorkBudget(0.001).counting():
+        repeated_graph(question, recipe)
+    with WorkBudget(1.0).counting() as enough:
+        assert len(repeated_graph(question, recipe[:29])) > 10
+    assert 0 < enough.steps < 0.001 * STEPS
+    solved = solve_partial(pomdp, objective, seconds=600, beliefs=50)
+    proof = certificate_of_controller(solved.graph, solved.controller)
+    long = replace(proof, about={**proof.about, "beliefs": recipe})
+    save_certificate(long, tmp_path / "long.cert")
+    own = partial(own_controller, pomdp, objective, (), None, solved.controller, None)
+    with pytest.raises(OverBudget, match="the beliefs of its recipe"):
+        verify_file(tmp_path / "long.cert", WorkBudget(0.001), own=own)
 
 
 def test_a_controller_that_may_miss_the_target_proves_nothing(tmp_path):

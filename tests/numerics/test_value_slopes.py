@@ -18,6 +18,7 @@ from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import Coordinates
 from tightrope_check.search.value_slopes import (
     Elimination,
+    GraphQuestion,
     Matrix,
     SolvedEquations,
     best_policy,
@@ -100,6 +101,35 @@ def test_the_best_policy_is_best(name, other):
         weight[choice] = 1.0
         own = solve(model, objective, policy=Policy(known.model, weight), precision=1e-10)
         assert own.lower[initial] == pytest.approx(best.lower[initial], rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["UNTIL", "UNTIL min", "REACH_REWARD min"])
+def test_the_best_policy_terminates_wherever_one_can(kind):
+    """Cycles without rewards and end components: every change that gains keeps a way to the end."""
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        states, choices = 6, 18
+        successor = rng.integers(states, size=2 * choices).astype(np.int32)
+        successor[-6:] = states - 1  # the last state stays, and is the target
+        share = rng.integers(1, 10, size=choices) / 10
+        probability = np.stack([share, 1 - share], axis=1).ravel()
+        reward = rng.integers(3, size=choices) * (rng.random(choices) < 0.5) * 1.0
+        question = GraphQuestion(
+            np.arange(0, choices + 1, 3),
+            np.arange(0, 2 * choices + 1, 2),
+            successor,
+            0,
+            kind.split()[0],
+            not kind.endswith("min"),
+            False,
+            reward=reward if kind.startswith("REACH") else None,
+            target=np.arange(states) == states - 1,
+        )
+        policy = best_policy(question, probability)
+        moves = np.stack([2 * policy, 2 * policy + 1], axis=1)
+        owner = np.repeat(np.arange(states), 2)
+        reaches = find_reached(states, successor[moves].ravel(), owner, np.array([states - 1]))
+        assert reaches[~question.decided[0]].all()
 
 
 def test_ways_through_a_graph():

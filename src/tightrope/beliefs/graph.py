@@ -20,6 +20,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.structure import RewardStructure, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope_check.budget import spend
 
 Belief = tuple[int, tuple[int, ...], tuple[int, ...]]
 """Look, states and their integers."""
@@ -59,6 +60,8 @@ class BeliefGraph:
     """What has added beliefs, in its order: whoever repeats it has the same beliefs with the same numbers."""
     into: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     """What split beliefs were split into, and the states that are none of their parts."""
+    width: list[int] = field(default_factory=list)
+    """How many transitions each state has."""
 
     @staticmethod
     def of(question: Question) -> BeliefGraph:
@@ -76,10 +79,6 @@ class BeliefGraph:
         """Whether a belief is told what it does not know."""
         return self.kind[number] != EXPANDED and len(self.belief[number][1]) > 1
 
-    def is_forced(self, number: int) -> bool:
-        """Whether a belief has one action only."""
-        return self.question.actions_of(self.belief[number][0]) == 1
-
     def add(self, belief: Belief) -> int:
         """The number of a belief; a new one is cut."""
         number = self.number.get(belief)
@@ -95,6 +94,7 @@ class BeliefGraph:
     def _close(self) -> None:
         """What every state leads to where it is known, and all beliefs in this, cut."""
         rows = self.question.rows
+        self.width.extend(sum(len(row.successor) for row in own) for own in rows)
         for own in rows:
             self.known.append(tuple(self._behind([row], [1]) for row in own))
         for number in range(len(self)):
@@ -178,6 +178,7 @@ class BeliefGraph:
             raise ValueError("only beliefs that are not expanded are split, and into expanded ones")
         if any(self.belief[point][0] != seen for point in points) or len(set(points)) < len(points):
             raise ValueError("a belief is split into different beliefs with its own observation")
+        spend("the beliefs of its recipe", len(points) ** 3, len(points) * sum(weights).bit_length())
         whole = dict(zip(states, weights, strict=True))
         inside = [dict(zip(*self.belief[point][1:], strict=True)) for point in points]
         shares, total = _solved(
@@ -222,6 +223,8 @@ class BeliefGraph:
         return graph
 
     def _set(self, number: int, kind: str, moves: tuple[Move, ...]) -> None:
+        long = 6 + max(move.total for move in moves).bit_length() / 200
+        spend("the beliefs of its recipe", long * sum(self.width[state] for state in self.belief[number][1]))
         self.kind[number], self.moves[number] = kind, moves
         upward = self.question.maximises
         rounded = []

@@ -292,7 +292,7 @@ class Machines:
         value, node = self.best(look, weights)
         plans = []
         for action in range(int(self.rows.offered[look])):
-            gain, behind = self._step(look, action)
+            gain, behind = self.step(look, action)
             worth, links = weights @ gain, []
             for seen, matrix in behind.items():
                 own, following = self.best(seen, weights @ matrix)
@@ -305,18 +305,18 @@ class Machines:
         made = set()
         for n in np.flatnonzero(most > sign * value + 1e-9 * np.maximum(1.0, np.abs(most))).tolist():
             action = int(chosen[n])
-            behind = self._step(look, action)[1]
+            behind = self.step(look, action)[1]
             after = tuple(int(following[n]) for following in plans[action][1])
             if (action, after) not in made:
                 made.add((action, after))
-                worth = self._step(look, action)[0].copy()
+                worth = self.step(look, action)[0].copy()
                 for matrix, next_node in zip(behind.values(), after, strict=True):
                     worth += matrix @ np.minimum(self.value[next_node], FAR)
                 worth = np.where(worth > FAR / 1e3, np.inf, worth)
                 self._add(action, look, dict(zip(behind, after, strict=True)), worth)
         return self.best(look, weights) if made else (value, node)
 
-    def _step(self, look: int, action: int) -> tuple[FloatArray, dict[int, Any]]:
+    def step(self, look: int, action: int) -> tuple[FloatArray, dict[int, Any]]:
         """What an action earns at once in the states of a look, and its matrix to each look behind."""
         key = (look, action)
         if key not in self.steps:
@@ -335,10 +335,6 @@ class Machines:
                 behind[seen] = matrix if shape[0] * shape[1] > DENSE else matrix.toarray()
             self.steps[key] = self.rows.gain[chosen], behind
         return self.steps[key]
-
-    def looks_behind(self, look: int, action: int) -> list[int]:
-        """What can be seen next."""
-        return sorted(self._step(look, action)[1])
 
     def keep(self, look: int, nodes: set[int]) -> None:
         """Try only these nodes from now on, and the first one."""

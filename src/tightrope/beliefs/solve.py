@@ -195,7 +195,9 @@ def solve_partial(
     status = search.run()
     controller = search.export()
     own = evaluate(pomdp, objective, controller, point)
-    outer = search.solve_outer(precision=min(1e-9, precision))
+    model, reward = search.graph.model()
+    goal = search.graph.objective(model, reward)
+    outer = solve(model, goal, precision=min(1e-9, precision), threads=1)
     far = outer.upper[BEFORE] if question.maximises else outer.lower[BEFORE]
     if objective.complement:
         far = math.nextafter(1 - far, 0.0 if question.maximises else 1.0)
@@ -331,11 +333,6 @@ class Search:
             self.masses(look)
         return self._mass[look][place]
 
-    def solve_outer(self, precision: float) -> Solution:
-        """Verified bounds of the outer model."""
-        model, reward = self.graph.model()
-        return solve(model, self.graph.objective(model, reward), precision=precision, threads=1)
-
     def run(self) -> str:
         """Rounds until both sides are as close as was asked; what stopped it."""
         while True:
@@ -400,11 +397,10 @@ class Search:
         for n in order[: max(FIRST_BATCH, most)]:
             took = int(outer.policy[n]) if graph.kind[n] == CUT else 0
             graph.expand(n)
-            forced = [
-                b for b in graph.moves[n][took].successor if graph.is_revealed(b) and graph.is_forced(b)
-            ]
-            for behind in forced:
-                graph.expand(behind)
+            behind = filter(graph.is_revealed, graph.moves[n][took].successor)
+            forced = [b for b in behind if graph.question.actions_of(graph.belief[b][0]) == 1]
+            for each in forced:
+                graph.expand(each)
             self.expanded += 1 + len(forced)
             if self.work.is_late:
                 break
@@ -558,7 +554,7 @@ class Search:
                 np.full(pomdp.observations, place[node], np.int32),
                 np.zeros(pomdp.observations, np.int32),
             )
-            for look in machines.looks_behind(machines.look[node], machines.action[node]):
+            for look in sorted(machines.step(machines.look[node], machines.action[node])[1]):
                 seen = looks[look][0]
                 behind = machines.next_node(node, look)
                 if behind not in place:

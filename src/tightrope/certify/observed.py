@@ -97,7 +97,8 @@ def certificate_of_chain(
     chain, question = chain_problem(pomdp, objective, controller)
     point = theta if isinstance(chain, ParametricMDP) else None
     own = evaluate(pomdp, objective, controller, theta, precision)
-    return to_certificate(to_problem(chain, question, theta=point), own, only_policy(chain), about)
+    only = Policy.of_choices(chain.structure, np.arange(chain.states))
+    return to_certificate(to_problem(chain, question, theta=point), own, only, about)
 
 
 def chain_problem(
@@ -106,11 +107,6 @@ def chain_problem(
     """The chain that a controller makes of the model, and the question about it."""
     chain = chain_of(pomdp.structure, controller.policy)
     return lift_model(pomdp.model, chain), lift_objective(objective, chain)
-
-
-def only_policy(model: MDP | IntervalMDP | ParametricMDP) -> Policy:
-    """The policy of a chain."""
-    return Policy.of_choices(model.structure, np.arange(model.structure.states))
 
 
 def certified_words(pomdp: POMDP, text: str) -> dict[str, str]:

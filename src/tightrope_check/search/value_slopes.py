@@ -2,8 +2,8 @@
 
 V = r + P·V. With expected visits ηᵀ = e₀ᵀ(I − P)⁻¹ a transition has ∂V(initial)/∂p =
 η(state)·weight·V(successor). Step-bounded objectives are unrolled and differentiated backwards. The best
-policy comes from one backward pass on acyclic models, otherwise from policy iteration that starts at a policy
-that terminates wherever one can, and makes only changes that gain, which preserve this.
+policy comes from one backward pass on acyclic models, otherwise from policy iteration. It starts at a policy
+that terminates wherever one can, and makes only changes that gain: these preserve it (docs/proofs/values.md).
 
 Nothing is rounded safely: slopes only guide cuts and bets. Results depend on the arguments alone.
 """

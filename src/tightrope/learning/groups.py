@@ -125,7 +125,7 @@ class Groups(Record):
         return [(one.name, interval_text(one.value.lower, one.value.upper, 6)) for one in self.groups]
 
 
-class _PooledPipeline(Pipeline):
+class PooledPipeline(Pipeline):
     """The chain of learning with intervals that are given."""
 
     given: EventIntervals
@@ -142,7 +142,7 @@ def _answer(
     given: EventIntervals,
     fit: ModelFit | None = None,
 ) -> LearningResult:
-    chain = _PooledPipeline(problem, counts, DeltaSplit(delta), options=options, settled=Settled(fit=fit))
+    chain = PooledPipeline(problem, counts, DeltaSplit(delta), options=options, settled=Settled(fit=fit))
     chain.given = given
     return chain.result(options)
 
@@ -159,9 +159,9 @@ def learn_groups(
         )
     if model.structure.elsewhere is not None:
         raise InputError(f"`groups={column}` does not support outcomes that were never seen (elsewhere)")
-    names, unit = _units(log, column)
+    names, unit = units_of(log, column)
     seconds = words.get("seconds", math.inf) / len(names)
-    options = _options(model, {**words, "seconds": seconds}, column)
+    options = interval_options(model, {**words, "seconds": seconds}, column)
     outcomes = Outcomes.of(model)
     events = Events.tie(outcomes, options.budget)
     row, event, success = trials_of(events, log)
@@ -193,7 +193,7 @@ def learn_groups(
     return Groups(column, tuple(made), delta, _tested(made, len(log)))
 
 
-def _units(log: EpisodeLog, column: str) -> tuple[list[str], Any]:
+def units_of(log: EpisodeLog, column: str) -> tuple[list[str], Any]:
     """The names of groups, and the number of that of each episode; episodes without a value are in none."""
     if column not in log.columns:
         raise InputError(
@@ -216,7 +216,7 @@ def _units(log: EpisodeLog, column: str) -> tuple[list[str], Any]:
     return names, number - int(values[0] < 0)
 
 
-def _options(model: ParametricMDP, words: dict[str, Any], column: str) -> LearnOptions:
+def interval_options(model: ParametricMDP, words: dict[str, Any], column: str) -> LearnOptions:
     """Intervals of events, and sets that are made of them."""
     default = "tied" if len(model.parameters) > MANY else "rectangular"
     chosen = LearnOptions.of("learn", {"sets": default, **words})

@@ -141,7 +141,8 @@ def learn_fleet(
     if log.rows_left_out:
         raise InputError(f"`unit` holds all rows in memory, at most {len(log):,}")
     names, unit = units_of(log, column)
-    given, chosen_on = as_policy(model, policy), ()
+    given = as_policy(model, policy)
+    chosen_on: tuple[str, ...] = ()
     assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]
     kept = np.ones(len(names), dtype=np.bool_)
     if given is not None:

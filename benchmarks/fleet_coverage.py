@@ -29,9 +29,9 @@ import tightrope as tr
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog, LogColumn
-from tightrope.learning.fleet import Fleet, learn_fleet
+from tightrope.fleet.learn import Fleet, learn_fleet
+from tightrope.fleet.tolerance import MISS, support_risk
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson
-from tightrope.statistics.tolerance import MISS, support_risk
 
 Floats = npt.NDArray[np.float64]
 DELTA, RUNS = 0.1, 30

@@ -45,6 +45,7 @@ PACKAGES = {
     "monitoring": ("monitoring",),
     "report": ("report",),
     "shield": ("shield",),
+    "fleet": ("fleet",),
     "benchmarks": ("benchmarks",),
 }
 """The packages that share a budget of lines; the empty name stands for files beside the packages. The checker
@@ -61,7 +62,7 @@ GOALS = {
     "files under 60 lines": 30,
     "modules with exactly one importer": 50,
     "most modules in one folder": 22,
-    "lines": 106_900,  # 106,000, and 900 of shields
+    "lines": 109_100,  # 106,000, and the budgets of later packages: shield and fleet
     "tokens": 785_000,
     "lines of numerics + top level": 3_400,
     "lines of model": 8_800,
@@ -80,6 +81,7 @@ GOALS = {
     "lines of monitoring": 4_800,
     "lines of report": 4_000,
     "lines of shield": 900,
+    "lines of fleet": 2_200,
     "lines of benchmarks": 500,
     "files in circles at run time": 0,
     "Any": 300,

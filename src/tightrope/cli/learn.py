@@ -91,6 +91,11 @@ class LearnRequest(options.SubjectOptions):
         "prior costs width, never confidence.",
         "PRIOR|DIR",
     )
+    unit: str | None = declare(
+        "--unit",
+        "A column of units that differ: bounds for a share of them (0.9), the next one and the average.",
+        "COLUMN[:SHARE]",
+    )
     precision: options.Precision = 1e-6
     time_limit: options.TimeLimit = None
     device: options.Device = options.DeviceName.CPU

@@ -23,6 +23,7 @@ from tightrope.certify.region import refuse_uncertified
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
+from tightrope.cli.learn_fleet import learn_units
 from tightrope.cli.result_display import show_comparison, show_result
 from tightrope.cli.sources import AnyLoaded, Subject
 from tightrope.data.counts import Counts
@@ -83,10 +84,10 @@ class EmptyAnswer(io_results.Judged, kw_only=True):
     seconds: dict[str, float]
 
 
-NOT_TIMED = "policy export discount terminal_reward breakdown at observations no_fallback"
+NOT_TIMED = "unit policy export discount terminal_reward breakdown at observations no_fallback"
 """Options that cannot be used with chains in continuous time, beside those that the library refuses."""
 
-NOT_OTHER = "breakdown export discount terminal_reward outcomes observations"
+NOT_OTHER = "unit breakdown export discount terminal_reward outcomes observations"
 NO_ANSWER = "breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 MOST_RATES = 4
@@ -143,7 +144,9 @@ def run_one(request: LearnRequest) -> None:
     refuse_combinations(request, timed, other)
     cli_options.require_device(request.device)
     check_delta(request.delta)
-    if timed or other is not None:
+    if request.unit is not None and not timed and other is None:
+        learn_units(request)
+    elif timed or other is not None:
         learn_answer(request, timed)
     else:
         learn_policies(request)

@@ -12,10 +12,10 @@ import tightrope as tr
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.free_columns import LogColumn
-from tightrope.learning.fleet import Fleet, learn_fleet
+from tightrope.fleet.learn import Fleet, learn_fleet
+from tightrope.fleet.tolerance import MISS
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.statistics.intervals import clopper_pearson
-from tightrope.statistics.tolerance import MISS
 from tightrope.verdict import Word
 
 PARAMETERS = tr.Parameters.box(p=("0.01", "0.99"), q=("0.01", "0.99"))
@@ -64,7 +64,7 @@ def test_bounds_of_units_are_those_of_their_frequencies_and_the_answers_order_st
     assert fleet.most.bounds is not None and fleet.next_unit.bounds is not None
     assert fleet.most.bounds.lower == np.sort(lower)[0]  # 0.92^40 <= 0.1 and no further
     assert fleet.next_unit.bounds.lower == np.sort(lower)[2]  # 3 <= 0.1 * 41 * 0.8
-    assert fleet.verdict.word is Word.PROVED and "a share of 0.9 of all units" in fleet.most.text
+    assert fleet.verdict.word is Word.PROVED and "for 90 % of all units" in fleet.most.text
     assert {"units", "column", "episodes"} <= {one.name for one in fleet.most.verdict.assumptions}
 
 
@@ -78,7 +78,7 @@ def test_costs_are_bounded_from_above() -> None:
 def test_too_few_units_are_a_limit_that_names_how_many_it_takes() -> None:
     fleet = learn(chain_log([0.9] * 5, 30, 3))
     assert fleet.most.bounds is None and fleet.most.verdict.word is Word.LIMIT
-    assert "needs 28 units, and there are 5" in fleet.most.text
+    assert "5 units give no bound for 90 % of all units: it takes 28" in fleet.most.text
     assert fleet.next_unit.verdict.word is Word.LIMIT and "probability 0.79166" in fleet.next_unit.text
 
 

@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from tightrope.statistics.tolerance import (
+from tightrope.fleet.tolerance import (
     chance_of_next,
     order_of_most,
     order_of_next,

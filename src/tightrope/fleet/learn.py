@@ -2,7 +2,7 @@
 
 Each unit (machine, site, patient, task) has parameters of its own, drawn from one unknown population. Given a
 policy, each unit has a bound on its value from its own rows, at the same miss probability for all units, and
-the bounds of all units together give the three answers (`tightrope.statistics.tolerance` has the theorems).
+the bounds of all units together give the three answers (`tightrope.fleet.tolerance` has the theorems).
 
 * If the log shows the value itself (a chain, or episodes of the policy), units are bounded by their returns,
   otherwise by intervals of their events. Predictions for a unit use the units before it, in order of name.
@@ -17,16 +17,17 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from tightrope.data.counts import Counts
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.errors import CannotCertify, InputError
+from tightrope.fleet.tolerance import MISS, chance_of_next, order_of_most, order_of_next, units_for
 from tightrope.io.results import Interval
 from tightrope.learning.groups import PooledPipeline, interval_options, units_of
-from tightrope.learning.options import LearnOptions
+from tightrope.learning.options import LearnKwargs, LearnOptions
 from tightrope.learning.outcomes import Observation, chosen_before, plan_observation
 from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, counts_of
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -36,7 +37,7 @@ from tightrope.monitoring.model_fit import weigh_fit
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, sure_text, text_below
-from tightrope.problem import Problem, learnable
+from tightrope.problem import Problem, learnable, problem_of
 from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
 from tightrope.statistics.estimates import EventIntervals, Events, IntervalMethod, check_delta
 from tightrope.statistics.estimates import share as equal_share
@@ -44,7 +45,6 @@ from tightrope.statistics.intervals import clopper_pearson
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.statistics.pooling import pooled_intervals, trials_of
 from tightrope.statistics.returns import Tally, mean_interval
-from tightrope.statistics.tolerance import MISS, chance_of_next, order_of_most, order_of_next, units_for
 from tightrope.verdict import Assessment, Assumed, AssumptionStatus
 
 AVERAGE_MISS = 0.01
@@ -52,7 +52,7 @@ AVERAGE_MISS = 0.01
 
 UNITS = Assumed.stated(
     "units",
-    "they are independent draws from one population, and which of them are in the log does not depend on "
+    "units are independent draws from one population, and which of them are in the log does not depend on "
     "their values",
 )
 RUNS = Assumed.stated("runs", "the number of episodes of a unit does not depend on how they ended")
@@ -85,7 +85,7 @@ class FleetAnswer(Record):
 class Fleet(Record):
     """The answers for units that differ, each at its own level 1 − δ; the head of this module says of what.
 
-    * `most`: with confidence 1 − δ, a share of at least `share` of all units keeps this bound.
+    * `most`: with confidence 1 − δ, at least the share `share` of all units keeps this bound.
     * `next_unit`: the next unit keeps this bound with probability 1 − δ, or what its text says.
     * `average`: with confidence 1 − δ, the mean value over all units lies in this interval.
 
@@ -96,6 +96,7 @@ class Fleet(Record):
     units: tuple[UnitBound, ...]
     delta: float
     share: float
+    maximises: bool
     policy: Policy | None
     chosen_on: tuple[str, ...]
     most: FleetAnswer
@@ -117,18 +118,65 @@ class Fleet(Record):
 def learn_fleet(
     problem: Problem,
     data: Any,
-    column: str,
+    unit: str,
     *,
     delta: float = 0.001,
     share: float = 0.9,
     policy: PolicyGiven | None = None,
-    options: LearnOptions | None = None,
+    **options: Unpack[LearnKwargs],
 ) -> Fleet:
-    """The three answers for the units that a column names."""
+    """Learn what holds for most units, for the next unit and for the average unit of a fleet.
+
+    Parameters
+    ----------
+    problem : Problem
+        The model and the question. Each unit has parameters of its own.
+    data
+        A log whose rows name their units; as for `learn`.
+    unit : str
+        The column of units. It has no role in the model, and is the same in all rows of an episode.
+    delta : float
+        The probability with which each of the three answers may fail.
+    share : float
+        The share of all units for which `most` holds.
+    policy : Policy, optional
+        Bound this policy, which was chosen without these data. By default half of the units choose one, and
+        the other half bounds it.
+    **options
+        Those of `learn`.
+
+    Returns
+    -------
+    Fleet
+        The answers `most`, `next_unit` and `average`, and the bounds of every unit.
+
+    Raises
+    ------
+    InputError
+        If the log has no such column, or the question is about continuous time or needs a memory.
+    CannotCertify
+        If the policy was made from these data.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "run", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> problem = tr.build_from_rows(rows, parameters, labels={"ok": [1]}).problem('P=? [ F "ok" ]')
+    >>> outcome = lambda unit, i: 2 if (unit + i) % 7 == 6 else 1
+    >>> runs = [(10 * u + i, f"pump {u}", 0, "run", outcome(u, i)) for u in range(40) for i in range(10)]
+    >>> import pandas as pd
+    >>> log = pd.DataFrame(runs, columns=["episode", "pump", "state", "action", "next_state"])
+    >>> fleet = tr.learn_fleet(problem, log, "pump", delta=0.1)
+    >>> fleet.verdict.word.value, len(fleet.units), fleet.most.bounds.lower > 0.4
+    ('proved', 40, True)
+    """
     check_delta(delta)
     if not 0.0 < share < 1.0:
         raise InputError(f"`share` is {share}, not between 0 and 1")
-    question, options = learnable(problem), options or LearnOptions()
+    question, chosen = learnable(problem_of(problem)), LearnOptions.of("learn", options)
+    column = unit
     model = question.model
     if not isinstance(model, ParametricMDP) or question.lift is not None or not question.query.is_plain:
         raise InputError("`unit` requires a model in discrete time and a question without memory")
@@ -140,7 +188,7 @@ def learn_fleet(
     log = counts.log()
     if log.rows_left_out:
         raise InputError(f"`unit` holds all rows in memory, at most {len(log):,}")
-    names, unit = units_of(log, column)
+    names, number_of = units_of(log, column)
     given = as_policy(model, policy)
     chosen_on: tuple[str, ...] = ()
     assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]
@@ -155,11 +203,11 @@ def learn_fleet(
         assumed.append(before)
     elif model.structure.choices > model.structure.states:
         kept = _second_half(names)
-        given = _choose(question, log.subset(_in(unit, ~kept)), counts, delta, options)
+        given = _choose(question, log.subset(_in(number_of, ~kept)), counts, delta, chosen)
         chosen_on = tuple(name for name, one in zip(names, kept, strict=True) if not one)
     order = sorted(np.flatnonzero(kept).tolist(), key=lambda number: names[number])
-    parts = [log.subset(unit == number) for number in order]
-    bounds = _UnitBounds(question, counts, parts, given, options, column)
+    parts = [log.subset(number_of == number) for number in order]
+    bounds = _UnitBounds(question, counts, parts, given, chosen, column)
     units = tuple(
         UnitBound(names[number], part.episodes, len(part), interval)
         for number, part, interval in zip(order, parts, bounds.intervals(MISS), strict=True)
@@ -171,6 +219,7 @@ def learn_fleet(
         units,
         delta,
         share,
+        question.objective.maximises,
         given,
         chosen_on,
         word.most(refuted),
@@ -343,6 +392,10 @@ def _means(
     return mean_interval(least, most, ends, delta, planned)
 
 
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.10g} %"
+
+
 @dataclass(frozen=True)
 class _Promises:
     """The three answers from the bounds of units."""
@@ -371,10 +424,11 @@ class _Promises:
         k = order_of_most(len(self.units), self.share, self.delta)
         if k == 0:
             need = units_for(self.share, self.delta)
-            text = f"a share of {self.share:g} needs {need:,} units, and there are {len(self.units):,}"
+            there = f"{len(self.units):,} units"
+            text = f"{there} give no bound for {_percent(self.share)} of all units: it takes {need:,}"
             return FleetAnswer("most units", None, text, self._verdict(refuted, limit=text))
         bounds = self._kth(k)
-        claim = f"{self._bound_text(bounds)} for a share of {self.share:g} of all units"
+        claim = f"{self._bound_text(bounds)} for {_percent(self.share)} of all units"
         return FleetAnswer("most units", bounds, f"{claim}, {sure_text(self.delta)}", self._verdict(refuted))
 
     def next_unit(self, refuted: str | None) -> FleetAnswer:

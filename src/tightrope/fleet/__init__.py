@@ -1,0 +1,1 @@
+"""Guarantees for units that differ: most units, the next one, and the average one."""

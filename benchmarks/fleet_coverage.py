@@ -29,7 +29,7 @@ import tightrope as tr
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog, LogColumn
-from tightrope.fleet.learn import Fleet, learn_fleet
+from tightrope.fleet import Fleet, learn_fleet
 from tightrope.fleet.tolerance import MISS, support_risk
 from tightrope.statistics.intervals import beta_binomial, clopper_pearson
 

@@ -17,7 +17,7 @@ from .errors import CannotCertify as CannotCertify
 from .errors import InputError as InputError
 from .errors import ReadingWarning as ReadingWarning
 from .errors import TightropeError as TightropeError
-from .fleet.learn import learn_fleet as learn_fleet
+from .fleet import learn_fleet as learn_fleet
 from .io.formats import to_stormpy as to_stormpy
 from .io.interval import Interval as Interval
 from .learning.answers import LearnedAnswer as LearnedAnswer

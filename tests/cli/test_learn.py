@@ -502,3 +502,29 @@ def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFi
     assert "--certificate requires one property, not 3" in capsys.readouterr().err
     assert run([*words, "0.02", "--prop", f"{properties}#other"]) == 2
     assert "there is no property 'other'" in capsys.readouterr().err
+
+
+def test_units_have_three_answers_with_their_verdicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`cli/learn_fleet.py`"""
+    model, log = tmp_path / "run.prism", tmp_path / "log.csv"
+    model.write_text(
+        "dtmc\nconst double p;\nmodule m\n s:[0..2] init 0;\n [run] s=0 -> p:(s'=1) + 1-p:(s'=2);\n"
+        ' [] s>0 -> true;\nendmodule\nlabel "ok" = s=1;\n'
+    )
+    rows = [f"{40 * u + i},u{u},0,run,{1 if (u + i) % 9 else 2}" for u in range(30) for i in range(40)]
+    log.write_text("\n".join(["episode,pump,s,action,next_s", *rows]) + "\n")
+    asked = ["learn", str(model), "--param", "p=0:1", "--prop", 'P=? [ F "ok" ]', "--data", str(log)]
+    assert run([*asked, "--delta", "0.1", "--unit", "pump", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == answer["most"]["verdict"] == "proved"
+    assert len(answer["units"]) == 30 and answer["share"] == 0.9
+    assert answer["most"]["bounds"]["lower"] == min(one["bounds"]["lower"] for one in answer["units"])
+    assert 8 / 9 > answer["average"]["bounds"]["lower"] > 0.7
+    assert run([*asked, "--delta", "0.1", "--unit", "pump:0.99"]) == 1
+    assert "LIMIT: 30 units give no bound for 99 % of all units" in capsys.readouterr().out
+    assert run([*asked, "--unit", "pumps"]) == 2
+    assert "the log has no column 'pumps'" in capsys.readouterr().err
+    assert run([*asked, "--unit", "pump", "--certificate", str(tmp_path / "c")]) == 2
+    assert "--certificate: it cannot be used with --unit" in capsys.readouterr().err

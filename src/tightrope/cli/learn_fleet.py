@@ -10,9 +10,8 @@ from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
 from tightrope.errors import InputError
-from tightrope.fleet.learn import Fleet, FleetAnswer, learn_fleet
-from tightrope.io.coding import Real
-from tightrope.io.results import Judged
+from tightrope.fleet import Fleet, FleetAnswer, learn_fleet
+from tightrope.io.results import Interval, Judged
 from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem
@@ -33,16 +32,14 @@ class UnitFacts(msgspec.Struct, kw_only=True):
 
     unit: str
     episodes: int
-    lower: Real
-    upper: Real
+    bounds: Interval
 
 
 class FleetFacts(Judged, kw_only=True):
     """One of the three answers; no bounds where the data allow none."""
 
     text: str
-    lower: Real | None
-    upper: Real | None
+    bounds: Interval | None
 
 
 class FleetDocument(Judged, kw_only=True):
@@ -88,15 +85,13 @@ def learn_units(request: LearnRequest) -> None:
 
 
 def _facts(answer: FleetAnswer) -> FleetFacts:
-    bounds = answer.bounds
     verdict = answer.verdict
     return FleetFacts(
         verdict=verdict.word,
         why=verdict.why,
         assumptions=list(verdict.assumptions),
         text=answer.text,
-        lower=None if bounds is None else bounds.lower,
-        upper=None if bounds is None else bounds.upper,
+        bounds=answer.bounds,
     )
 
 
@@ -112,12 +107,7 @@ def _document(fleet: Fleet) -> FleetDocument:
         most=_facts(fleet.most),
         next_unit=_facts(fleet.next_unit),
         average=_facts(fleet.average),
-        units=[
-            UnitFacts(
-                unit=one.name, episodes=one.episodes, lower=one.interval.lower, upper=one.interval.upper
-            )
-            for one in fleet.units
-        ],
+        units=[UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in fleet.units],
         chosen_on=list(fleet.chosen_on),
     )
 

@@ -1,1 +1,466 @@
-"""Guarantees for units that differ: most units, the next one, and the average one."""
+"""What a log of units that differ promises: for most units, for the next one, and for the average one.
+
+Each unit (machine, site, patient, task) has parameters of its own, drawn from one unknown population. Given a
+policy, each unit has a bound on its value from its own rows, at the same miss probability for all units, and
+the bounds of all units together give the three answers (`tightrope.fleet.tolerance` has the theorems).
+
+* If the log shows the value itself (a chain, or episodes of the policy), units are bounded by their returns,
+  otherwise by intervals of their events. Predictions for a unit use the units before it, in order of name.
+* A policy that the log chooses is chosen on one half of the units, and bounded on the other half. The halves
+  follow from the names.
+* The average is that of independent numbers, one a unit: its mean return, or its bounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Unpack
+
+import numpy as np
+
+from tightrope.data.counts import Counts
+from tightrope.data.episode_log import EpisodeLog
+from tightrope.errors import CannotCertify, InputError
+from tightrope.fleet.tolerance import MISS, chance_of_next, order_of_most, order_of_next, units_for
+from tightrope.io.results import Interval
+from tightrope.learning.groups import PooledPipeline, interval_options, units_of
+from tightrope.learning.options import LearnKwargs, LearnOptions
+from tightrope.learning.outcomes import Observation, chosen_before, plan_observation
+from tightrope.learning.pipeline import DeltaSplit, Pipeline, Serves, counts_of
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy, PolicyGiven, as_policy
+from tightrope.monitoring.episode_scores import Episodes, Scores
+from tightrope.monitoring.model_fit import weigh_fit
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
+from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import bound_text, interval_text, sure_text, text_below
+from tightrope.problem import Problem, learnable, problem_of
+from tightrope.statistics.confidence_budget import ConfidenceBudget, assumed_of
+from tightrope.statistics.estimates import EventIntervals, Events, IntervalMethod, check_delta
+from tightrope.statistics.estimates import share as equal_share
+from tightrope.statistics.intervals import clopper_pearson
+from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.pooling import pooled_intervals, trials_of
+from tightrope.statistics.returns import Tally, mean_interval
+from tightrope.verdict import Assessment, Assumed, AssumptionStatus
+
+AVERAGE_MISS = 0.01
+"""m where an average is bounded by bounds of units: each miss may cost the whole range of values."""
+
+UNITS = Assumed.stated(
+    "units",
+    "units are independent draws from one population, and which of them are in the log does not depend on "
+    "their values",
+)
+RUNS = Assumed.stated("runs", "the number of episodes of a unit does not depend on how they ended")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitBound(Record):
+    """Bounds on the value of one unit under the policy; each end may fail with probability `MISS`."""
+
+    name: str
+    episodes: int
+    rows: int
+    interval: Interval
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FleetAnswer(Record):
+    """One of the three answers: its bounds (None: the data allow none, `text` says why) and its verdict."""
+
+    kind: str
+    bounds: Interval | None
+    text: str
+    verdict: Assessment
+
+    def _title_(self) -> str:
+        return f"FleetAnswer, {self.kind}: {self.verdict.word.value}, {self.text}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fleet(Record):
+    """The answers for units that differ, each at its own level 1 − δ; the head of this module says of what.
+
+    * `most`: with confidence 1 − δ, at least the share `share` of all units keeps this bound.
+    * `next_unit`: the next unit keeps this bound with probability 1 − δ, or what its text says.
+    * `average`: with confidence 1 − δ, the mean value over all units lies in this interval.
+
+    `chosen_on` are the units that chose the policy, and are not among `units`.
+    """
+
+    column: str
+    units: tuple[UnitBound, ...]
+    delta: float
+    share: float
+    maximises: bool
+    policy: Policy | None
+    chosen_on: tuple[str, ...]
+    most: FleetAnswer
+    next_unit: FleetAnswer
+    average: FleetAnswer
+
+    @property
+    def verdict(self) -> Assessment:
+        """The worst of the three."""
+        return Assessment.worst([self.most.verdict, self.next_unit.verdict, self.average.verdict])
+
+    def _title_(self) -> str:
+        return f"Fleet of {len(self.units):,} units by '{self.column}': {self.verdict.word.value}"
+
+    def _facts_(self) -> Facts:
+        return [(one.kind, one.text) for one in (self.most, self.next_unit, self.average)]
+
+
+def learn_fleet(
+    problem: Problem,
+    data: Any,
+    unit: str,
+    *,
+    delta: float = 0.001,
+    share: float = 0.9,
+    policy: PolicyGiven | None = None,
+    **options: Unpack[LearnKwargs],
+) -> Fleet:
+    """Learn what holds for most units, for the next unit and for the average unit of a fleet.
+
+    Parameters
+    ----------
+    problem : Problem
+        The model and the question. Each unit has parameters of its own.
+    data
+        A log whose rows name their units; as for `learn`.
+    unit : str
+        The column of units. It has no role in the model, and is the same in all rows of an episode.
+    delta : float
+        The probability with which each of the three answers may fail.
+    share : float
+        The share of all units for which `most` holds.
+    policy : Policy, optional
+        Bound this policy, which was chosen without these data. By default half of the units choose one, and
+        the other half bounds it.
+    **options
+        Those of `learn`.
+
+    Returns
+    -------
+    Fleet
+        The answers `most`, `next_unit` and `average`, and the bounds of every unit.
+
+    Raises
+    ------
+    InputError
+        If the log has no such column, or the question is about continuous time or needs a memory.
+    CannotCertify
+        If the policy was made from these data.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> parameters = tr.Parameters.box(p=(0, 1))
+    >>> (p,) = parameters.symbols()
+    >>> rows = [(0, "run", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    >>> problem = tr.build_from_rows(rows, parameters, labels={"ok": [1]}).problem('P=? [ F "ok" ]')
+    >>> outcome = lambda unit, i: 2 if (unit + i) % 7 == 6 else 1
+    >>> runs = [(10 * u + i, f"pump {u}", 0, "run", outcome(u, i)) for u in range(40) for i in range(10)]
+    >>> import pandas as pd
+    >>> log = pd.DataFrame(runs, columns=["episode", "pump", "state", "action", "next_state"])
+    >>> fleet = tr.learn_fleet(problem, log, "pump", delta=0.1)
+    >>> fleet.verdict.word.value, len(fleet.units), fleet.most.bounds.lower > 0.4
+    ('proved', 40, True)
+    """
+    check_delta(delta)
+    if not 0.0 < share < 1.0:
+        raise InputError(f"`share` is {share}, not between 0 and 1")
+    question, chosen = learnable(problem_of(problem)), LearnOptions.of("learn", options)
+    column = unit
+    model = question.model
+    if not isinstance(model, ParametricMDP) or question.lift is not None or not question.query.is_plain:
+        raise InputError("`unit` requires a model in discrete time and a question without memory")
+    if model.structure.elsewhere is not None:
+        raise InputError("`unit` does not support outcomes that were never seen (elsewhere)")
+    counts = counts_of(data, question.base)
+    if counts.log is None:
+        raise InputError("`unit` requires a log with episodes, and the data are counts")
+    log = counts.log()
+    if log.rows_left_out:
+        raise InputError(f"`unit` holds all rows in memory, at most {len(log):,}")
+    names, number_of = units_of(log, column)
+    given = as_policy(model, policy)
+    chosen_on: tuple[str, ...] = ()
+    assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]
+    bounding = np.ones(len(names), dtype=np.bool_)
+    if given is not None:
+        before = chosen_before(given, counts)
+        if before.kept is AssumptionStatus.NO:
+            raise CannotCertify(
+                f"the policy was made from these units ({before.why})\nhint: leave the policy out: half of "
+                "the units choose one, and the other half bounds it"
+            )
+        assumed.append(before)
+    elif model.structure.choices > model.structure.states:
+        bounding = _second_half(names)
+        given = _choose(question, log.subset(_in(number_of, ~bounding)), counts, delta, chosen)
+        chosen_on = tuple(name for name, one in zip(names, bounding, strict=True) if not one)
+    order = sorted(np.flatnonzero(bounding).tolist(), key=lambda number: names[number])
+    parts = [log.subset(number_of == number) for number in order]
+    bounds = _UnitBounds(question, counts, parts, given, chosen, column)
+    units = tuple(
+        UnitBound(names[number], part.episodes, len(part), interval)
+        for number, part, interval in zip(order, parts, bounds.intervals(MISS), strict=True)
+    )
+    word = _Promises(units, question.objective.maximises, delta, share, (*assumed, *bounds.assumptions))
+    refuted = bounds.refuted
+    return Fleet(
+        column,
+        units,
+        delta,
+        share,
+        question.objective.maximises,
+        given,
+        chosen_on,
+        word.most(refuted),
+        word.next_unit(refuted),
+        word.average(bounds, refuted),
+    )
+
+
+def _in(unit: IndexArray, chosen: BoolArray) -> BoolArray:
+    """The episodes of the chosen units; those without a unit have number −1."""
+    result: BoolArray = np.append(chosen, False)[unit]
+    return result
+
+
+def _second_half(names: list[str]) -> BoolArray:
+    """Half of the units, by a hash of their names, which knows nothing of outcomes."""
+    order = sorted(range(len(names)), key=lambda i: hashlib.sha256(names[i].encode()).digest())
+    bounding: BoolArray = np.zeros(len(names), dtype=np.bool_)
+    bounding[order[len(names) // 2 :]] = True
+    return bounding
+
+
+def _choose(problem: Problem, log: EpisodeLog, counts: Counts, delta: float, options: LearnOptions) -> Policy:
+    """The robust policy of some units together; what it is worth is found out on others."""
+    chain = Pipeline.start(
+        problem, log.counts(problem.base, counts.design), delta, options=options, serves=Serves.REFINED
+    )
+    return chain.result(options).robust.policy
+
+
+class _UnitBounds:
+    """Intervals of the value of every unit, in order of name, at any miss probability."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        counts: Counts,
+        parts: list[EpisodeLog],
+        policy: Policy | None,
+        options: LearnOptions,
+        column: str,
+    ):
+        self.problem, self.counts, self.parts, self.policy = problem, counts, parts, policy
+        model = problem.model
+        assert isinstance(model, ParametricMDP)
+        self.model, self.column = model, column
+        self.options = interval_options(model, dict(options.words), column)
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole + part
+        self._together = whole
+        plan = plan_observation(problem, counts, policy, options.behaviour, options.return_range, policy)
+        is_seen = isinstance(plan, Observation) and plan.queues is None and not plan.is_weighted
+        self.observation = plan if is_seen and isinstance(plan, Observation) else None
+
+    @property
+    def assumptions(self) -> tuple[Assumed, ...]:
+        """What the bound of each unit rests on."""
+        design = self.counts.design
+        if self.observation is not None:
+            why = f"within a unit they are independent draws of {self.observation.whose}"
+            need = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, design, tied=False)
+            return (*need, Assumed.stated("episodes", why))
+        need = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, design, tied=True, ordered=True)
+        return (*need, Assumed.stated("model", "its structure and domain hold within each unit"))
+
+    @cached_property
+    def refuted(self) -> str | None:
+        """What the rows of a unit say against the model, where the model is used; each has its part of α."""
+        if self.observation is not None:
+            return None
+        for part in self.parts:
+            fit = weigh_fit(self.model, part.counts(self.model, self.counts.design))
+            if fit.log_e_value >= math.log(len(self.parts) / fit.alpha):
+                return f"the rows of one unit contradict the model: {fit.text}"
+        return None
+
+    @cached_property
+    def scores(self) -> list[Scores]:
+        """The returns of the episodes of every unit."""
+        seen = self.observation
+        assert seen is not None
+        base, made = self.problem.base.structure, []
+        for part in self.parts:
+            episodes = Episodes.of(base, part.transition, part.previous, part.episode, part.episodes)
+            scores = seen.rules.score(episodes, seen.ratio)
+            if np.any(scores.weight != 1.0):
+                raise InputError("the log takes choices that the given policy never takes")
+            made.append(scores)
+        return made
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What values lie between."""
+        if self.observation is not None:
+            return self.observation.ends
+        return (-math.inf, math.inf) if self.problem.objective.is_reward else (0.0, 1.0)
+
+    def intervals(self, miss: float) -> list[Interval]:
+        """Of each unit, given the units before it, with probability at least 1 − miss."""
+        if self.observation is None:
+            return self._of_events(miss)
+        if self.problem.objective.is_reward:
+            pairs = [_means(one.low, one.high, self.ends, miss) for one in self.scores]
+            return [Interval(*pair) for pair in pairs]
+        unit = np.repeat(np.arange(len(self.parts)), [len(one.low) for one in self.scores])
+        event, sizes = np.zeros(len(unit), dtype=np.int64), (1, len(self.parts))
+        sure = np.concatenate([one.low == 1.0 for one in self.scores])
+        possible = np.concatenate([one.high > 0.0 for one in self.scores])
+        if self.observation.planned is not None:  # numbers fixed in advance: each end alone fails at `miss`
+            least, most, number = (np.bincount(unit, mask, sizes[1]) for mask in (sure, possible, None))
+            trials = number.astype(np.int64)
+            lower = clopper_pearson(least.astype(np.int64), trials, 2.0 * miss)[0]
+            upper = clopper_pearson(most.astype(np.int64), trials, 2.0 * miss)[1]
+        else:
+            lower = pooled_intervals(event, unit, sure, sizes, miss)[2][0]
+            upper = pooled_intervals(event, unit, possible, sizes, miss)[3][0]
+        if self.problem.objective.complement:
+            lower, upper = _complement(lower, upper)
+        return [Interval(float(low), float(high)) for low, high in zip(lower, upper, strict=True)]
+
+    def _of_events(self, miss: float) -> list[Interval]:
+        """By intervals of events: predicted from the units before, as the rows stand unit by unit."""
+        events = Events.tie(Outcomes.of(self.model), self.options.budget)
+        row, event, success = trials_of(events, self._together)
+        unit = np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts])[row]
+        gamma, method = equal_share(miss, max(len(events), 1)), IntervalMethod.BETA_BINOMIAL
+        successes, trials, lower, upper = pooled_intervals(
+            event, unit, success, (len(events), len(self.parts)), gamma
+        )
+        ledger = ConfidenceBudget(
+            miss,
+            len(events),
+            gamma,
+            f"beta-binomial, predicted from earlier values of '{self.column}'",
+            self.options.budget.value,
+            method.assumption,
+            assumed_of(method.assumption, self.counts.design, tied=True, ordered=True),
+        )
+        policy, made = self.policy or Policy.uniform(self.model), []
+        for number, part in enumerate(self.parts):
+            given = EventIntervals(
+                events, successes[:, number], trials[:, number], lower[:, number], upper[:, number], ledger
+            )
+            counted = part.counts(self.model, self.counts.design)
+            chain = PooledPipeline(
+                self.problem, counted, DeltaSplit(miss), options=self.options, policy=policy
+            )
+            chain.given = given
+            made.append(chain.evaluate(self.options).interval)
+        return made
+
+
+def _complement(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """1 − a probability, rounded outward."""
+    least = np.maximum(np.nextafter(1.0 - upper, -1.0), 0.0)
+    return least, np.minimum(np.nextafter(1.0 - lower, 2.0), 1.0)
+
+
+def _means(
+    low: FloatArray, high: FloatArray, ends: tuple[float, float], delta: float, planned: int | None = None
+) -> tuple[float, float]:
+    """Bounds on the mean of independent numbers within `ends` that lie between `low` and `high`; `planned` is
+    how many, where that does not depend on them."""
+    a, b = ends
+    least = Tally.of(np.maximum(np.nextafter(np.maximum(low, a) - a, -np.inf), 0.0))
+    if not math.isfinite(b):
+        return mean_interval(least, least, ends, delta, planned)
+    most = Tally.of(np.maximum(np.nextafter(b - np.minimum(high, b), -np.inf), 0.0))
+    return mean_interval(least, most, ends, delta, planned)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.10g} %"
+
+
+@dataclass(frozen=True)
+class _Promises:
+    """The three answers from the bounds of units."""
+
+    units: tuple[UnitBound, ...]
+    maximises: bool
+    delta: float
+    share: float
+    assumed: tuple[Assumed, ...]
+
+    def _kth(self, k: int) -> Interval:
+        """The k-th worst bound, and nothing on the other side."""
+        if self.maximises:
+            return Interval(sorted(one.interval.lower for one in self.units)[k - 1], math.inf)
+        return Interval(-math.inf, sorted(one.interval.upper for one in self.units)[-k])
+
+    def _bound_text(self, bounds: Interval) -> str:
+        if self.maximises:
+            return f"at least {bound_text(bounds.lower, True)}"
+        return f"at most {bound_text(bounds.upper, False)}"
+
+    def _verdict(self, refuted: str | None, *more: Assumed, limit: str | None = None) -> Assessment:
+        return Assessment.of((*self.assumed, *more), contradicted=refuted, limit=limit)
+
+    def most(self, refuted: str | None) -> FleetAnswer:
+        k = order_of_most(len(self.units), self.share, self.delta)
+        if k == 0:
+            need = units_for(self.share, self.delta)
+            there = f"{len(self.units):,} units"
+            text = f"{there} give no bound for {_percent(self.share)} of all units: it takes {need:,}"
+            return FleetAnswer("most units", None, text, self._verdict(refuted, limit=text))
+        bounds = self._kth(k)
+        claim = f"{self._bound_text(bounds)} for {_percent(self.share)} of all units"
+        return FleetAnswer("most units", bounds, f"{claim}, {sure_text(self.delta)}", self._verdict(refuted))
+
+    def next_unit(self, refuted: str | None) -> FleetAnswer:
+        number = len(self.units)
+        k = max(order_of_next(number, self.delta), 1)
+        chance = chance_of_next(number, k)
+        bounds = self._kth(k)
+        text = f"{self._bound_text(bounds)} with probability {text_below(chance)}"
+        limit = None
+        if chance < 1.0 - self.delta:
+            limit = f"{number:,} units allow a probability of {text_below(chance)} at most"
+        return FleetAnswer("next unit", bounds, text, self._verdict(refuted, limit=limit))
+
+    def average(self, bounds: _UnitBounds, refuted: str | None) -> FleetAnswer:
+        a, b = bounds.ends
+        if bounds.observation is not None:
+            low = np.array([one.low.mean() if len(one.low) else a for one in bounds.scores])
+            high = np.array([one.high.mean() if len(one.high) else b for one in bounds.scores])
+            slack = 1e-12 * max(abs(a), abs(b) if math.isfinite(b) else 1.0, 1.0)
+            lower, upper = _means(low - slack, high + slack, (a, b), self.delta, len(self.units))
+            if bounds.problem.objective.complement:
+                lower, upper = (float(one[0]) for one in _complement(np.array([lower]), np.array([upper])))
+            verdict = self._verdict(refuted, RUNS)
+        elif math.isfinite(a) and math.isfinite(b):
+            pairs = bounds.intervals(AVERAGE_MISS)
+            low, high = np.array([one.lower for one in pairs]), np.array([one.upper for one in pairs])
+            lower, upper = _means(low, high, (a, b), self.delta, len(self.units))
+            lower, upper = max(a, lower - AVERAGE_MISS * (b - a)), min(b, upper + AVERAGE_MISS * (b - a))
+            verdict = self._verdict(refuted)
+        else:
+            text = "the range of values is not known, so no average is bounded"
+            return FleetAnswer("average unit", None, text, self._verdict(refuted, limit=text))
+        interval = Interval(lower, upper)
+        text = f"in {interval_text(lower, upper)}, {sure_text(self.delta)}"
+        return FleetAnswer("average unit", interval, text, verdict)

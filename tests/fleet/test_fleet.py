@@ -12,7 +12,7 @@ import tightrope as tr
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
 from tightrope.data.free_columns import LogColumn
-from tightrope.fleet.learn import Fleet, learn_fleet
+from tightrope.fleet import Fleet, learn_fleet
 from tightrope.fleet.tolerance import MISS
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.statistics.intervals import clopper_pearson

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The programs that tests need and pip cannot install: a browser for pages, a C++ compiler for the CUDA kernels, OCaml
-# for the proved checker, Java for Spark; and Coq for the checker's proofs, which `make proved` checks. PySpark, which
-# is large, is installed where Java is (`make spark`).
+# for the proved checker and Node for its JavaScript, Java for Spark; and Coq and js_of_ocaml, by which `make proved`
+# checks the proofs and builds the JavaScript. PySpark, which is large, is installed where Java is (`make spark`).
 #
 #   system_deps.sh install         install what is missing (Debian, as root), or name it and exit with 1
 #   system_deps.sh install proofs  the same, with what the proofs need
@@ -28,8 +28,10 @@ missing() {
     has chromium chromium-browser google-chrome google-chrome-stable || echo "chromium fonts-dejavu-core"
     has g++ clang++ c++ || echo "g++"
     has_ocaml || echo "ocaml-nox ocaml-findlib libzarith-ocaml-dev"
+    has node || echo "nodejs"
     has java || echo "default-jre-headless"
     [ "$1" != proofs ] || has coqc || echo "coq libcoq-stdlib"
+    [ "$1" != proofs ] || has js_of_ocaml || echo "js-of-ocaml"
 }
 
 # shellcheck disable=SC2046,SC2116  # words, on one line
@@ -41,6 +43,7 @@ markers)
     has chromium chromium-browser google-chrome google-chrome-stable || left_out="not browser"
     has g++ clang++ c++ || left_out="${left_out:+$left_out and }not compiler"
     has_ocaml || left_out="${left_out:+$left_out and }not ocaml"
+    has node || left_out="${left_out:+$left_out and }not node"
     has_spark || left_out="${left_out:+$left_out and }not spark"
     echo "$left_out"
     exit 0
@@ -52,6 +55,7 @@ summary)
     has chromium chromium-browser google-chrome google-chrome-stable || not_run "tests of pages" "chromium"
     has g++ clang++ c++ || not_run "tests of the CUDA kernels" "a C++ compiler"
     has_ocaml || not_run "tests of the proved checker" "OCaml with Zarith"
+    has node || not_run "tests of the proved checker's JavaScript" "Node"
     has_spark || not_run "tests of logs on Spark" "Java, or PySpark ('make spark' installs it)"
     if [ -z "$packages" ] && has_spark; then exit 0; fi
     echo "== all other tests passed; 'make system-deps' as root installs what is missing" >&2
@@ -75,6 +79,6 @@ if [ "$1" = install ] && [ "$(id -u)" = 0 ] && has apt-get; then
 fi
 echo "missing on this machine: $packages" >&2
 echo "hint: install these packages, or run 'make system-deps' as root; without them the tests of pages (browser)," >&2
-echo "      of the CUDA kernels (compiler), of the proved checker (OCaml, and Coq for its proofs) or of logs on Spark" >&2
-echo "      (Java) cannot run" >&2
+echo "      of the CUDA kernels (compiler), of the proved checker (OCaml and Node, and Coq for its proofs) or of logs on" >&2
+echo "      Spark (Java) cannot run" >&2
 exit 1

@@ -5,20 +5,21 @@ open Refusal
 
 let crc_table = Array.init 256 (fun n ->
   let c = ref n in
-  for _ = 1 to 8 do c := if !c land 1 = 1 then 0xedb88320 lxor (!c lsr 1) else !c lsr 1 done;
+  for _ = 1 to 8 do c := if !c land 1 = 1 then ((0xedb8 lsl 16) lor 0x8320) lxor (!c lsr 1) else !c lsr 1 done;
   !c)
 let crc32 text =
-  let c = ref 0xffffffff in
+  let ones = (0xffff lsl 16) lor 0xffff in
+  let c = ref ones in
   for i = 0 to String.length text - 1 do
     c := Array.unsafe_get crc_table ((!c lxor Char.code (String.unsafe_get text i)) land 255) lxor (!c lsr 8)
   done;
-  !c lxor 0xffffffff
+  !c lxor ones
 
-let most_members = 1000 and most_bytes = 1 lsl 31 and inflation = 40 and room = 1 lsl 28
-let most_memory size = max room (inflation * size)
+let most_members = 1000 and most_bytes = if Sys.int_size > 32 then 2 * (1 lsl 30) else 1 lsl 28 and inflation = 40 and room = 1 lsl 28
+let most_memory size = max room (inflation * min size (max_int / inflation))
 
 let u16 text i = Char.code text.[i] lor (Char.code text.[i + 1] lsl 8)
-let u32 text i = u16 text i lor (u16 text (i + 2) lsl 16)
+let u32 text i = u16 text i lor (u16 text (i + 2) lsl 16) (* negative, or not, where integers have 32 bits *)
 let le n bytes = String.init bytes (fun i -> Char.chr ((n lsr (8 * i)) land 255))
 
 let read_file path =
@@ -26,7 +27,7 @@ let read_file path =
   Fun.protect ~finally:(fun () -> close_in_noerr channel) (fun () ->
     try
       let size = in_channel_length channel in
-      require (size <= most_bytes) "it has more than 2 GiB";
+      require (size <= most_bytes) "it has more bytes than this program reads";
       really_input_string channel size
     with Sys_error words -> raise (Refused (2, "cannot be read: " ^ words)) | End_of_file -> malformed "it ends early")
 
@@ -46,7 +47,7 @@ let read data =
     require (at (p + 4) (fixed ^ sizes ^ le 0 2) && (compressed = 0 || compressed = 8))
       "a member is encrypted or stored in another way";
     let first = p + 30 + name_length in
-    require (first + packed <= size) "it ends early";
+    require (packed >= 0 && length >= 0 && first <= size && packed <= size - first) "it ends early";
     let name = String.sub data (p + 30) name_length in
     require (String.for_all (fun c -> Char.code c < 128) name) "a member's name is no ASCII text";
     left := !left - length;

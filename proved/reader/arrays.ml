@@ -5,9 +5,11 @@ type entries = Ints of (int -> int) | Floats of (int -> float) | Truths of (int 
 type table = { shape : int list; length : int; entries : entries }
 type 'a vector = { size : int; get : int -> 'a }
 
+(* Sums do not leave the range of integers. *)
+let plus a b = let sum = a + b in if (sum >= a) = (b >= 0) then sum else raise Not_found
 let running get length =
   let sums = Bigarray.(Array1.create int c_layout length) and total = ref 0 in
-  for i = 0 to length - 1 do total := !total + get i; sums.{i} <- !total done;
+  for i = 0 to length - 1 do total := plus !total (get i); sums.{i} <- !total done;
   fun i -> sums.{i}
 
 let long content i =

@@ -9,17 +9,17 @@ let check_array name recipe bytes =
   let wrong () = malformed (Printf.sprintf "the array '%s' is not as it is described" (plain name)) in
   let kind, coding, shape = match recipe with
     | Json.List [ Json.Text kind; Json.Text coding; Json.List shape ] ->
-      kind, coding, List.map (function Json.Int n when n >= 0 && n < 1 lsl 40 -> n | _ -> wrong ()) shape
+      kind, coding, List.map (function Json.Int n when n >= 0 -> n | _ -> wrong ()) shape
     | _ -> wrong () in
   if shape = [] || List.length shape > 3 then wrong ();
-  let length = List.fold_left (fun total n -> if n > 0 && total > (1 lsl 60) / n then wrong () else total * n) 1 shape in
+  let length = List.fold_left (fun total n -> if n > 0 && total > max_int / n then wrong () else total * n) 1 shape in
   let plainly = coding = "plain" in
   if not plainly && coding <> "difference" then wrong ();
   let width = match kind with
     | "int8" | "bool" -> 1 | "int16" -> 2 | "int32" -> 4 | "int64" | "float64" -> 8 | "text" -> 0 | _ -> wrong () in
-  if width > 0 && (length > bytes || length * width <> bytes) then wrong ();
+  if width > 0 && (length > bytes / width || length * width <> bytes) then wrong ();
   if not plainly && (List.length shape <> 1 || not (List.mem kind [ "int8"; "int16"; "int32" ])) then wrong ();
-  length * if kind = "bool" then 1 else 8
+  float_of_int length *. if kind = "bool" then 1.0 else 8.0
 
 type arrays = (string, table) Hashtbl.t
 
@@ -92,8 +92,8 @@ let check_members size members =
     require (List.length recipes = Hashtbl.length members - 1 && List.for_all (fun (name, _) -> Hashtbl.mem members name) recipes)
       "it lists other members";
     let unpacked = List.fold_left (fun total (name, recipe) ->
-      total + check_array name recipe (fst (Hashtbl.find members name))) 0 recipes in
-    require (unpacked <= Archive.most_memory size) "it would take too much memory"
+      total +. check_array name recipe (fst (Hashtbl.find members name))) 0.0 recipes in
+    require (unpacked <= float_of_int (Archive.most_memory size)) "it would take too much memory"
   | _ -> malformed "the header has other fields"
 
 (* One object of the header, with the arrays below its path. *)

@@ -54,7 +54,7 @@ let inflate data first packed size =
     let length = entry land 15 in
     if length = 0 || length > !bits then bad "a member has a word of no code";
     drop length; entry lsr 4 in
-  let out = Bytes.create size and at = ref 0 in
+  let out = Bytes.make size '\001' and at = ref 0 in (* filled: js_of_ocaml makes it an array when it is written to *)
   let room n = if !at + n > size then bad "a member is longer than it says" in
   let block literals distances =
     let rec go () =

@@ -141,8 +141,12 @@ let nothing : Checker.cert =
     elow = (fun _ -> Q.zero); ehigh = (fun _ -> Q.one); parts = (fun q -> Q.num q, Q.den q); level = Q.one; shares = []; lg = (fun _ -> Z.zero);
     facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); paid = (fun _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []) }
 
-let logarithm = let known = Hashtbl.create 1000 in
-  fun q -> match Hashtbl.find_opt known q with Some y -> y | None -> let y = Predictor.log_below q in Hashtbl.replace known q y; y
+module Rationals = Map.Make (struct
+  type t = Q.t
+  let compare p q = let c = Z.compare (Q.num p) (Q.num q) in if c <> 0 then c else Z.compare (Q.den p) (Q.den q)
+end)
+let logarithm = let known = ref Rationals.empty in
+  fun q -> match Rationals.find_opt q !known with Some y -> y | None -> let y = Predictor.log_below q in known := Rationals.add q y !known; y
 
 (* Shares of pilots; and what tangents of the likelihood rest on: a point gives slopes t, and the least that Σ t·f can be. *)
 let evidence (hints : Problem.learned) (data : Problem.data option) model used (expressions, pilots, predict, batches, met, delta) =

@@ -1,81 +1,8 @@
-(* BELIEVED. tightrope-proved-check FILE: every claim of a certificate is proved, or why not.
-
-   Exit codes: 0 accepted; 1 refused: it does not prove its claims; 2 no certificate; 3 a kind that is not covered. *)
-
-open Refusal
-
-let read path : Says.file =
-  let data = Archive.read_file path in
-  let members, stated = Archive.read data in
-  Fields.check_members (String.length data) members;
-  let members = Hashtbl.of_seq (Seq.map (fun (name, (_, content)) -> name, Lazy.force content) (Hashtbl.to_seq members)) in
-  let digest = Sha.digest members in
-  require (digest = stated) "the file's contents do not match its digest";
-  let head = Json.parse (Hashtbl.find members "header.json") and tables = Hashtbl.create 50 in
-  (match Says.below head [ "arrays" ] with
-   | Json.Object recipes -> List.iter (fun (name, recipe) ->
-       Hashtbl.add tables name (Arrays.table recipe (Hashtbl.find members name))) recipes
-   | _ -> raise Not_found);
-  { certificate = Says.below head [ "certificate" ]; tables; digest }
-
-(* The theorem; [hints]: of everything that is not believed. *)
-let theorem (file : Says.file) (hints : Problem.t) claims =
-  let complement = Says.complement file and question = Says.question file in
-  let upper_lower i = let lower, upper = Says.bounds file i in Says.ends lower, Says.ends upper in
-  let each holds = List.iteri (fun i name -> demand (holds i) (name ^ ": the claim is not proved")) claims in
-  if not (Says.is_over_domain file) then begin
-    let problem = Says.problem file in
-    each (fun i ->
-      let lower, upper = upper_lower i in
-      let low, high = Hints.of_claim hints problem (question i) i in
-      Checker.prove problem (question i) complement lower upper low high);
-    "value_sound"
-  end else begin
-    let model = Says.model file and data = Says.has_data file and expression = Says.ints file "problem.expression" in
-    let polynomials = Says.polynomials file and graph = Says.graph file in
-    let events, _, _ as derived = Events.of_model graph expression polynomials (if data then Says.shared_by file else "nothing") in
-    let fixed = data && Says.is_fixed file and count = Array.length events and event g = events.(g) in
-    let share = match if data then Says.methods file else [] with (* of delta, the likelihood's *)
-      | [ "likelihood" ] -> Q.one
-      | [ _; "likelihood" ] -> Q.max Q.zero (Q.min Q.one (Predictor.share (Problem.domain hints) count))
-      | _ -> Q.zero in
-    let delta = if data then Says.delta file else Q.zero and expressions = 1 + List.fold_left max 0 (List.init expression.size expression.get) in
-    let d2 = Q.mul share delta and counts = if data then Says.counts file else fun _ _ _ -> 0 in
-    let d1 = Q.sub delta d2 and likelihood = Q.sign share > 0 in
-    let pilots, batches, met = if likelihood then Predictor.pilots (Says.plan file), Says.batches file, Says.met file else [], 0, fun _ _ -> 0 in
-    let predict = if likelihood then Predictor.of_model (Problem.domain hints) expression polynomials (Says.prior file) else fun _ _ -> [] in
-    let made = Array.of_list (Learned.certificates hints model complement question derived counts d1 fixed
-      (expressions, pilots, predict, batches, met, d2)) in
-    each (fun i ->
-      let lower, upper = upper_lower i and cert, tails = made.(i) in
-      let cert = { cert with Checker.ask = question i; compl = complement; lower; upper } in
-      if not data then Checker.accept_domain model cert
-      else if fixed then Checker.accept_fixed model count event counts d1 expressions pilots predict batches met d2 cert tails
-      else Checker.accept model count event counts d1 expressions pilots predict batches met d2 cert);
-    if not data then "domain_sound" else if fixed then "fixed_sound" else "learned_sound"
-  end
-
-let run path =
-  let file = read path in
-  let hints = Problem.read file in
-  Says.check_known file;
-  let claims = match Says.at file "claims" with
-    | Json.List l -> List.mapi (fun i _ -> Says.text file (Printf.sprintf "claims.%d.name" i)) l | _ -> raise Not_found in
-  let theorem = theorem file hints claims in
-  let sure = if Says.is_over_domain file && Says.has_data file
-    then Printf.sprintf ", with probability 1 - %.17g" (Says.real file "problem.data.delta") else "" in
-  List.iteri (fun i name ->
-    let lower, upper = Says.bounds file i in
-    Printf.printf "PROVED: %s in [%.17g, %.17g]%s\n" name lower upper sure) claims;
-  Printf.printf "theorems: %s\ndigest: %s\nseconds: %.2f\n" theorem file.digest (Sys.time ())
+(* BELIEVED. tightrope-proved-check FILE: the verdict is printed, and its code is the exit code. *)
 
 let () =
   match Sys.argv with
   | [| _; path |] ->
-    (try run path with
-     | Refused (code, words) ->
-       Printf.printf "%s: %s\n" (match code with 1 -> "REFUSED" | 3 -> "NOT COVERED" | _ -> "NO CERTIFICATE") words;
-       exit code
-     | Stack_overflow | Out_of_memory -> print_endline "REFUSED: it takes more memory than there is"; exit 1
-     | _ -> print_endline "NO CERTIFICATE: numbers or sizes that do not fit"; exit 2)
+    let code, words = Verdict.of_bytes (fun () -> Archive.read_file path) in
+    print_string words; exit code
   | _ -> prerr_endline "usage: tightrope-proved-check CERTIFICATE"; exit 2

@@ -66,7 +66,7 @@ let read_graph json arrays =
   let transition_start = given own "transition_start" (integers own "transition_start") in
   let successor = given own "successor" (integers own "successor" ~most:(max 0 (choice_start.size - 2))) in
   let states = choice_start.size - 1 and choices = transition_start.size - 1 in
-  require (states >= 1 && states < 1 lsl 31 && offsets choice_start choices) "the choices of states do not fit";
+  require (states >= 1 && states < 0x7fffffff && offsets choice_start choices) "the choices of states do not fit";
   require (offsets transition_start successor.size) "the transitions of choices do not fit";
   { states; choices; transitions = successor.size; initial = whole own "initial" ~most:(states - 1);
     choice_start; transition_start; successor }
@@ -93,7 +93,7 @@ let read_objective json arrays (graph : graph) =
     o.reward = None || o.earned = None; o.allowed = None || kind = "UNTIL"; o.terminal = None || kind = "REACH_REWARD";
     (not o.complement) || event ];
   let made = o.lower_steps + Option.value ~default:0 o.upper_steps in
-  require (made * max graph.transitions 20_000 <= 1_000_000_000) "more steps than are checked";
+  require (float_of_int made *. float_of_int (max graph.transitions 20_000) <= 1e9) "more steps than are checked";
   o
 
 let bits q = Z.numbits (Q.num q) + Z.numbits (Q.den q)
@@ -102,8 +102,8 @@ let bits q = Z.numbits (Q.num q) + Z.numbits (Q.den q)
 let check_work polynomials theta =
   let monomials = Hashtbl.create 100 in
   Array.iter (List.iter (fun (m, _) -> Hashtbl.replace monomials m ())) polynomials;
-  let work = Hashtbl.fold (fun m _ total -> List.fold_left (fun t (i, e) -> t + e * bits theta.(i)) total m) monomials 0 in
-  require (work <= 10_000_000) "the expressions are too large to be evaluated at the point"
+  let work = Hashtbl.fold (fun m _ total -> List.fold_left (fun t (i, e) -> t +. float_of_int e *. float_of_int (bits theta.(i))) total m) monomials 0.0 in
+  require (work <= 1e7) "the expressions are too large to be evaluated at the point"
 
 let rationals own name = List.map rational (given own name (lines own name))
 
@@ -124,6 +124,7 @@ let slabs = [ "slab"; "slab of few data"; "value slab"; "value slab of few data"
 let of_the_best = [ "slab of the best"; "value slab of the best" ]
 let of_differences = [ "slab of the difference"; "value slab of the difference" ]
 
+let most_counts = if Sys.int_size > 32 then 1 lsl 50 else 1 lsl 30
 let read_data json arrays transitions =
   let own = node json "problem.data." arrays
     [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "costs" ] in
@@ -148,11 +149,11 @@ let read_data json arrays transitions =
   let batch_start = given own "batch_start" (integers own "batch_start") in
   let batch_transition = given own "batch_transition" (integers own "batch_transition" ~most:(transitions - 1)) in
   let batch_count = given own "batch_count"
-    (integers own "batch_count" ~length:batch_transition.size ~least:1 ~most:(1 lsl 50)) in
+    (integers own "batch_count" ~length:batch_transition.size ~least:1 ~most:most_counts) in
   require (offsets ~rising:false batch_start batch_transition.size) "the batches do not fit";
   let total = ref 0 in
   for i = 0 to batch_count.size - 1 do
-    total := !total + batch_count.get i; require (!total <= 1 lsl 50) "there are too many counts"
+    require (batch_count.get i <= most_counts - !total) "there are too many counts"; total := !total + batch_count.get i
   done;
   for b = 0 to batch_start.size - 2 do
     for i = batch_start.get b + 1 to batch_start.get (b + 1) - 1 do
@@ -269,7 +270,7 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
 
 let read_region json arrays =
   let own = node json "learned.region." arrays [] in
-  let table name = match given own name (matrix (integer_entries ~least:0 ~most:(1 lsl 31)) own name) with
+  let table name = match given own name (matrix (integer_entries ~least:0 ~most:0x7fffffff) own name) with
     | rows, columns, get -> columns, Array.init rows (fun i -> Array.init columns (get i)) in
   let three, row = table "row" in
   let points, size, point = given own "point" (matrix real_entries own "point") in

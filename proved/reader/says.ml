@@ -210,12 +210,12 @@ let each_seen file f =
 let counts file =
   let g = graph file in
   let seen = Array.make g.successor.size 0 in
-  each_seen file (fun _ t n -> seen.(t) <- seen.(t) + n);
+  each_seen file (fun _ t n -> seen.(t) <- plus seen.(t) n);
   fun s i j -> seen.(g.transition_start.get (g.choice_start.get s + i) + j)
 let met file =
   let expression = ints file "problem.expression" in
   let seen = Array.make_matrix (batches file) (Array.length (polynomials file)) 0 in
-  each_seen file (fun b t n -> let e = expression.get t in seen.(b).(e) <- seen.(b).(e) + n);
+  each_seen file (fun b t n -> let e = expression.get t in seen.(b).(e) <- plus seen.(b).(e) n);
   fun b e -> seen.(b).(e)
 
 (* What was fixed beforehand: the sizes of batches; or the episodes, those that were planned, and the batches; or nothing. *)
@@ -224,7 +224,7 @@ let plan file =
   let own name = "problem.data." ^ name and sizes = Array.make (batches file) 0 in
   let design = text file (own "design") in
   let planned = own (if design = "adaptive" then "planned" else "episodes") in
-  each_seen file (fun b _ n -> sizes.(b) <- sizes.(b) + n);
+  each_seen file (fun b _ n -> sizes.(b) <- plus sizes.(b) n);
   if prior file <> [] then Open
   else if design = "generative-fixed" then Sizes (Array.to_list sizes)
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open

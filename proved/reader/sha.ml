@@ -1,31 +1,31 @@
-(* BELIEVED. SHA-256 (FIPS 180-4) of the concatenation of texts; words of 32 bits in OCaml's integers of 63. *)
+(* BELIEVED. SHA-256 (FIPS 180-4) of the concatenation of texts; words of 32 bits in OCaml's integers, of 63 bits or (in a browser) of 32. *)
 
 let primes =
   let rec from n known count = if count = 64 then List.rev known
     else if List.exists (fun p -> n mod p = 0) known then from (n + 1) known count else from (n + 1) (n :: known) (count + 1) in
   Array.of_list (from 2 [] 0)
 (* The first 32 bits of the fraction of a root of an integer. *)
-let fraction power n = Z.to_int (Z.extract (Z.root (Z.shift_left (Z.of_int n) (32 * power)) power) 0 32)
+let fraction power n =
+  let root = Z.root (Z.shift_left (Z.of_int n) (32 * power)) power in
+  (Z.to_int (Z.extract root 16 16) lsl 16) lor Z.to_int (Z.extract root 0 16)
 let k = Array.map (fraction 3) primes
 let start = Array.map (fraction 2) (Array.sub primes 0 8)
-let mask = 0xffffffff
-let twice x = x lor (x lsl 32) (* turned right by n: its bits from n on *)
+let mask = (0xffff lsl 16) lor 0xffff
+let turned x n = (x lsr n) lor (x lsl (32 - n))
 
 let block h w text first =
   for i = 0 to 15 do w.(i) <- Int32.to_int (String.get_int32_be text (first + 4 * i)) land mask done;
   for i = 16 to 63 do
     let x = w.(i - 15) and y = w.(i - 2) in
-    let xx = twice x and yy = twice y in
-    let s0 = (xx lsr 7) lxor (xx lsr 18) lxor (x lsr 3) and s1 = (yy lsr 17) lxor (yy lsr 19) lxor (y lsr 10) in
+    let s0 = turned x 7 lxor turned x 18 lxor (x lsr 3) and s1 = turned y 17 lxor turned y 19 lxor (y lsr 10) in
     w.(i) <- (w.(i - 16) + (s0 land mask) + w.(i - 7) + (s1 land mask)) land mask
   done;
   let rec round i a b c d e f g hh =
     if i = 64 then List.iteri (fun j v -> h.(j) <- (h.(j) + v) land mask) [ a; b; c; d; e; f; g; hh ]
     else begin
-      let ee = twice e and aa = twice a in
-      let s1 = ((ee lsr 6) lxor (ee lsr 11) lxor (ee lsr 25)) land mask and choice = g lxor (e land (f lxor g)) in
+      let s1 = (turned e 6 lxor turned e 11 lxor turned e 25) land mask and choice = g lxor (e land (f lxor g)) in
       let t1 = hh + s1 + choice + k.(i) + w.(i) in
-      let s0 = ((aa lsr 2) lxor (aa lsr 13) lxor (aa lsr 22)) land mask and most = (a land b) lor (c land (a lor b)) in
+      let s0 = (turned a 2 lxor turned a 13 lxor turned a 22) land mask and most = (a land b) lor (c land (a lor b)) in
       round (i + 1) ((t1 + s0 + most) land mask) a b c ((d + t1) land mask) e f g
     end in
   round 0 h.(0) h.(1) h.(2) h.(3) h.(4) h.(5) h.(6) h.(7)
@@ -43,8 +43,9 @@ let hex texts =
     while n - !from >= 64 do block h w text !from; from := !from + 64 done;
     if n > !from then Buffer.add_substring rest text !from (n - !from) in
   List.iter feed texts;
-  let bits = 8 * !total and zeros = (119 - (!total mod 64)) mod 64 in
-  feed ("\x80" ^ String.make zeros '\000' ^ String.init 8 (fun i -> Char.chr ((bits lsr (56 - 8 * i)) land 255)));
+  let bits = Bytes.create 8 and zeros = (119 - (!total mod 64)) mod 64 in
+  Bytes.set_int64_be bits 0 (Int64.mul 8L (Int64.of_int !total));
+  feed ("\x80" ^ String.make zeros '\000' ^ Bytes.to_string bits);
   String.concat "" (List.map (Printf.sprintf "%08x") (Array.to_list h))
 
 (* Of the members of a file, each with its name and length. *)

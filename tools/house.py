@@ -46,6 +46,7 @@ PACKAGES = {
     "report": ("report",),
     "shield": ("shield",),
     "fleet": ("fleet",),
+    "rules + trees": ("rules", "trees"),
     "benchmarks": ("benchmarks",),
 }
 """The packages that share a budget of lines; the empty name stands for files beside the packages. The checker
@@ -62,7 +63,7 @@ GOALS = {
     "files under 60 lines": 30,
     "modules with exactly one importer": 50,
     "most modules in one folder": 22,
-    "lines": 109_100,  # 106,000, and the budgets of later packages: shield and fleet
+    "lines": 111_600,  # 106,000, and the budgets of later packages: shield, fleet, rules and trees
     "tokens": 785_000,
     "lines of numerics + top level": 3_400,
     "lines of model": 8_800,
@@ -82,6 +83,7 @@ GOALS = {
     "lines of report": 4_000,
     "lines of shield": 900,
     "lines of fleet": 2_200,
+    "lines of rules + trees": 2_500,
     "lines of benchmarks": 500,
     "files in circles at run time": 0,
     "Any": 300,
@@ -117,12 +119,12 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 430,
-    "files under 60 lines": 46,
-    "modules with exactly one importer": 60,
+    "files": 437,
+    "files under 60 lines": 47,
+    "modules with exactly one importer": 62,
     "most modules in one folder": 30,
-    "lines": 129_243,
-    "tokens": 980_817,
+    "lines": 130_700,
+    "tokens": 991_890,
     "lines of numerics + top level": 3_906,
     "lines of model": 10_689,
     "lines of prism": 11_542,
@@ -141,6 +143,7 @@ REACHED = {
     "lines of report": 3_873,
     "lines of shield": 818,
     "lines of fleet": 570,
+    "lines of rules + trees": 1_450,
     "lines of benchmarks": 495,
     "files in circles at run time": 0,
     "Any": 1_652,

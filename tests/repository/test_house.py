@@ -37,7 +37,7 @@ def test_what_has_been_reached_is_kept() -> None:
     assert worse == {}, "the house grew: merge or delete something"
     assert set(measured) <= set(house.GOALS)
     budgets = sum(house.GOALS[f"lines of {package}"] for package in house.PACKAGES)
-    assert budgets <= house.GOALS["lines"] == 109_100
+    assert budgets <= house.GOALS["lines"] == 111_600
     assert sum(measured[f"lines of {package}"] for package in house.PACKAGES) == measured["lines"]
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import UNSET
 
+from tightrope import report
 from tightrope.ambiguity.sets import Sets, SetsKind
 from tightrope.atomic import path_of
 from tightrope.data.counts import Counts
@@ -42,14 +43,13 @@ from tightrope.io.results import (
 )
 from tightrope.learning.options import Decisions, LearnOptions
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, chosen_before, refutation
-from tightrope.learning.policy_solver import PolicyValue
+from tightrope.learning.policy_solver import PolicySolver, PolicyValue
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.ranges import ranges_over_box
 from tightrope.model.states import action_column, to_pandas, with_nulls, with_states
-from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import LinearStatus
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.numerics.text import bound_text, bounded, claim_text, sure_text
@@ -208,8 +208,11 @@ class Result(Record):
         """The verdict in a line: the word, then the guarantee as far as it may be claimed."""
         check_type("digits", digits, int, "a whole number")
         check_number("digits", digits, 0)
-        relation, whose = bounded(self.guarantee, self._maximises, digits), self._subject
-        claim = claim_text(self._question, relation, whose)
+        return self.headline_of(self.guarantee, self._subject, digits)
+
+    def headline_of(self, guarantee: float, whose: str, digits: int = 5) -> str:
+        """The same line about another policy."""
+        claim = claim_text(self._question, bounded(guarantee, self._maximises, digits), whose)
         return self.verdict.headline(claim, sure_text(self.outcome.ledger.delta))
 
     def to_json(self) -> dict[str, Any]:
@@ -219,63 +222,45 @@ class Result(Record):
 
     def _picture_(self) -> str:
         """A small figure for a card of a notebook, as SVG."""
-        from tightrope.report import plotting
-
-        return plotting.small_figure(self)
+        return report.plotting.small_figure(self)
 
     def plot(self, ax: Axes | None = None, *, reference: float | None = None) -> Axes:
         """The certified interval, whose one end is the guarantee, beside the optimistic value.
 
         `reference` is a value to compare with, such as what is required; it is drawn as a line.
         """
-        from tightrope.report import plotting
-
-        return plotting.plot_intervals(self._document(), ax, reference)
+        return report.plotting.plot_intervals(self._document(), ax, reference)
 
     def plot_regions(self, x: str | None = None, y: str | None = None, ax: Axes | None = None) -> Figure:
         """The region's shadows on pairs of parameters: on all pairs, or on `x` and `y`; its box where it has
         no pair. With `ax`, a single picture is drawn there. The figure's `axes` can be changed."""
-        from tightrope.report import plotting
-
-        return plotting.plot_regions(self._document(shapes=True), x, y, ax)
+        return report.plotting.plot_regions(self._document(shapes=True), x, y, ax)
 
     def plot_policy(
         self, x: str | None = None, y: str | None = None, *, which: str = "robust", ax: Axes | None = None
     ) -> Axes:
         """A policy ("robust" or "optimistic") as a heat map over two state variables."""
-        from tightrope.report import plotting
-
-        return plotting.plot_policy(self._policy_map(), x, y, which, ax)
+        return report.plotting.plot_policy(self._policy_map(), x, y, which, ax)
 
     def plot_widths(self, ax: Axes | None = None) -> Axes:
         """How wide each unknown probability was before the data, and is now."""
-        from tightrope.report import plotting
-
-        return plotting.plot_widths(self._document(), ax)
+        return report.plotting.plot_widths(self._document(), ax)
 
     def plot_events(self, ax: Axes | None = None) -> Axes:
         """The observed events with their intervals, those that hold the region in place first."""
-        from tightrope.report import plotting
-
-        return plotting.plot_events(self._document(), ax)
+        return report.plotting.plot_events(self._document(), ax)
 
     def plot_fit(self, ax: Axes | None = None) -> Axes:
         """Does the model fit? Evidence against it over time, and the level of an alarm."""
-        from tightrope.report import plotting
-
-        return plotting.plot_fit(self._document(), ax)
+        return report.plotting.plot_fit(self._document(), ax)
 
     def plot_observed(self, ax: Axes | None = None) -> Axes:
         """Observed frequencies beside those of the best fit, for the choices that fit worst."""
-        from tightrope.report import plotting
-
-        return plotting.plot_observed(self._document(), ax)
+        return report.plotting.plot_observed(self._document(), ax)
 
     def plot_timings(self, ax: Axes | None = None) -> Axes:
         """Seconds per phase."""
-        from tightrope.report import plotting
-
-        return plotting.plot_timings(self._document(), ax)
+        return report.plotting.plot_timings(self._document(), ax)
 
     def report(self, path: str | PathLike[str] = "report.html", *, overwrite: bool = False) -> Path:
         """Write the report, one HTML page that opens offline; its path.
@@ -504,7 +489,9 @@ class LearningResult(Result):
     @property
     def policy(self) -> Policy:
         """The robust policy: the one whose guarantee is the best."""
-        return self.robust.policy
+        policy = self.robust.policy
+        vars(policy).setdefault("_grow", lambda loss: self.with_tree(loss=loss).value)
+        return policy
 
     @property
     def controller(self) -> Policy:
@@ -597,6 +584,27 @@ class LearningResult(Result):
         return Shield.of_problem(
             self.problem, solution, self.verdict, confidence, made_from=seen, slack=slack, patience=patience
         )
+
+    def with_tree(self, *, loss: float = 0.01) -> LearningResult:
+        """This result with a small decision tree as the given policy, whose certified interval is `value`. It
+        loses at most the share `loss` of the robust guarantee, over the same sets, which hold for all
+        policies at once. `value.policy.rule` is the tree. Raises `CannotCertify` if none is found."""
+        from tightrope.trees import grow
+
+        if self.value is not None:
+            raise InputError("the result has a given policy already", hint="learn without it for a tree")
+        policy, value = grow(self, loss)
+        return replace(self, value=replace(value, policy=policy))
+
+    def evaluate(self, policy: Policy) -> PolicyValue:
+        """The certified interval of a policy over the sets of this result, whatever it was chosen by."""
+        from tightrope.learning import coupling
+
+        solver = PolicySolver(self.sets, self.objective, self.options, float("inf"), lambda _: None)
+        value = solver.evaluate(policy)
+        if self.robust.coupled is not None and isinstance(self.region, Polytope):
+            value = coupling.couple(solver, value, coupling.count_cells(self.model, self.region))
+        return replace(value, beyond=self.robust.beyond)
 
     def save(
         self, path: str | PathLike[str], *, source: str | None = None, exports: Collection[str] = ()
@@ -750,16 +758,9 @@ def _witness(witness: Witness | None, names: Sequence[str]) -> WitnessFacts | No
 def widths_of(model: ParametricMDP, sets: Sets, box: tuple[FloatArray, FloatArray] | None) -> Widths:
     """Widths of the sets' bounds by expression (the widest transition of each), and of the parameters."""
     width = np.zeros(len(model.expressions))
-    _widen(model.expression, sets.lower, sets.upper, width)
+    np.maximum.at(width, model.expression, sets.upper - sets.lower)
     low, high = box if box is not None else (None, None)
     return Widths(width, width[model.expressions.nonconstant], low, high)
-
-
-@kernel
-def _widen(expression: IndexArray, lower: FloatArray, upper: FloatArray, width: FloatArray) -> None:
-    """The largest width of each expression's transitions."""
-    for t in range(len(expression)):
-        width[expression[t]] = max(width[expression[t]], upper[t] - lower[t])
 
 
 def assess(

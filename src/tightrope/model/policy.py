@@ -12,10 +12,10 @@ The table of a policy has a row per state and possible choice, with the columns 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol, TypeAlias
 
@@ -42,6 +42,9 @@ from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.provenance import Provenance
+from tightrope.rules.code import export_rule, write_rule
+from tightrope.rules.rule import DecisionRule
+from tightrope.rules.states import table_rule
 
 SUM_TOLERANCE = 1e-9
 
@@ -145,12 +148,27 @@ class Policy(Record):
 
     def made(self, data: Callable[[], Provenance | None]) -> Policy:
         """The same policy, of which it is known from which data it was made."""
-        result = Policy.__new__(Policy)
-        vars(result).update(vars(self), _made_from=data)
-        return result
+        return self.having(_made_from=data)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_made_from": self.made_from}
+        return {**super().__getstate__(), "_made_from": self.made_from, "rule": self.rule}
+
+    rule: ClassVar[DecisionRule | None] = None  # the tree that is followed wherever the policy comes
+    _grow: ClassVar[Any] = None
+
+    def having(self, **words: Any) -> Policy:
+        """The same policy with a `rule`, or with `_grow`, which finds a tree that loses at most a share."""
+        result = Policy.__new__(Policy)
+        vars(result).update(vars(self), **words)
+        return result
+
+    def tree(self, *, loss: float = 0.01) -> Policy:
+        """A small decision tree (its `rule`) that loses at most the share `loss` of the guarantee of this
+        policy, which a learned result has found; it costs no further confidence."""
+        if self._grow is None:
+            raise InputError("no values say what a tree of this policy loses", hint="result.policy.tree()")
+        policy: Policy = self._grow(loss).policy
+        return policy
 
     # --- what kind of policy it is ---------------------------------------------------------
 
@@ -364,8 +382,6 @@ class Policy(Record):
     @property
     def digest(self) -> str:
         """A name for what the policy does."""
-        from hashlib import sha256
-
         if (runs := self.steps) is not None:
             return sha256(runs.start.tobytes() + runs.step.tobytes() + runs.choice.tobytes()).hexdigest()
         if self.memory is not None:
@@ -404,22 +420,20 @@ class Policy(Record):
         return to_pandas(self.to_arrow())
 
     def to_dot(self) -> str:
-        """A graph of a finite-memory policy: an edge says in which state and with which action the memory
-        changes."""
-        if self.memory is None:
-            raise InputError("graphs are drawn of finite-memory policies", hint="policy.to_dataframe()")
-        if len(self.memory.state) > MOST_DRAWN:
-            raise InputError(
-                f"the policy has {len(self.memory.state):,} rows, and graphs have at most {MOST_DRAWN:,}"
-            )
-        lines = ["digraph controller {", "  rankdir=LR;", "  start [shape=point]; start -> 0;"]
-        lines += [f"  {number} [shape=circle];" for number in np.unique(self.memory.memory)]
-        for state, memory, choice, following in zip(*self.memory.columns, strict=True):
-            what = (
-                f"{self.structure.state_name(int(state))}: {self.structure.action_name(int(choice)) or '[]'}"
-            )
-            lines.append(f"  {memory} -> {following} [label={json.dumps(what)}];")
-        return "\n".join([*lines, "}", ""])
+        """A graph of the policy's tree, or of a finite-memory policy: an edge says in which state and with
+        which action the memory changes."""
+        if self.memory is not None and (rows := len(self.memory.state)) > MOST_DRAWN:
+            raise InputError(f"the policy has {rows:,} rows, and graphs have at most {MOST_DRAWN:,}")
+        return write_rule(self.as_rule(), "dot")
+
+    def as_rule(self) -> DecisionRule:
+        """Its tree, where it has one; else a table."""
+        return self.rule or table_rule(self)
+
+    def export(self, path: Path | str, *, to: str | None = None) -> None:
+        """Write its tree, where it has one, else a table, as code without dependencies. `to` is "python",
+        "c", "sql", "json", "markdown" or "dot"; without it the ending of the path says it."""
+        export_rule(self.as_rule(), path_of(path), to)
 
     def save(
         self, path: Path | str, model_hash: str | None = None, certified: Mapping[str, Any] | None = None
@@ -447,12 +461,16 @@ class Policy(Record):
         kind = "deterministic" if self.is_deterministic else "randomised"
         if self.depends_on_step:
             kind = "depends on the step"
+        if self.rule is not None:
+            kind = f"a tree with {self.rule.nodes} tests"
         if self.memory is not None:
             kind = f"{self.memory.memories:,} memories"
         return f"Policy of {self.structure.states:,} states, {deciding:,} with several choices: {kind}"
 
     def _facts_(self) -> Facts:
         structure, facts = self.structure, []
+        if self.rule is not None:
+            return [("", f"{'  ' * depth}{line}") for depth, line in self.rule.words()]
         if self.memory is not None:
             rows = list(zip(*self.memory.columns, strict=True))[: SHOWN_STATES + 1]
             return [

@@ -26,6 +26,7 @@ from tightrope.io.coding import from_text
 from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.report.style import ACTIONS, legend_below, name_axes, plain
+from tightrope.rules.states import STATE
 
 MOST_BINS = 48
 MOST_CELLS = 150_000
@@ -33,8 +34,6 @@ MOST_CELLS = 150_000
 
 PAIRED_VARIABLES = 5
 PAIRED_BINS = 32
-STATE = "state"
-"""The only variable of a model whose states are numbered, not named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,8 +296,7 @@ def draw_policy(
     if name not in policies.policies:
         raise InputError(f"there is no policy {name!r}", hint=f"there are {', '.join(policies.policies)}")
     first, second = policies.axes
-    across = _variable_named(policies, x) if x is not None else policies.variables[first]
-    up = _variable_named(policies, y) if y is not None else policies.variables[second]
+    across, up = _variable_named(policies, x, first), _variable_named(policies, y, second)
     held = policies.start() if x is None and y is None else {}
     rows = np.ones(policies.states, dtype=np.bool_)
     for i, at in held.items():
@@ -311,8 +309,8 @@ def draw_policy(
     axes.grid(False)
     _ticks(axes, across, up)
     name_axes(axes, f"{across.name} (state variable)", f"{up.name} (state variable)")
-    used = np.flatnonzero(np.bincount(counts.argmax(axis=2)[counts.sum(axis=2) > 0].ravel()))
-    keys = [Patch(color=_colour(int(a)), label=plain(policies.actions[int(a)])) for a in used]
+    used = np.unique(counts.argmax(axis=2)[counts.sum(axis=2) > 0])
+    keys = [Patch(color=ACTIONS[int(a) % len(ACTIONS)], label=plain(policies.actions[int(a)])) for a in used]
     fixed = ", ".join(
         f"{policies.variables[i].name}={policies.variables[i].labels[at]}" for i, at in held.items()
     )
@@ -322,20 +320,16 @@ def draw_policy(
     legend.set_title(plain(f"action where {fixed}" if fixed else "action"))
 
 
-def _colour(action: int) -> str:
-    return ACTIONS[action % len(ACTIONS)]
-
-
-def _variable_named(policies: PolicyMap, name: str) -> MapVariable:
-    for variable in policies.variables:
-        if variable.name == name:
+def _variable_named(policies: PolicyMap, name: str | None, place: int) -> MapVariable:
+    for number, variable in enumerate(policies.variables):
+        if variable.name == name or (name is None and number == place):
             return variable
     known = ", ".join(variable.name for variable in policies.variables)
     raise InputError(f"there is no state variable {name!r}", hint=f"there are {known}")
 
 
 def _image(counts: FloatArray) -> FloatArray:
-    palette = np.array([to_rgb(_colour(i)) for i in range(counts.shape[2])])
+    palette = np.array([to_rgb(ACTIONS[i % len(ACTIONS)]) for i in range(counts.shape[2])])
     total = counts.sum(axis=2)
     share = counts.max(axis=2) / np.maximum(total, 1.0)
     alpha = np.where(total > 0, 0.25 + 0.75 * share, 0.0)[..., None]

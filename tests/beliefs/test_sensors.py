@@ -118,7 +118,7 @@ def test_readings_are_counted_at_their_sensor(taxi, tmp_path):
     assert with_sensor(tr.load(taxi), frame)[1].counts.steps == 8000
     with pytest.raises(tr.InputError, match=r"observations:1: the count is 4\.5"):
         with_sensor(tr.load(taxi), frame.assign(count=4.5))
-    with pytest.raises(tr.InputError, match="observations:1: the count is nan"):
+    with pytest.raises(tr.InputError, match="observations:1: the count is missing"):
         with_sensor(tr.load(taxi), frame.assign(count=float("nan")))
     rows = [{"place": 1, "camera": "left"}] * 3
     assert with_sensor(tr.load(taxi), rows)[1].counts.steps == 3

@@ -15,12 +15,11 @@ The readings count as draws from the sensor in a known state, in any number and 
 
 from __future__ import annotations
 
-import csv
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,18 @@ import numpy as np
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.reading import Reading
+from tightrope.data.rows import plain_text
 from tightrope.errors import InputError, Location, describe
+from tightrope.io.table.columns import ProblemCodes, RowProblem, mark, whole_numbers
+from tightrope.io.table.data_table import DataTable
+from tightrope.io.table.files import format_of
+from tightrope.io.table.opening import format_of_object, open_tables
 from tightrope.model.free import free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, UNSEEN
 from tightrope.model.sensor import observed
 from tightrope.model.structure import Structure
-from tightrope.numerics.text import reading as opening
 
 COUNT, STATE = "count", "state"
 USUAL = ("observation", "reading", "seen")
@@ -44,17 +47,6 @@ USUAL = ("observation", "reading", "seen")
 SENSOR = "sensor at "
 ENDED = "ended"
 """What is seen in states that no action leaves: there is nothing to read any more."""
-
-
-@dataclass(frozen=True)
-class _Table:
-    name: str
-    header: tuple[str, ...]
-    rows: list[tuple[int, tuple[Any, ...]]]
-    """With the number of the line."""
-
-    def error(self, line: int, message: str, hint: str | None = None) -> InputError:
-        return InputError(message, Location(self.name, line), hint)
 
 
 def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMDP, Reading]:
@@ -80,29 +72,28 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
             "the probabilities of the model are doubles, and a sensor requires exact probabilities",
             hint="write the model in PRISM's language, or its numbers as fractions",
         )
-    read = _read(table)
-    named, reading_at, count_at = _columns(read, behind, column)
+    opened, held = _opened(table)
+    named, reading_at, count_at = _columns(opened, behind, column)
     keys = _keys(behind, named)
     seen: dict[tuple[Any, ...], dict[str, int]] = {}
     known = set(keys)
-    for line, row in read.rows:
-        key = _key(read, line, row, named, behind)
+    numbers = [1] * held.num_rows if count_at is None else _numbers(opened, held, count_at)
+    texts = [plain_text(value) for value in held[reading_at].to_pylist()]
+    entries = zip(*(_values(opened, held, name, behind) for name in named), strict=True)
+    for row, (key, reading, number) in enumerate(zip(entries, texts, numbers, strict=True)):
         if key not in known:
-            shown = ", ".join(f"{name}={value}" for (name, _), value in zip(named, key, strict=True))
-            raise read.error(line, f"no state of the model has {shown}")
-        reading = str(row[reading_at]).strip()
-        if not reading or row[reading_at] is None:
-            raise read.error(line, "the reading is missing", "an image without a report is not a reading")
-        number = 1 if count_at is None else _number(read, line, row[count_at])
+            shown = ", ".join(f"{name}={value}" for name, value in zip(named, key, strict=True))
+            raise _error(opened, row, f"no state of the model has {shown}")
+        if not reading:
+            hint = "an image without a report is not a reading"
+            raise _error(opened, row, "the reading is missing", hint)
         own = seen.setdefault(key, {})
         own[reading] = own.get(reading, 0) + number
     readings = sorted({reading for own in seen.values() for reading in own})
     if reserved := {UNSEEN, ENDED} & set(readings):
         raise InputError(
-            f"{reserved.pop()!r} is not a reading: it has a meaning of its own", Location(read.name)
+            f"{reserved.pop()!r} is not a reading: it has a meaning of its own", Location(opened.path)
         )
-    if not readings:
-        raise InputError("the table has no rows", Location(read.name))
     kinds = [None if over else key for key, over in zip(keys, _ended(behind.structure), strict=True)]
     possible = [*readings, UNSEEN]
     rows: list[Any] = [
@@ -111,10 +102,10 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
     ]
     pomdp = observed(plant, rows)
     counts = _counts(pomdp, kinds, seen, readings)
-    shown = ", ".join(name for name, _ in named)
+    shown = ", ".join(named)
     total = int(counts.transition.sum())
     words = (
-        f"readings {read.header[reading_at]!r} given {shown}: {total:,} of {len(seen):,} kinds of states, "
+        f"readings {reading_at!r} given {shown}: {total:,} of {len(seen):,} kinds of states, "
         f"{len(readings):,} readings"
     )
     missing = len({key for key in kinds if key is not None} - set(seen))
@@ -122,7 +113,7 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
         f"{missing:,} kinds of states have no reading in the table: there nothing is known of the sensor",
     )
     about = notes if missing else ()
-    return pomdp, Reading(counts, len(read.rows), {}, None, (words,), about, (read.name,))
+    return pomdp, Reading(counts, held.num_rows, {}, None, (words,), about, (opened.path,))
 
 
 def counted(pomdp: POMDP, reading: Reading) -> dict[str, Fraction]:
@@ -156,108 +147,95 @@ def counted(pomdp: POMDP, reading: Reading) -> dict[str, Fraction]:
     return at
 
 
-def _read(table: Any) -> _Table:
+def _opened(table: Any) -> tuple[DataTable, Any]:
+    """The table, and its columns in memory."""
+    import pyarrow as pa
+
+    data, name = table, "observations"
     if isinstance(table, str | PathLike):
-        path = Path(table)
-        with opening(path) as file:
-            lines = csv.reader(file)
-            try:
-                header = tuple(name.strip() for name in next(lines, []))
-                rows = [(lines.line_num, tuple(row)) for row in lines if row]
-            except csv.Error as error:
-                raise InputError(f"this is not CSV: {error}", Location(str(path), lines.line_num)) from None
-        name = str(path)
-        short = next((line for line, row in rows if len(row) != len(header)), None)
-        if short is not None:
-            raise InputError(
-                f"this row has not {len(header)} columns as the first line", Location(name, short)
-            )
-    else:
-        records = table.to_dict("records") if hasattr(table, "to_dict") else table
-        if not isinstance(records, Sequence) or not all(isinstance(row, Mapping) for row in records):
-            raise InputError(
-                f"`observations` is {describe(table)}, no table of readings",
-                hint="a CSV file, a data frame, or a list of rows {column: value}",
-            )
-        header = tuple(dict.fromkeys(str(key) for row in records for key in row))
-        rows = [(k, tuple(row.get(key) for key in header)) for k, row in enumerate(records, 1)]
-        name = "observations"
-    twice = next((column for column in header if header.count(column) > 1), None)
-    if twice is not None:
-        raise InputError(f"two columns are called {twice!r}", Location(name, 1))
-    return _Table(name, header, rows)
+        data = os.fspath(table)
+    elif isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
+        header = dict.fromkeys(str(key) for row in table for key in row)
+        data = pa.table({key: [row.get(key) for row in table] for key in header})
+    elif format_of_object(table) is None:
+        raise InputError(
+            f"`observations` is {describe(table)}, no table of readings",
+            hint="a CSV file, a data frame, or a list of rows {column: value}",
+        )
+    (opened,) = open_tables(data, "csv" if isinstance(data, str) and format_of(data) is None else None)
+    opened = opened if isinstance(data, str) else replace(opened, path=name)
+    parts = [pa.table(chunk.columns) for chunk in opened.chunks(opened.names)]
+    if not parts:
+        raise InputError("the table has no rows", Location(opened.path))
+    return opened, pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+
+
+def _error(table: DataTable, row: int, message: str, hint: str | None = None) -> InputError:
+    """An error about a row, from 0."""
+    place = table.location(row + 1)
+    return InputError(message, Location(table.path, row + 1) if place.line is None else place, hint)
 
 
 def _columns(
-    table: _Table, model: ParametricMDP, column: str | None
-) -> tuple[list[tuple[str, int]], int, int | None]:
-    """The columns of states with their places, that of the reading, and that of counts."""
-    header, variables = table.header, model.structure.valuations
-    named = [(name, k) for k, name in enumerate(header) if name in variables and name != column]
+    table: DataTable, model: ParametricMDP, column: str | None
+) -> tuple[list[str], str, str | None]:
+    """The columns of states, that of the reading, and that of counts."""
+    header, variables, where = table.names, model.structure.valuations, Location(table.path, 1)
+    named = [name for name in header if name in variables and name != column]
     if not named and not variables and STATE in header:
-        named = [(STATE, header.index(STATE))]
+        named = [STATE]
     if not named:
         own = ", ".join(variables) or STATE
-        raise table.error(1, "no column says in which state a reading was made", f"there is: {own}")
-    count = header.index(COUNT) if COUNT in header and COUNT not in variables else None
-    reserved = {place for _, place in named} | ({count} if count is not None else set())
-    rest = [k for k in range(len(header)) if k not in reserved]
-    if column is not None:
-        if column not in header:
-            raise table.error(1, f"there is no column {column!r}")
-        return named, header.index(column), count
-    usual = [k for k in rest if header[k] in USUAL]
-    if len(usual) == 1:
-        rest = usual
-    if len(rest) != 1:
-        listed = ", ".join(repr(header[k]) for k in rest) or "none"
-        raise table.error(
-            1,
-            f"one column beside states and counts is the reading, and there are: {listed}",
-            "call it 'observation', or leave the others out",
-        )
-    return named, rest[0], count
+        raise InputError("no column says in which state a reading was made", where, f"there is: {own}")
+    count = COUNT if COUNT in header and COUNT not in variables else None
+    if column is not None and column not in header:
+        raise InputError(f"there is no column {column!r}", where)
+    rest = [name for name in header if name not in (*named, count)]
+    rest = [name for name in rest if name in USUAL] if column is None and len(rest) > 1 else rest
+    reading = [column] if column is not None else rest
+    if len(reading) != 1:
+        listed = ", ".join(repr(name) for name in header if name not in (*named, count)) or "none"
+        message = f"one column beside states and counts is the reading, and there are: {listed}"
+        raise InputError(message, where, "call it 'observation', or leave the others out")
+    return named, reading[0], count
 
 
-def _keys(model: ParametricMDP, named: Sequence[tuple[str, int]]) -> list[tuple[Any, ...]]:
+def _keys(model: ParametricMDP, named: Sequence[str]) -> list[tuple[Any, ...]]:
     """What the columns say of every state."""
     own = model.structure
-    if named[0][0] == STATE and STATE not in own.valuations:
+    if named[0] == STATE and STATE not in own.valuations:
         return [(str(own.state_names[s] if own.state_names is not None else s),) for s in range(own.states)]
-    columns = [own.valuations[name].tolist() for name, _ in named]
-    return list(zip(*columns, strict=True))
+    return list(zip(*(own.valuations[name].tolist() for name in named), strict=True))
 
 
-def _key(
-    table: _Table, line: int, row: tuple[Any, ...], named: Sequence[tuple[str, int]], model: ParametricMDP
-) -> tuple[Any, ...]:
-    values: list[Any] = []
-    for name, place in named:
-        text = "" if row[place] is None else str(row[place]).strip()
-        if not text:
-            raise table.error(line, f"{name} is missing: a row without its state says nothing of the sensor")
-        if name not in model.structure.valuations:
-            values.append(text)
-            continue
-        lower = text.lower()
-        if lower in ("true", "false"):
-            values.append(lower == "true")
-            continue
-        try:
-            whole = int(float(text)) if isinstance(row[place], float) else int(text)
-        except (ValueError, OverflowError):
-            whole = None
-        if whole is None or float(text) != whole:
-            raise table.error(line, f"{name} is {text!r}, no whole number")
-        values.append(whole)
-    return tuple(values)
+def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> list[Any]:
+    """What a column of states says, row by row."""
+    values = held[name].to_pylist()
+    flags: ProblemCodes = np.zeros(len(values), dtype=np.int8)
+    if name in model.structure.valuations:
+        whole = whole_numbers(held[name].combine_chunks(), name, table.path, flags).tolist()
+    else:
+        whole = [plain_text(value) for value in values]
+        flags[[not text for text in whole]] = RowProblem.MISSING_VALUE
+    if flags.any():
+        row = int(np.argmax(flags != 0))
+        message = f"{name} is {plain_text(values[row])!r}, no whole number"
+        if flags[row] == RowProblem.MISSING_VALUE:
+            message = f"{name} is missing: a row without its state says nothing of the sensor"
+        raise _error(table, row, message)
+    return whole
 
 
-def _number(table: _Table, line: int, value: Any) -> int:
-    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
-    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
-        raise table.error(line, f"the count is {value!r}, no whole number of at least 0")
-    return int(text)
+def _numbers(table: DataTable, held: Any, name: str) -> list[int]:
+    """How often each row was seen."""
+    flags: ProblemCodes = np.zeros(held.num_rows, dtype=np.int8)
+    numbers = whole_numbers(held[name].combine_chunks(), name, table.path, flags)
+    mark(flags, numbers < 0, RowProblem.NEGATIVE_COUNT)
+    if flags.any():
+        row = int(np.argmax(flags != 0))
+        shown = plain_text(held[name][row].as_py()) or "missing"
+        raise _error(table, row, f"the count is {shown}, no whole number of at least 0")
+    return numbers.tolist()
 
 
 def _ended(own: Structure) -> list[bool]:
@@ -268,8 +246,8 @@ def _ended(own: Structure) -> list[bool]:
     return (~leaves).tolist()
 
 
-def _sensor_name(named: Sequence[tuple[str, int]], key: tuple[Any, ...]) -> str:
-    return SENSOR + ", ".join(f"{name}={value}" for (name, _), value in zip(named, key, strict=True))
+def _sensor_name(named: Sequence[str], key: tuple[Any, ...]) -> str:
+    return SENSOR + ", ".join(f"{name}={value}" for name, value in zip(named, key, strict=True))
 
 
 def _counts(

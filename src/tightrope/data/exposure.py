@@ -523,7 +523,7 @@ class _ExposureCounter:
 
     def _wait(self, states: OffsetArray, times: FloatArray) -> None:
         """Times of one table: millions of terms, which are added up without rounding and rounded once."""
-        order = np.argsort(states, kind="stable")
+        order = np.argsort(states.astype(np.min_scalar_type(len(self._waited))), kind="stable")
         ends = np.flatnonzero(np.diff(states[order], append=-1)) + 1
         for part in np.split(order, ends[:-1]) if len(order) else ():
             state = int(states[part[0]])

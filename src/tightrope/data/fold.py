@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -34,7 +34,7 @@ from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_of, batches_from
 from tightrope.data.fit_tables import LAGGED
 from tightrope.data.free_columns import ColumnCodes
-from tightrope.data.model_index import UNKNOWN, Taken
+from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import (
     BROKEN,
@@ -43,8 +43,10 @@ from tightrope.data.row_sequence import (
     HAS_TIME,
     IS_SORTED,
     LAST_TIME,
+    LATEST,
     NOTHING,
     OPEN_EARLIEST,
+    OPEN_ENDS,
     OUT_OF_ORDER,
     START_HIGH,
     START_LOW,
@@ -55,12 +57,11 @@ from tightrope.data.row_sequence import (
     follow_rows,
     no_marks,
     no_notes,
-    note_open_end,
 )
 from tightrope.data.row_validation import RowValidation, count_problems
 from tightrope.data.rows import NO_ACTION, EventBatch
 from tightrope.errors import InputError
-from tightrope.io.table.columns import ProblemCodes, RowProblem
+from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import BoolArray, OffsetArray
 
@@ -507,16 +508,13 @@ class Fold:
 
     def _locate(self, events: EventBatch) -> None:
         """Find the transitions of rows whose next state is known."""
-        rows = events
-        known = rows.next_state != UNKNOWN
-        blank = (rows.action == NO_ACTION) | (rows.local == NO_ACTION) | np.isnan(rows.cost)
-        rows.problems[known & blank & (rows.problems == RowProblem.NONE)] = RowProblem.MISSING_VALUE
-        choices, problems = Taken(rows.action[known], rows.local[known]), rows.problems[known]
-        events.transition = np.full(len(rows), UNKNOWN, dtype=np.int64)
-        events.transition[known] = self.plan.transitions(
-            rows.state[known], choices, rows.next_state[known], problems
-        )
-        rows.problems[known] = problems
+        known = events.next_state != UNKNOWN
+        blank = (events.action == NO_ACTION) | (events.local == NO_ACTION) | np.isnan(events.cost)
+        mark(events.problems, known & blank, RowProblem.MISSING_VALUE)
+        problems = events.problems.copy()
+        found = self.plan.transitions(events.state, events.taken, events.next_state, problems)
+        events.transition = np.where(known, found, UNKNOWN)
+        np.copyto(events.problems, problems, where=known)
 
     def _keep(
         self, events: EventBatch, before: EventBatch | None, of: OffsetArray, chunk: Chunk | None
@@ -544,7 +542,7 @@ class Fold:
             self._settle(before, chunk)
         rest = np.ones(len(events), dtype=np.bool_)
         rest[len(events) - 1 if ends is None else ends] = False
-        self._settle(events[:-1] if ends is None else events[rest], chunk)
+        self._settle(events.some(rest), chunk)
 
     # --- rows out --------------------------------------------------------------------------------
 
@@ -562,7 +560,7 @@ class Fold:
             wrong = np.flatnonzero(bad)
             raise self._error(events, int(wrong[np.argmin(events.place[wrong])]), chunk)
         self.dropped += count_problems(problems[bad])
-        return events[problems == RowProblem.NONE]
+        return events.some(problems == RowProblem.NONE)
 
     def _settle(self, events: EventBatch, chunk: Chunk | None = None, is_last: bool = False) -> int:
         """Hand rows to the observers. How many outcomes are lost: something was done, and more than one
@@ -574,7 +572,8 @@ class Fold:
             lost = self._lost(events)
             self.lost += 0 if is_last else lost
         if self.names is not None:
-            events = replace(events, episode=self.names[events.episode])
+            events = events.some(slice(None))
+            events.episode = self.names[events.episode]
         for observer in self.observers:
             observer.update(events)
         return lost
@@ -586,15 +585,15 @@ class Fold:
         return np.where(np.isin(problems, EXCLUDED), RowProblem.NONE, problems).astype(np.int8)
 
     def _lost(self, events: EventBatch) -> int:
-        rows = events
-        waiting = (events.transition < 0) & (rows.local != NO_ACTION)
+        waiting = (events.transition < 0) & (events.local != NO_ACTION)
+        if self.plan.is_timed or not waiting.any():
+            return 0
         if self.plan.until_now:  # what is still under way at the log's last instant is left out by rule
-            waiting &= rows.ended
-        index = self.plan.index
-        return sum(
-            index.outcomes(int(rows.state[i]), int(rows.action[i]), int(rows.local[i])) != 1
-            for i in np.flatnonzero(waiting)
-        )
+            waiting &= events.ended
+        done = np.stack([events.state, events.action, events.local])[:, waiting]
+        each, times = np.unique(done, axis=1, return_counts=True)
+        several = [self.plan.index.outcomes(*choice) != 1 for choice in each.T.tolist()]
+        return int(times[several].sum())
 
     def _error(self, events: EventBatch, row: int, chunk: Chunk | None) -> InputError:
         """What is wrong with a row."""
@@ -615,9 +614,9 @@ class Fold:
         open_ = self.are_open(last)
         if self.watched is not None:
             self.watched.end(last[open_], self.plan)
-        for row in np.flatnonzero(open_).tolist():
-            if row != but:
-                note_open_end(int(last.time[row]), self.notes)
+        times = last.time[open_ & (np.arange(len(last)) != but)]
+        self.notes[OPEN_ENDS] += len(times)
+        self.notes[OPEN_EARLIEST] = min(self.notes[OPEN_EARLIEST], times.min(initial=LATEST))
         if self.from_next and but is None:
             self._settle(last)
 

@@ -224,7 +224,8 @@ def follow_rows(
             notes[DISORDERED_AT] = min(notes[DISORDERED_AT], rows.place[i])
         if new:
             if begun and not (ended or closed):
-                note_open_end(time, notes)
+                notes[OPEN_ENDS] += 1
+                notes[OPEN_EARLIEST] = min(notes[OPEN_EARLIEST], time)
             begin_episode(rows.step[i], has_steps, rows.time[i], notes)
             origin = rows.place[i]
         continues = False
@@ -255,10 +256,3 @@ def begin_episode(step: int, has_steps: bool, time: int, notes: OffsetArray) -> 
     if has_steps:
         notes[START_LOW] = min(notes[START_LOW], step)
         notes[START_HIGH] = max(notes[START_HIGH], step)
-
-
-@kernel
-def note_open_end(time: int, notes: OffsetArray) -> None:
-    """Note that an episode stops here, is not marked as over, and could go on."""
-    notes[OPEN_ENDS] += 1
-    notes[OPEN_EARLIEST] = min(notes[OPEN_EARLIEST], time)

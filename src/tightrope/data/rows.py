@@ -124,6 +124,10 @@ class EventBatch:
     def __getitem__(self, part: Any) -> EventBatch:
         return self._each(lambda name: getattr(self, name)[part], lambda name: self.columns[name][part])
 
+    def some(self, part: Any) -> EventBatch:
+        """The same, of which only those fields are copied that are asked for; this batch must stay as it is."""
+        return _SomeEvents(self, part)
+
     @staticmethod
     def joined(parts: Sequence[EventBatch]) -> EventBatch:
         """Rows of several chunks, one below the other."""
@@ -162,7 +166,20 @@ class EventBatch:
     def counted(self) -> EventBatch:
         """Those whose outcome is known."""
         known = self.transition >= 0
-        return self if known.all() else self[known]
+        return self if known.all() else self.some(known)
+
+
+class _SomeEvents(EventBatch):
+    """Some rows of a batch."""
+
+    def __init__(self, batch: EventBatch, part: Any):
+        self._batch, self._part = batch, part
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._batch, name)
+        own = {n: v[self._part] for n, v in value.items()} if name == "columns" else value[self._part]
+        self.__dict__[name] = own
+        return own
 
 
 _FIELDS = tuple(column.name for column in fields(EventBatch) if column.name != "columns")

@@ -379,7 +379,7 @@ class FitTables:
 
     structure: Structure
     grid: VisitGrid | None = None
-    most: int = MOST_KEYS
+    most: int = field(default_factory=lambda: MOST_KEYS)
     rows: int = 0
     counters: dict[str, TableCounter] = field(default_factory=dict)
     waiting: list[dict[str, OffsetArray]] = field(default_factory=list)

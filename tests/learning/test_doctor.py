@@ -127,6 +127,19 @@ def test_a_model_that_fits_has_no_findings() -> None:
     assert found.estimate == pytest.approx(unedited(0.3), abs=0.05)
 
 
+def test_all_rows_are_tested_where_not_all_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, rows in (("data.reading.LONG", 0), ("monitoring.model_fit.READ_AGAIN", 0)):
+        monkeypatch.setattr(f"tightrope.{name}", rows)
+    monkeypatch.setattr("tightrope.data.episode_log.MOST", 300)
+    model, log = write_runs(tmp_path, 900)
+    loaded = tr.load(model)
+    data = tr.read_data(log, loaded, order="as-read")
+    assert data.counts.log is not None and data.counts.log().rows_left_out == data.counts.steps - 300
+    found = tr.doctor(loaded, data, **OPTIONS)
+    assert found.examination.rows == data.counts.steps > 2000
+    assert found.examination.alarm and found.examination.log_e_value > 20
+
+
 def test_a_model_alone() -> None:
     found = tr.doctor(agent(), tr.read_data(simulate(by_seen, 300), agent()), seconds=900.0)
     assert found.verdict.word.value == "contradicted"

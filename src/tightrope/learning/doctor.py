@@ -64,7 +64,7 @@ from tightrope.model.mdp import MDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.monitoring.examination import Examination, Finding, examine, is_planned
-from tightrope.monitoring.model_fit import asked_reward, cost_finding, fit_of
+from tightrope.monitoring.model_fit import asked_reward, cost_finding, first_rows, fit_of, tables_of
 from tightrope.numerics.arrays import BoolArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.problem import Problem, learnable, require_model
@@ -441,6 +441,7 @@ class _Answers:
         if self.counts.model_hash != model.hash():
             raise InputError("the counts belong to another model (their model hash differs)")
         self.log, self.learned, self.selection = _divide(log, division)
+        self.tables = tables_of(self.counts) if self.log is log and log.rows_left_out else None
         self.planned = is_planned(self.counts.design) and division.cluster is None
         self.model, self.question = model, question
         self.seen: ObservedOutcomes | None = None
@@ -449,9 +450,16 @@ class _Answers:
         self.end = time.perf_counter() + options.get("seconds", SECONDS)
 
     def examine(self) -> Examination:
-        """What the part of the log to choose on says against the model."""
-        counts = self.log.counts(self.model, self.counts.design)
-        return examine(self.model, self.log, alpha=self.alpha, counts=counts, planned=self.planned)
+        """What the part of the log to choose on says against the model; where not all rows are held, these
+        and the tables of all."""
+        log, counts, tables = self.log, self.counts, self.tables
+        if tables is None:
+            counts = log.counts(self.model, counts.design)
+        else:
+            log = first_rows(lambda: self.log, tables, len(log))
+        return examine(
+            self.model, log, alpha=self.alpha, counts=counts, planned=self.planned, tables=tables
+        )
 
     def learn(self) -> tuple[LearningResult, float | None]:
         """The answer on the model as it is, and its value at the best fit."""

@@ -63,9 +63,7 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
     """The examination of the rows of a log, where they are at hand or tables of them are."""
     if counts.log is None or not counts.steps:
         return None
-    tables = next((one for one in counts.observed if isinstance(one, FitTables)), None)
-    if tables is not None and (counts.steps <= READ_AGAIN or tables.rows != counts.steps):
-        tables = None
+    tables = tables_of(counts)
     log = None if tables is None else first_rows(counts.log, tables)
     if tables is None or (
         log is not None and counts.steps <= MOST_READ and any(map(has_bins, log.columns.values()))
@@ -77,10 +75,17 @@ def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examinat
     return examine(model, log, alpha=alpha, planned=planned, first=EXAMINED, ordered=ordered, tables=tables)
 
 
-def first_rows(log: Callable[[], EpisodeLog], tables: FitTables) -> EpisodeLog:
+def tables_of(counts: Counts) -> FitTables | None:
+    """The tables of all rows of a long log, where they were kept while it was counted."""
+    tables = next((one for one in counts.observed if isinstance(one, FitTables)), None)
+    is_used = tables is not None and counts.steps > READ_AGAIN and tables.rows == counts.steps
+    return tables if is_used else None
+
+
+def first_rows(log: Callable[[], EpisodeLog], tables: FitTables, rows: int = EXAMINED) -> EpisodeLog:
     """The first rows of a log, none where its rows do not stand in the order of time: which come first may
     depend on outcomes then."""
-    first: EpisodeLog = log.first(EXAMINED) if isinstance(log, LazyLog) else log().first(EXAMINED)
+    first: EpisodeLog = log.first(rows) if isinstance(log, LazyLog) else log().first(rows)
     if tables.grid is not None and tables.grid.is_ordered:
         return first
     return first.select(np.zeros(len(first), dtype=np.bool_))

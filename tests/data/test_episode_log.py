@@ -12,8 +12,10 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data import episode_log
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.data.reading import read_log
+from tightrope.data.read_options import LogReadOptions
+from tightrope.data.reading import plan_reading, rows_of
 from tightrope.errors import InputError
+from tightrope.io.table.opening import open_tables
 
 PARAMETERS = tr.Parameters.box(p=(0, 1), q=(0, 1))
 P, Q = PARAMETERS.symbols()
@@ -143,7 +145,9 @@ def test_excluded_outcomes_are_listed_with_their_place(tmp_path: Path) -> None:
     path = _write(tmp_path, text)
     with pytest.raises(InputError):
         tr.read_data(path, MODEL)
-    log = read_log(path, MODEL)
+    options = LogReadOptions()
+    plan = plan_reading(open_tables(path), MODEL.structure, options)
+    log = rows_of(plan, MODEL.hash(), options, in_time=False, strict=False)
     assert log.transition.tolist() == [0, 1] and [one.row for one in log.excluded] == [1]
     assert "row 2" in log.excluded[0].text
 

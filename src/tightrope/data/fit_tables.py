@@ -82,7 +82,7 @@ class CountedEvents(Protocol):
 class CountTable:
     """How often each transition came at each value of a feature (−1: it has none), by value and transition.
 
-    With a `level` above 0 only values are kept whose hash begins with so many zeros (`is_kept`), and
+    With a `level` above 0 only values are kept whose hash begins with so many zeros, and
     `OTHERS` stands for the rest.
     """
 
@@ -110,44 +110,18 @@ class CountTable:
             total = np.bincount(which, number, minlength=len(key))
         return CountTable(names[key // size].astype(np.int64), key % size, total.astype(np.int64))
 
-    def __add__(self, other: CountTable) -> CountTable:
-        """The table of both parts of a log."""
-        level = max(self.level, other.level)
-        one, two = self.at_level(level), other.at_level(level)
-        parts = ((getattr(one, name), getattr(two, name)) for name in ("value", "transition", "number"))
-        return _at(CountTable.of(*(np.concatenate(pair) for pair in parts)), level)
-
-    def at_level(self, level: int) -> CountTable:
-        """The same with fewer values kept."""
-        if level <= self.level:
-            return self
-        sampled = (self.value < 0) | is_kept(self.value, level)
-        return _at(CountTable.of(np.where(sampled, self.value, OTHERS), self.transition, self.number), level)
-
     def select(self, rows: BoolArray) -> CountTable:
         return CountTable(self.value[rows], self.transition[rows], self.number[rows], self.level)
 
     def by(self, value: npt.NDArray[Any]) -> CountTable:
         """The table of a coarser feature; `value` is by entry."""
-        return _at(CountTable.of(value, self.transition, self.number), self.level)
+        return replace(CountTable.of(value, self.transition, self.number), level=self.level)
 
     @property
     def log_weight(self) -> float:
         """The weight of a table with this level among those with any, a logarithm."""
         weight = WHOLE if self.level == 0 else (1.0 - WHOLE) / (self.level * (self.level + 1.0))
         return math.log(weight)
-
-
-def _at(table: CountTable, level: int) -> CountTable:
-    return CountTable(table.value, table.transition, table.number, level)
-
-
-def is_kept(value: npt.NDArray[Any], level: int) -> BoolArray:
-    """Whether the hash of a value begins with so many zeros."""
-    if level == 0:
-        return np.ones(len(value), dtype=np.bool_)
-    result: BoolArray = _hash(value.astype(np.int64)) >> (63 - level) == 0
-    return result
 
 
 def _hash(value: Any) -> Any:

@@ -512,8 +512,8 @@ class Fold:
         blank = (events.action == NO_ACTION) | (events.local == NO_ACTION) | np.isnan(events.cost)
         mark(events.problems, known & blank, RowProblem.MISSING_VALUE)
         problems = events.problems.copy()
-        found = self.plan.transitions(events.state, events.taken, events.next_state, problems)
-        events.transition = np.where(known, found, UNKNOWN)
+        transition = self.plan.transitions(events.state, events.taken, events.next_state, problems)
+        events.transition = np.where(known, transition, UNKNOWN)
         np.copyto(events.problems, problems, where=known)
 
     def _keep(

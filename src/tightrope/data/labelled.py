@@ -176,9 +176,7 @@ def _error(table: DataTable, row: int, message: str, hint: str | None = None) ->
     return InputError(message, Location(table.path, row + 1) if place.line is None else place, hint)
 
 
-def _columns(
-    table: DataTable, model: ParametricMDP, column: str | None
-) -> tuple[list[str], str, str | None]:
+def _columns(table: DataTable, model: ParametricMDP, column: str | None) -> tuple[list[str], str, str | None]:
     """The columns of states, that of the reading, and that of counts."""
     header, variables, where = table.names, model.structure.valuations, Location(table.path, 1)
     named = [name for name in header if name in variables and name != column]
@@ -212,6 +210,7 @@ def _values(table: DataTable, held: Any, name: str, model: ParametricMDP) -> lis
     """What a column of states says, row by row."""
     values = held[name].to_pylist()
     flags: ProblemCodes = np.zeros(len(values), dtype=np.int8)
+    whole: list[Any]
     if name in model.structure.valuations:
         whole = whole_numbers(held[name].combine_chunks(), name, table.path, flags).tolist()
     else:
@@ -235,7 +234,8 @@ def _numbers(table: DataTable, held: Any, name: str) -> list[int]:
         row = int(np.argmax(flags != 0))
         shown = plain_text(held[name][row].as_py()) or "missing"
         raise _error(table, row, f"the count is {shown}, no whole number of at least 0")
-    return numbers.tolist()
+    listed: list[int] = numbers.tolist()
+    return listed
 
 
 def _ended(own: Structure) -> list[bool]:

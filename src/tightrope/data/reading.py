@@ -344,16 +344,6 @@ def counts_with_rows(plan: ReadPlan, model: AnyModel, options: LogReadOptions) -
     return replace(counts, log=lambda: rows)
 
 
-@with_words(LogReadOptions)
-def read_log(data: Any, model: AnyModel, options: LogReadOptions) -> EpisodeLog:
-    """The rows of files or tables; outcomes that the model excludes are listed, not refused."""
-    plan = plan_reading(open_tables(data, options.format), model.structure, options)
-    if any(columns.is_counted for columns in plan.columns):
-        raise InputError("a table of counts has no rows in order of time", Location(plan.tables[0].path))
-    in_time = describe_design(plan, options).order.holds
-    return rows_of(plan, model.hash(), options, in_time, strict=False)
-
-
 def rows_of(
     plan: ReadPlan,
     model_hash: str,

@@ -58,6 +58,7 @@ from tightrope.io.table.columns import (
     distinct,
     find_date_form,
     holds_text,
+    is_nested,
     look,
     mark,
     read_numbers,
@@ -125,7 +126,7 @@ class EventBatch:
         return self._each(lambda name: getattr(self, name)[part], lambda name: self.columns[name][part])
 
     def some(self, part: Any) -> EventBatch:
-        """The same, of which only those fields are copied that are asked for; this batch must stay as it is."""
+        """The same, of which only fields that are asked for are copied; this batch must stay as it is."""
         return _SomeEvents(self, part)
 
     @staticmethod
@@ -363,7 +364,7 @@ def decode_named_states(
     assert own is not None
     if own.are_numbers:
         return own.find_numbers(whole_numbers(column, name, file, problems))
-    if _is_nested(column):
+    if is_nested(column):
         values: list[Any] = column.to_pylist()
         mark(problems, np.array([value is None for value in values]), RowProblem.MISSING_VALUE)
         return np.array([own.find(value) for value in values], dtype=np.int64)
@@ -476,12 +477,6 @@ def empty_texts(column: Any) -> BoolArray:
     blank = np.array([*(value is None or not str(value).strip() for value in values), True])
     result: BoolArray = blank[codes]
     return result
-
-
-def _is_nested(column: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_nested(column.type)) and not pa.types.is_dictionary(column.type)
 
 
 def _identity(value: Any) -> int:

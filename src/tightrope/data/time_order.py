@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from typing import TypedDict, TypeVar
 
@@ -165,10 +165,9 @@ class _Times:
         self.plan, self.parts = plan, plan.parts()
         self.threads = min(threads or os.cpu_count() or 1, len(self.parts))
         plan.prepare()
-        self._kept: dict[int, list[OffsetArray]] = {}
-        self._keeps = True
+        keeps = sum(table.most_rows for table in plan.tables) <= MOST_KEPT
+        self._kept: dict[int, list[OffsetArray]] | None = {} if keeps else None
         self.extents = [extent for part in self._each(_extent) for extent in part if extent[0]]
-        self._keeps = False
 
     def of_ranks(self, ranks: OffsetArray) -> OffsetArray:
         """The times with these ranks, from 1; ranks rise."""
@@ -236,20 +235,11 @@ class _Times:
 
     def _pieces(self, number: int) -> Iterator[OffsetArray]:
         """The times of a part, some chunks at a time."""
-        if number in self._kept:
-            yield from self._kept[number]
-            return
-        pieces: list[OffsetArray] = []
-        for times in self._read(self.parts[number]):
-            yield times
-            if self._keeps and sum(map(len, pieces)) <= MOST_KEPT:
-                pieces.append(times)
-        rows = sum(map(len, pieces))
-        if (
-            self._keeps
-            and rows + sum(len(piece) for part in self._kept.values() for piece in part) <= MOST_KEPT
-        ):
-            self._kept[number] = pieces
+        if self._kept is None:
+            return self._read(self.parts[number])
+        if number not in self._kept:
+            self._kept[number] = list(self._read(self.parts[number]))
+        return iter(self._kept[number])
 
     def _read(self, part: Part) -> Iterator[OffsetArray]:
         table, columns = self.plan.tables[part.table], self.plan.columns[part.table]
@@ -271,27 +261,21 @@ def _extent(times: OffsetArray) -> tuple[int, int, int]:
     return len(times), int(times.min()), int(times.max())
 
 
-@dataclass(frozen=True)
-class SortedRows:
-    """Rows that have a place, sorted within their episodes, which are numbered; their tables, the names of
-    episodes, and the rows that have no place. `position` is that of each in time, None where it is unknown;
-    `how` says what was done."""
-
-    rows: EventBatch
-    names: OffsetArray
-    unplaced: EventBatch
-    position: OffsetArray | None
-    how: str
-
-
-def sorted_rows(plan: ReadPlan, fold: Fold) -> SortedRows:
-    """All rows of a log, for a fold that follows them as one chunk."""
+def fold_sorted(
+    plan: ReadPlan,
+    observers: Sequence[Observer],
+    excludes: bool = False,
+    beside: Mapping[str, ColumnCodes] | None = None,
+) -> tuple[Fold, str]:
+    """A fold over all rows of a log, sorted within their episodes and followed as one chunk; and how that was
+    done."""
+    fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
     every = _all_rows(plan, fold)
-    rows = every[every.placed]
-    roles = plan.columns[0].roles
-    by_step, has_time = STEP in roles, TIME in roles
-    episode = _episodes(rows, EPISODE in roles, by_step)
-    place = rows.step if by_step else rows.time if has_time else np.arange(len(rows))
+    fold.dropped += count_problems(every.problems[~every.placed])
+    rows, roles = every[every.placed], plan.columns[0].roles
+    has_time = TIME in roles
+    episode = _episodes(rows, EPISODE in roles, STEP in roles)
+    place = rows.step if STEP in roles else rows.time if has_time else np.arange(len(rows))
     number = _number_by_first_row(episode)
     order = np.lexsort((np.arange(len(rows)), place, number))
     position: OffsetArray | None = order.astype(np.int64)
@@ -304,33 +288,19 @@ def sorted_rows(plan: ReadPlan, fold: Fold) -> SortedRows:
     else:
         how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
         position = None
-    names: OffsetArray = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
-    names[number] = rows.episode
-    in_order = replace(rows[order], episode=number[order])
-    return SortedRows(in_order, names, every[~every.placed], position, how)
-
-
-def fold_sorted(
-    plan: ReadPlan,
-    observers: Sequence[Observer],
-    excludes: bool = False,
-    beside: Mapping[str, ColumnCodes] | None = None,
-) -> tuple[Fold, str]:
-    """A fold over all rows of a log after sorting them, and how that was done."""
-    fold = Fold(plan, observers, by_name=True, is_sorted=True, excludes=excludes, beside=beside)
-    ordered = sorted_rows(plan, fold)
-    fold.names, rows = ordered.names, ordered.rows
-    fold.dropped += count_problems(ordered.unplaced.problems)
-    if TIME in plan.columns[0].roles:
+    fold.names = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    fold.names[number] = rows.episode
+    rows = replace(rows[order], episode=number[order])
+    if has_time:
         ends = batch_ends(len(rows))
         rows.batch, fold.batches = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time), len(ends)
-    elif ordered.position is not None:
-        rows.batch, fold.batches = batch_of(ordered.position), len(batch_ends(fold.rows))
+    elif position is not None:
+        rows.batch, fold.batches = batch_of(position), len(batch_ends(fold.rows))
     fold.add(rows)
     fold.finish()
     if len(rows):
         fold.notes[LAST_TIME] = rows.time.max()
-    return fold, ordered.how
+    return fold, how
 
 
 def times_fall(plan: ReadPlan) -> bool:

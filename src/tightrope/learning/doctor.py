@@ -450,16 +450,12 @@ class _Answers:
         self.end = time.perf_counter() + options.get("seconds", SECONDS)
 
     def examine(self) -> Examination:
-        """What the part of the log to choose on says against the model; where not all rows are held, these
-        and the tables of all."""
-        log, counts, tables = self.log, self.counts, self.tables
-        if tables is None:
-            counts = log.counts(self.model, counts.design)
-        else:
-            log = first_rows(lambda: self.log, tables, len(log))
-        return examine(
-            self.model, log, alpha=self.alpha, counts=counts, planned=self.planned, tables=tables
-        )
+        """What the part of the log to choose on, or tables of all rows, say against the model."""
+        if self.tables is None:
+            counts = self.log.counts(self.model, self.counts.design)
+            return examine(self.model, self.log, alpha=self.alpha, counts=counts, planned=self.planned)
+        held = first_rows(lambda: self.log, self.tables, len(self.log))
+        return examine(self.model, held, alpha=self.alpha, counts=self.counts, tables=self.tables)
 
     def learn(self) -> tuple[LearningResult, float | None]:
         """The answer on the model as it is, and its value at the best fit."""

@@ -26,7 +26,7 @@ from tightrope.errors import InputError
 from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.statistics.coordinates import Coordinates
@@ -111,9 +111,8 @@ def _with_values(error: InputError, unknown: Unknown) -> InputError:
     hint = error.hint
     if hint is None or "`skip_invalid=True`" in hint:  # a description skips in any case
         hint = "mend the log, or its reading: `columns`, `maps`, `states`"
-    return InputError(
-        f"{error.message}; unknown to the model, with rows: {'; '.join(shown)}", error.location, hint
-    )
+    message = f"{error.message}; unknown to the model, with rows: {'; '.join(shown)}"
+    return InputError(message, error.location, hint)
 
 
 MOST_PARAMETERS = 64
@@ -203,8 +202,6 @@ def _likeliest(model: ParametricMDP, outcomes: Outcomes, counts: Counts) -> Floa
     """The smoothed maximum of the likelihood within the domain, one value per parameter."""
     coordinates = Coordinates.of(model.expressions, model.parameters)
     maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
-    seen: OffsetArray = outcomes.pooled(counts)
-    size = len(model.expressions)
-    weight = np.bincount(outcomes.expression, weights=seen, minlength=size).astype(np.float64)
+    weight = np.bincount(outcomes.expression, outcomes.pooled(counts), len(model.expressions))
     free = [Fraction(float(t)) for t in maximiser.estimate(weight * ~model.expressions.is_constant)]
     return np.array([float(polynomial.evaluate(free)) for polynomial in coordinates.substitution])

@@ -71,7 +71,7 @@ def distinct(column: Any) -> tuple[list[Any], OffsetArray]:
     """
     import pyarrow as pa
 
-    if pa.types.is_nested(column.type) and not _is_dictionary(column):
+    if is_nested(column):
         column = pa.array([None if v is None else str(v) for v in column.to_pylist()], type=pa.string())
     encoded = column if _is_dictionary(column) else column.dictionary_encode()
     codes = encoded.indices.cast(pa.int64())
@@ -85,6 +85,11 @@ def holds_text(column: Any) -> bool:
 
     kind = column.type.value_type if _is_dictionary(column) else column.type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_nested(column: Any) -> bool:
+    """Whether the values are lists or objects."""
+    return bool(column.type.num_fields > 0)
 
 
 def _is_dictionary(column: Any) -> bool:

@@ -186,10 +186,9 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
 
 
 def _expression(intervals: EventIntervals, event: int) -> ExpressionEstimate:
-    names = intervals.events.outcomes.model.parameters.names
     seen, visits = int(intervals.successes[event]), int(intervals.trials[event])
     return ExpressionEstimate(
-        intervals.events.function(event).text(names),
+        intervals.events.function(event).text(intervals.events.outcomes.model.parameters.names),
         seen,
         visits,
         seen / visits if visits else None,
@@ -203,5 +202,6 @@ def _likeliest(model: ParametricMDP, outcomes: Outcomes, counts: Counts) -> Floa
     coordinates = Coordinates.of(model.expressions, model.parameters)
     maximiser = LikelihoodMaximiser.of(coordinates, coordinates.functions(model.expressions))
     weight = np.bincount(outcomes.expression, outcomes.pooled(counts), len(model.expressions))
-    free = [Fraction(float(t)) for t in maximiser.estimate(weight * ~model.expressions.is_constant)]
+    estimate = maximiser.estimate(np.where(model.expressions.is_constant, 0.0, weight))
+    free = [Fraction(float(t)) for t in estimate]
     return np.array([float(polynomial.evaluate(free)) for polynomial in coordinates.substitution])

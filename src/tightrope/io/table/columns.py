@@ -60,8 +60,7 @@ def truth_values(column: Any, name: str, file: str, problems: ProblemCodes) -> n
     flags: npt.NDArray[np.int8] = np.zeros(len(column), dtype=np.int8)
     values = whole_numbers(column, name, file, flags)
     mark(problems, (flags > RowProblem.MISSING_VALUE) | (values < 0) | (values > 1), RowProblem.NOT_A_NUMBER)
-    result: npt.NDArray[np.bool_] = values == 1
-    return result
+    return np.equal(values, 1)
 
 
 def distinct(column: Any) -> tuple[list[Any], OffsetArray]:

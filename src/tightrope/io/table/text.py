@@ -272,7 +272,5 @@ def _names(content: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _kind(value: Any) -> str | None:
-    if value is None:
-        return None
-    kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
-    return kinds.get(type(value), "an object")
+    names = {type(None): None, bool: "true or false", int: "a number", float: "a number", str: "text"}
+    return {**names, list: "a list"}.get(type(value), "an object")

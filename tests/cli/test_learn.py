@@ -229,14 +229,11 @@ def test_a_nominal_confidence_is_said_aloud(data: Path, capsys: pytest.CaptureFi
         (["--ellipsoid", "paper", "--certificate", "x.cert"], "unsound and guarantees nothing"),
         (["--breakdown", ":4"], "write --breakdown all, or --breakdown all:0.9"),
         (["--breakdown", "p:x"], "the value of --breakdown is 'x', not a number"),
-        (["--breakdown-of", "p"], "hint: write --breakdown NAME"),
-        (["--threshold", "4"], "hint: write --breakdown all:VALUE"),
         (["--outcomes", "some"], "--outcomes is 'some'"),
         (["--outcomes", "policy=x"], "--outcomes has no part 'policy'"),
         (["--outcomes", "only", "--outcomes", "none"], "--outcomes is both only and none"),
         (["--outcomes", "range=5,1"], "e.g. --outcomes range=0,5"),
         (["--outcomes", "none", "--outcomes", "range=0,5"], "leave --outcomes range out"),
-        (["--behaviour", "uniform"], "hint: write --outcomes behaviour=FILE"),
         (["--prop", 'P>=0.5 [ F "done" ]'], "is true or false"),
         (["--prop", 'Rmax=? [ F "nowhere" ]'], "nowhere"),
         (["--policy", "nosuch.json"], "nosuch.json"),
@@ -253,6 +250,26 @@ def test_wrong_input(
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["--breakdown"], ["--breakdown", "all"]),
+        (["--breakdown-of", "p", "--threshold=6"], ["--breakdown", "p:6"]),
+        (["--return-range", "0,30"], ["--outcomes", "range=0,30"]),
+    ],
+)
+def test_options_of_earlier_versions_are_read(
+    old: list[str], new: list[str], data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = []
+    for options in (old, new):
+        assert run(["learn", MODEL, "--data", str(data), "--effort", "quick", *options]) == 0
+        answers.append(capsys.readouterr())
+    assert answers[0].out == answers[1].out
+    noted = f"note: {old[0]} is now written {new[0]} " in answers[0].err
+    assert noted == (old[0] != new[0])
 
 
 def test_certificates_say_what_they_prove(

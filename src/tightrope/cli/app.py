@@ -33,7 +33,7 @@ from typer.main import get_command
 
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
-from tightrope.cli.flags import MOVED, as_flags
+from tightrope.cli.flags import MOVED, as_flags, rewrite_moved
 from tightrope.errors import InputError, TightropeError, shown
 
 CANNOT_ANSWER = 1
@@ -171,7 +171,11 @@ def join_lists(group: Any, arguments: Sequence[str]) -> list[str]:
             "fairness (-fair) is not supported: values are those over all policies, fair or not",
             hint="say in the property what fair paths do: Pmin=? [ F a || G F b ]",
         )
-    return _join_repetitions(chosen, group.commands[chosen], arguments)
+    command = group.commands[chosen]
+    arguments, old = rewrite_moved(arguments, {spelling for each in command.params for spelling in each.opts})
+    for option in old:
+        _say(f"note: {option} is now written {MOVED[option][0]} {MOVED[option][1].format('…')}")
+    return _join_repetitions(chosen, command, arguments)
 
 
 @cache
@@ -290,9 +294,7 @@ def _stand_in() -> None:
 def _usage_error(error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tightrope"
-    new = MOVED.get(getattr(error, "option_name", ""))
-    hint = f"'{path} --help' lists what it accepts" if new is None else f"write {new}"
-    _say(f"error: {error.format_message()}\nhint: {hint}")
+    _say(f"error: {error.format_message()}\nhint: '{path} --help' lists what it accepts")
     return WRONG_INPUT
 
 

@@ -7,6 +7,7 @@ in backticks stays.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 
 NAMES = """
     above actions allow_loss alpha assume_support at at_most avoid breakdown budget chosen_at columns const
@@ -38,13 +39,54 @@ OPTIONS = {
 """An option, or the part of its value before what is given."""
 
 MOVED = {
-    "--behaviour": "--outcomes behaviour=FILE",
-    "--breakdown-of": "--breakdown NAME",
-    "--cost-sd": "--cost-range sd=S",
-    "--return-range": "--outcomes range=LOW,HIGH",
-    "--threshold": "--breakdown all:VALUE",
+    "--behaviour": ("--outcomes", "behaviour={}"),
+    "--breakdown-of": ("--breakdown", "{}"),
+    "--cost-sd": ("--cost-range", "sd={}"),
+    "--return-range": ("--outcomes", "range={}"),
+    "--threshold": ("--breakdown", "all:{}"),
 }
-"""Options of earlier versions, and how the same is written now."""
+"""Options of earlier versions, which are still read, and how the same is written now."""
+
+
+def rewrite_moved(arguments: Sequence[str], taken: Collection[str]) -> tuple[list[str], list[str]]:
+    """(The arguments as they are written now, the old options among them); `taken` are the options of the
+    command.
+
+    >>> typed = ["--return-range", "0,5", "--breakdown", "--threshold=0.9"]
+    >>> rewrite_moved(typed, ["--outcomes", "--breakdown"])
+    (['--outcomes', 'range=0,5', '--breakdown', 'all:0.9'], ['--return-range', '--threshold'])
+    """
+    new: list[str] = []
+    old: list[str] = []
+    part: dict[str, str] = {}
+    tokens = list(arguments)
+    while tokens:
+        token = tokens.pop(0)
+        spelling, equals, value = token.partition("=")
+        name, form = MOVED.get(spelling, ("", ""))
+        if token == "--":
+            return [*new, *_breakdown(part), token, *tokens], old
+        if token == "--breakdown" and token in taken and (not tokens or tokens[0].startswith("-")):
+            part.setdefault("all", "")
+        elif name in taken and spelling not in taken and (equals or tokens):
+            value = value if equals else tokens.pop(0)
+            old.append(spelling)
+            if name == "--breakdown":
+                part["name" if form == "{}" else "threshold"] = value
+            else:
+                new += [name, form.format(value)]
+        else:
+            new.append(token)
+    return [*new, *_breakdown(part)], old
+
+
+def _breakdown(part: Mapping[str, str]) -> list[str]:
+    """`--breakdown` from the three options that it was."""
+    if not part:
+        return []
+    threshold = f":{part['threshold']}" if "threshold" in part else ""
+    return ["--breakdown", part.get("name", "all") + threshold]
+
 
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]*))?`")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")

@@ -174,9 +174,8 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
             shown = region.emptiness.conflict
             conflict = shown.texts if shown is not None else ("no parameter of the domain fits",)
         else:
-            lower, upper = parameter_box(region)
-            likeliest = _likeliest(model, outcomes, counts)
-            rows = zip(model.parameters.shown.names, likeliest, lower, upper, strict=False)
+            ends, likeliest = parameter_box(region), _likeliest(model, outcomes, counts)
+            rows = zip(model.parameters.shown.names, likeliest, *ends, strict=False)
             parameters = tuple(ParameterEstimate(n, float(t), float(a), float(b)) for n, t, a, b in rows)
     ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
     label = f"confidence {level} in name only (nominal): outcomes are missing from the data"

@@ -4,10 +4,13 @@
     python benchmarks/proved_battery.py --results rows.jsonl     resumable: rows that are there are kept
     python benchmarks/proved_battery.py --smoke                  one small instance, three combinations
     python benchmarks/proved_battery.py 'glider(11,9)' --only polytope/rectangular value/free
+    python benchmarks/proved_battery.py --only default/learn default/compare default/improve
     python benchmarks/proved_battery.py --table rows.jsonl       the table of a run, in Markdown
 
-Data, regions and sets are those of `certificate_battery.py`; `value/free` is the certificate of the optimal
-value at the true parameters. Every certificate is given to the proved checker (built by `make proved`;
+Rows `default` are of what `learn`, `compare` (the robust policy with the uniform one) and `improve` write
+without options; their words name what the certificate rests on, and what the checker says of it. Data,
+regions and sets are those of `certificate_battery.py`; `value/free` is the certificate of the optimal value
+at the true parameters. Every certificate is given to the proved checker (built by `make proved`;
 `docs/results/proved.md`), and where it is covered to `verify`, up to `--exact` transitions in rationals as
 well. Leaves with status 1 where one accepts what the other refuses, or where a certificate that is covered is
 refused.
@@ -25,15 +28,21 @@ from pathlib import Path
 import certificate_battery as battery
 from tightrope.benchmarks.instance import Instance
 from tightrope.certify.certificate_file import save_certificate
-from tightrope.certify.certify import certify
+from tightrope.certify.certify import certificate_of_difference, certify
+from tightrope.certify.learned import certificate_of
 from tightrope.certify.verification import ask_proved_checker
 from tightrope.errors import TightropeError
+from tightrope.learning.compare import compare, improve
+from tightrope.learning.learn import learn
+from tightrope.learning.result import LearningResult
 from tightrope.problem import Problem
 from tightrope_check.archive import load as load_certificate
 from tightrope_check.checker import check
 from tightrope_check.numbers import FLOAT64, RATIONAL
+from tightrope_check.problem import Certificate
 
 VALUE = "value", "free", None
+DEFAULTS = tuple(("default", command, None) for command in ("learn", "compare", "improve"))
 SMOKE = VALUE, ("polytope", "rectangular", None), ("likelihood", "expression", None)
 SIGNS = {"accepts": "", "refuses": "REFUSED", "does not cover": "not covered"}
 
@@ -68,7 +77,7 @@ def main() -> int:
         print(table(list(battery.read(asked.table, Row).values())))
         return 0
     rows: list[Row] = []
-    whats = list(SMOKE if asked.smoke else (VALUE, *battery.combinations(False)))
+    whats = list(SMOKE if asked.smoke else (VALUE, *DEFAULTS, *battery.combinations(False)))
     for row in battery.each(asked, Row, whats, lambda *what: judge(*what, asked)):
         rows.append(row)
         print(row.line(), flush=True)
@@ -89,8 +98,7 @@ def judge(instance: Instance, case: battery.Case, what: battery.What, asked: arg
             if what == VALUE:
                 certify(Problem(case.model, case.objective), path, at=instance.truth)
             else:
-                result = battery._learned(case, what, asked.seconds)
-                save_certificate(battery.certificate(result, case, what), path)
+                save_certificate(_certificate(case, what, asked.seconds), path)
             read = load_certificate(path)
             begun = resource.getrusage(resource.RUSAGE_CHILDREN)
             answer = ask_proved_checker(path, read.digest, asked.limit)
@@ -102,7 +110,36 @@ def judge(instance: Instance, case: battery.Case, what: battery.What, asked: arg
         if answer.verdict != "does not cover":
             verify = check(read.certificate, FLOAT64).valid
             exact = check(read.certificate, RATIONAL).valid if case.model.transitions <= asked.exact else None
-    return Row(*named, proved=answer.verdict, seconds=spent, verify=verify, exact=exact, words=answer.words)
+    words = f"{_rests_on(read.certificate)}: {answer.words}" if what in DEFAULTS else answer.words
+    return Row(*named, proved=answer.verdict, seconds=spent, verify=verify, exact=exact, words=words)
+
+
+def _certificate(case: battery.Case, what: battery.What, seconds: float) -> Certificate:
+    """What a combination, or a command without options, proves."""
+    if what not in DEFAULTS:
+        return battery.certificate(battery._learned(case, what, seconds), case, what)
+    problem, counts, delta = Problem(case.model, case.objective), case.counts, battery.DELTA
+    if what[1] == "improve":
+        return certificate_of_difference(improve(problem, counts, delta=delta, seconds=seconds))
+    result = learn(problem, counts, delta=delta, seconds=seconds)
+    assert isinstance(result, LearningResult)
+    if what[1] == "learn":
+        return certificate_of(result, counts)
+    policy = result.robust.policy
+    return certificate_of_difference(compare(problem, counts, policy, delta=delta, seconds=seconds))
+
+
+def _rests_on(certificate: Certificate) -> str:
+    """The method of the data, and what else there is to be proved."""
+    data, hints = certificate.problem.data, certificate.learned
+    assert data is not None
+    parts = {
+        "coupled values": hints is not None and bool(hints.coupled),
+        "a difference": any(claim.policy == "pair" for claim in certificate.claims),
+        "outcomes of episodes": data.seen is not None,
+        "an automaton": certificate.problem.automaton is not None,
+    }
+    return ", ".join([data.method, *(name for name, there in parts.items() if there)])
 
 
 def table(rows: list[Row]) -> str:

@@ -46,6 +46,7 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"tightrope {release}"
 html_static_path = ["_static"]
+html_extra_path = ["verify.html"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_search_summary = False  # summaries are fetched, which pages on a disk may not do

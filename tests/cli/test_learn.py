@@ -299,7 +299,7 @@ def test_certificates_that_prove_less_are_shown() -> None:
     own = result.robust.interval
     assert list_certified_facts(result, {"robust policy": own}) == []
     wider = Interval(own.lower - 0.25, own.upper)
-    rows = show_result(result, None, None, {"robust policy": wider}, []).rows
+    rows = show_result(result, None, None, {"robust policy": wider}).rows
     assert any(f"proves {wider}" in value for _, value in rows)
 
 

@@ -100,7 +100,7 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
 
 def answer(request: ComparedOptions, run: Any) -> None:
     """Read, compute, print, write: the same for both commands."""
-    from tightrope.cli.sources import LogRequest, load_subject, read_facts, reading_facts
+    from tightrope.cli.sources import LogRequest, Study, answer_from, read_facts
     from tightrope.learning.compare import refuse_chains
     from tightrope.learning.differences import APART, DO_NOTHING, LOGGED, UNIFORM
     from tightrope.loading import is_continuous
@@ -113,24 +113,20 @@ def answer(request: ComparedOptions, run: Any) -> None:
     claimed, page = screen.claim(single, POLICY), screen.claim(request.report, REPORT)
     proof = screen.claim(request.certificate, CERTIFICATE)
     log = LogRequest.of(request.reading, request.data)
-    tables = log.tables()
     if is_continuous(request.model):
         raise refuse_chains()
-    subject = load_subject(request, temporal=True, any_kind=True)
+    study = Study(request, log, temporal=True, any_kind=True)
+    subject = study.subject
     baseline: Any = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         from tightrope.model.policy import Policy
 
         baseline = Policy(subject.model, request.baseline)
-    reading = log.read(subject.model, tables)
+    reading = study.reading
     with screen.phase_progress() as progress:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)
-
-    def show() -> screen.Content:
-        return _shown(request, result, *reading_facts(reading))
-
-    screen.answer(result.verdict, result.headline(), facts, show)
+    answer_from(reading, result, facts, lambda: _shown(request, result))
     about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
     if directory is not None:
         from tightrope.atomic import atomic_write
@@ -217,9 +213,7 @@ def _share(share: float | None) -> str:
     return "" if share is None else f", about {share:.0%} of the gain"
 
 
-def _shown(
-    request: ComparedOptions, result: Comparison, data: screen.Rows, settings: screen.Rows
-) -> screen.Content:
+def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
     """What is printed: the differences, what else is bounded, and where the policies differ."""
     rows = [
         ("property", result.problem.text),
@@ -240,12 +234,12 @@ def _shown(
         ("policy", f"less {result.baseline_name}", "values subtracted"),
         [(one.name, str(one.interval), str(one.separate)) for one in result.differences],
     )
-    more = [*settings, ("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
+    more = [("summary", wall(result, request.unit)), *screen.shown_notes(result.notes)]
     more += [("order", f"{one[0]} is better than {one[1]}") for one in result.order]
     more += [("time", f"{result.seconds:.2g} s")]
     several = len(getattr(request, "policy", ())) > 1
     return screen.Content(
-        [*rows, *screen.assumed_facts(result.verdict), *data],
+        [*rows, *screen.assumed_facts(result.verdict)],
         more,
         table if several else None,
         [] if several else [table],

@@ -115,7 +115,7 @@ def demo(
             f"data       {group(episodes)} random drives, {group(counts.steps)} steps (seed {seed})\n"
             f"question   {request.text}\n"
         )
-        content_shown = show_comparison(request.text, ordered, optimum, str(results_at), [])
+        content_shown = show_comparison(request.text, ordered, optimum, str(results_at))
         screen.show(tightest.headline(), content_shown)
         typer.echo(
             "At the true parameters, which the learner did not see, this policy crosses with probability\n"

@@ -143,7 +143,7 @@ def doctor(request: DoctorRequest) -> None:
     Example: tightrope doctor model.prism --prop 'P=? [ F "done" ]' --data runs.csv --amend auto \\
     --select-on 0.5 -o model2.prism --log-out runs2.csv
     """
-    from tightrope.cli.sources import LogRequest
+    from tightrope.cli.sources import LogRequest, answer_from
     from tightrope.data.exposure import exposure_of
     from tightrope.data.writing import write_log
     from tightrope.io.output import DATA, PRISM
@@ -179,7 +179,7 @@ def doctor(request: DoctorRequest) -> None:
             **options.learn_words(request),
         )
     answer = _answer(result, request, time.perf_counter() - begin)
-    screen.answer(result.verdict, result.headline(), answer, lambda: _shown(result, answer, reading))
+    answer_from(reading, result, answer, lambda: _shown(result, answer, timed))
     if result.amended is not None and result.amended.counts is not None:
         made: Any = result.amended.amended
         if model_file is not None:
@@ -256,12 +256,8 @@ def _groups(answers: Groups) -> GroupsFacts:
     return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
-def _shown(result: Diagnosis, answer: DoctorAnswer, reading: Any) -> screen.Content:
+def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Content:
     """The findings, those that change the answer most first."""
-    from tightrope.cli.sources import reading_facts
-
-    timed = not hasattr(reading, "counts")
-    data, settings = ([], [("import", reading.read_as)]) if timed else reading_facts(reading)
     rows = [] if screen.doubts_of(result.verdict) else [("evidence", _evidence(result, answer))]
     if answer.value is not None:
         rows.append(("value", _value(answer.value, answer.estimate)))
@@ -279,7 +275,7 @@ def _shown(result: Diagnosis, answer: DoctorAnswer, reading: Any) -> screen.Cont
         rows.append(("breakdown", answer.breakdown.text))
     if answer.outcomes is not None:
         more.append(("returns", answer.outcomes.text))
-    return screen.Content([*rows, *data], [*more, *settings])
+    return screen.Content(rows, more)
 
 
 def _evidence(result: Diagnosis, answer: DoctorAnswer) -> str:

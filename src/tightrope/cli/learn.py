@@ -20,7 +20,6 @@ from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 if TYPE_CHECKING:
-    from tightrope.cli.sources import LogRequest
     from tightrope.learning.options import LearnOptions
 
 
@@ -107,18 +106,6 @@ class LearnRequest(options.SubjectOptions):
         "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
     )
     reading: LogWords
-
-    @property
-    def log(self) -> LogRequest:
-        """The log and how it is read."""
-        from tightrope.cli.sources import LogRequest
-
-        return LogRequest.of(self.reading, self.places)
-
-    @property
-    def places(self) -> list[str]:
-        """Where the data are."""
-        return options.places_of(self.data, self.observations)
 
     @property
     def compares(self) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from msgspec import UNSET, UnsetType, structs
@@ -25,7 +25,7 @@ from tightrope.cli import output as screen
 from tightrope.cli import sources
 from tightrope.cli.learn_fleet import learn_units
 from tightrope.cli.result_display import show_comparison, show_result
-from tightrope.cli.sources import AnyLoaded, Subject
+from tightrope.cli.sources import AnyLoaded, Study, Subject
 from tightrope.data.counts import Counts
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io import answers
@@ -42,6 +42,7 @@ from tightrope.learning.options import LearnOptions, decide
 from tightrope.learning.pipeline import EmptyRegion
 from tightrope.learning.result import CLOSE, LearningResult
 from tightrope.loading import is_continuous
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.numerics.machine import peak_memory
@@ -138,18 +139,27 @@ def run(request: LearnRequest) -> None:
 
 def run_one(request: LearnRequest) -> None:
     """Learn about one property, print the answer, write what is wanted."""
-    timed, other = is_continuous(request.model), None
-    if not timed:
-        other = other_kind(request.prop)
+    timed = is_continuous(request.model)
+    other = None if timed else other_kind(request.prop)
     refuse_combinations(request, timed, other)
     cli_options.require_device(request.device)
     check_delta(request.delta)
-    if request.unit is not None and not timed and other is None:
-        learn_units(request)
-    elif timed or other is not None:
-        learn_answer(request, timed)
+    plain = not timed and other is None
+    if request.unit is not None and plain:
+        return learn_units(request)
+    words, exports = request.learn_options(), result_files.parse_exports(request.export)
+    files = LearnFiles.claim(request, timed, result_files.KIND if plain else "answer")
+    if request.observations is not None:
+        cli_options.refuse_log_options(request.reading)
+    if plain:
+        untied, labelled = request.ignores_numbers, request.observations
+        study = Study(request, request.log, labelled=labelled, temporal=True, untied=untied, observed=True)
     else:
-        learn_policies(request)
+        study = Study(request, request.log, answers=True)
+    if plain:
+        learn_policies(request, study, words, files, exports)
+    else:
+        learn_answer(request, study, words, files)
 
 
 def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | None) -> None:
@@ -198,16 +208,16 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             raise InputError(words, hint=hint)
 
 
-def learn_policies(request: LearnRequest) -> None:
+def learn_policies(
+    request: LearnRequest,
+    study: Study,
+    words: LearnOptions,
+    files: LearnFiles,
+    exports: Collection[result_files.Export],
+) -> None:
     """Learn about one objective: policies, with their intervals."""
-    options, exports = request.learn_options(), result_files.parse_exports(request.export)
-    outputs = LearnFiles.claim(request.output, request.certificate)
-    tables = request.log.tables()
-    if request.observations is not None:
-        cli_options.refuse_log_options(request.reading)
-    untied, labelled = request.ignores_numbers, request.observations
-    subject = sources.load_subject(request, True, untied, observed=True, labelled=labelled)
-    not_covered = _refuse_before(request, subject, options) if request.certificate is not None else []
+    subject = study.subject
+    not_covered = _refuse_before(request, subject, words) if request.certificate is not None else []
     if subject.product is not None and exports:
         raise InputError(
             "--export writes the learned model, and that of a temporal formula is a product with its "
@@ -219,36 +229,11 @@ def learn_policies(request: LearnRequest) -> None:
         cli_options.refuse_options(request, "export breakdown", why)
     with screen.phase_progress() as progress:
         given, true_value = _read_given_policy(request, subject, progress)
-    if isinstance(given, Policy) and request.certificate is not None:
-        _refuse_given(given, subject)
-    reading = subject.labelled or request.log.read(subject.model, tables)
     if request.certificate is not None:
-        if missing := "; ".join(reading.counts.design.censored):
-            raise InputError(
-                "--certificate: there is nothing to certify, because outcomes are missing from the data: "
-                f"{missing}",
-                hint="leave --certificate out, or complete the data",
-            )
-        refuse_uncertified(subject.model, decide(subject.model, reading.counts, options).region)
+        _refuse_uncertified(given, study, words)
+    reading = study.reading
     with screen.phase_progress() as progress:
-        problem = subject.problem
-        if subject.pomdp is not None:
-            progress("a controller that sees observations only")
-            problem = Problem(subject.pomdp, subject.query)
-        ask: Any = learn_all if request.compares else learn_about
-        try:
-            learned = ask(
-                problem, reading, delta=request.delta, policy=given, progress=progress, **options.words
-            )
-        except EmptyRegion as error:
-            empty = _empty(error, subject.loaded)
-            screen.answer_refuted(error, error.verdict, empty)
-        results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
-        if request.breakdown is not None:
-            progress("breakdown")
-            rows, threshold = request.breakdown_words
-            breakdown = results[-1].find_breakdown_point(rows=rows, threshold=threshold)
-            results[-1] = replace(results[-1], breakdown=breakdown)
+        results = _learn(request, study, words, given, progress)
         proof = _proof(request, results[0], reading.counts, subject, progress)
     written = None if request.output is None else str(request.output)
     record = _answer(results, subject.loaded, request.compares, written, reading)
@@ -257,15 +242,12 @@ def learn_policies(request: LearnRequest) -> None:
         record.certificate = _proved_facts(request, proof, not_covered)
 
     def show() -> screen.Content:
-        data, settings = sources.reading_facts(reading)
         if request.compares:
-            shown = show_comparison(subject.query.text, results, true_value, written, data)
-        else:
-            proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
-            shown = show_result(results[0], true_value, written, proved, data)
-        return replace(shown, more=[*shown.more, *settings])
+            return show_comparison(subject.query.text, results, true_value, written)
+        proved = {} if proof is None else {name: Interval(*ends) for name, ends in proof.values.items()}
+        return show_result(results[0], true_value, written, proved)
 
-    screen.answer(results[-1].verdict, results[-1].headline(), record, show)
+    sources.answer_from(reading, results[-1], record, show)
     content = None
     if request.output is not None:
         setting = result_files.Setting(
@@ -273,16 +255,51 @@ def learn_policies(request: LearnRequest) -> None:
             property=subject.query.text,
             delta=request.delta,
             constants=cli_options.parse_constants(request.const),
-            data=sources.about_log(request.log, tables, reading),
+            data=study.about,
             command=["tightrope", *sys.argv[1:]],
             policy=request.policy,
             truth=subject.point_text(request.at),
             true_value=true_value,
         )
-        content = result_files.document(results, reading.counts, options, setting)
+        content = result_files.document(results, reading.counts, words, setting)
+
+    def fill(folder: Path, digest: str | None) -> None:
+        assert content is not None
+        if digest is not None:
+            content.certificate = io_results.CertificateFacts(digest, str(request.certificate))
+        result_files.fill_results(folder, results, content, exports=exports, progress=progress)
+
     with screen.phase_progress() as progress:
-        outputs.write(proof, results, content, exports, progress)
+        files.write(result_files.RESULT, proof, fill, progress)
     leave_with(results)
+
+
+def _learn(
+    request: LearnRequest,
+    study: Study,
+    words: LearnOptions,
+    given: Policy | str | None,
+    progress: screen.PhaseProgress,
+) -> list[LearningResult]:
+    """The result, or those of all kinds of sets, and the breakdown point of the last where it is wanted."""
+    subject, problem = study.subject, study.subject.problem
+    if subject.pomdp is not None:
+        progress("a controller that sees observations only")
+        problem = Problem(subject.pomdp, subject.query)
+    ask: Any = learn_all if request.compares else learn_about
+    try:
+        learned = ask(
+            problem, study.reading, delta=request.delta, policy=given, progress=progress, **words.words
+        )
+    except EmptyRegion as error:
+        screen.answer_refuted(error, error.verdict, _empty(error, subject.loaded))
+    results: list[LearningResult] = list(learned.values()) if request.compares else [learned]
+    if request.breakdown is not None:
+        progress("breakdown")
+        rows, threshold = request.breakdown_words
+        breakdown = results[-1].find_breakdown_point(rows=rows, threshold=threshold)
+        results[-1] = replace(results[-1], breakdown=breakdown)
+    return results
 
 
 def leave_with(results: Sequence[LearningResult]) -> None:
@@ -337,15 +354,25 @@ def _refuse_before(request: LearnRequest, subject: Subject, options: LearnOption
     return words
 
 
-def _refuse_given(given: Policy, subject: Subject) -> None:
+def _refuse_uncertified(given: Policy | str | None, study: Study, words: LearnOptions) -> None:
+    """Refuse policies, data and regions that no certificate holds, before anything is learned."""
     from tightrope.certify.solved import refuse_steps
 
-    if given.has_memory:
+    if isinstance(given, Policy) and given.has_memory:
         raise InputError(
             "--certificate covers policies without memory, and --policy has a memory",
             hint="leave --certificate or --policy out",
         )
-    refuse_steps(given, subject.query.objective)
+    if isinstance(given, Policy):
+        refuse_steps(given, study.subject.query.objective)
+    model, counts = study.subject.model, study.reading.counts
+    if missing := "; ".join(counts.design.censored):
+        raise InputError(
+            "--certificate: there is nothing to certify, because outcomes are missing from the data: "
+            f"{missing}",
+            hint="leave --certificate out, or complete the data",
+        )
+    refuse_uncertified(model, decide(model, counts, words).region)
 
 
 def _proof(
@@ -415,43 +442,50 @@ ANSWERED = "the answer above stands; only the files are missing"
 
 @dataclass(frozen=True)
 class LearnFiles:
-    """The places that were named; `alone`: the certificate, where it does not lie in the directory."""
+    """The places that were named: a directory, or one file with the policy or the learned chain; `alone`: the
+    certificate, where it does not lie in the directory."""
 
     directory: OutputDirectory | None
+    single: OutputFile | None
     certificate: Path | None
     alone: OutputFile | None
 
     @staticmethod
-    def claim(directory: Path | None, certificate: Path | None) -> LearnFiles:
-        """Refuse what must not or cannot be written; --overwrite is about the certificate alone."""
-        claimed = None if directory is None else io_output.claim(directory, result_files.KIND)
-        return LearnFiles(claimed, certificate, _beside(certificate, claimed))
+    def claim(request: LearnRequest, timed: bool, kind: str) -> LearnFiles:
+        """Refuse what must not or cannot be written; --overwrite is about files alone."""
+        output, certificate, single = request.output, request.certificate, None
+        if timed and output is not None and output.suffix != ".drn":
+            raise InputError(
+                "the learned interval chain in continuous time is written as one file",
+                hint="write -o learned.drn",
+            )
+        if output is not None and kind == "answer" and output.suffix in (".json", ".drn"):
+            single = screen.claim(output, io_output.DRN if timed else io_output.POLICY)
+        folder = None if output is None or single is not None else io_output.claim(output, kind)
+        place = None if certificate is None else Path(os.path.realpath(certificate.parent))
+        apart = None if folder is not None and folder.path == place else certificate
+        return LearnFiles(folder, single, certificate, screen.claim(apart, io_output.CERTIFICATE))
 
     def write(
         self,
+        first: str,
         proof: CertificateFile | None,
-        results: list[LearningResult],
-        content: io_results.ResultDocument | None,
-        exports: Collection[result_files.Export],
-        progress: screen.PhaseProgress,
+        fill: Callable[[Path, str | None], None],
+        progress: screen.PhaseProgress = lambda what: None,
     ) -> None:
-        """The certificate, and the results with their document, which names it. All files take their places
-        in the end; a failure says that the answer stands."""
-        filling = nullcontext() if self.directory is None else self.directory.filling(result_files.RESULT)
+        """The certificate, and what `fill` writes into the directory, told the certificate's digest. All
+        files take their places in the end, the document `first`; a failure says that the answer stands."""
+        filling = nullcontext() if self.directory is None else self.directory.filling(first)
         try:
             with filling as folder:
+                digest = None
                 if proof is not None and self.certificate is not None:
                     progress("write: the certificate")
-                    if self.alone is not None:
-                        self.alone.check()
-                    target = self.certificate
-                    if folder is not None and self.alone is None:
-                        target = folder / target.name
-                    digest = proof.save(target)
-                    if content is not None:
-                        content.certificate = io_results.CertificateFacts(digest, str(self.certificate))
-                if folder is not None and content is not None:
-                    result_files.fill_results(folder, results, content, exports=exports, progress=progress)
+                    inside = folder is not None and self.alone is None
+                    target = folder / self.certificate.name if inside and folder else self.certificate
+                    digest = proof.save(target if self.alone is None else self.alone.checked())
+                if folder is not None:
+                    fill(folder, digest)
         except InputError as error:
             raise InputError(error.message, error.location, error.hint or ANSWERED) from error
 
@@ -465,101 +499,61 @@ def other_kind(prop: str | None) -> QueryKind | None:
     return kinds[0] if len(kinds) == 1 and kinds[0] not in (QueryKind.PLAIN, QueryKind.LTL) else None
 
 
-def learn_answer(request: LearnRequest, timed: bool) -> None:
+def learn_answer(request: LearnRequest, study: Study, words: LearnOptions, files: LearnFiles) -> None:
     """Learn about a property that is no single objective, or about a chain in continuous time: print the
     interval, and write a directory, or one file: the policy or the learned chain."""
-    output = request.output
-    if timed and output is not None and output.suffix != ".drn":
-        raise InputError(
-            "the learned interval chain in continuous time is written as one file",
-            hint="write -o learned.drn",
-        )
-    claimed = directory = None
-    if output is not None and output.suffix in (".json", ".drn"):
-        kind = io_output.DRN if timed else io_output.POLICY
-        claimed = screen.claim(output, kind)
-    elif output is not None:
-        directory = io_output.claim(output, "answer")
-    beside = _beside(request.certificate, directory)
-    tables = request.log.tables()
-    subject = sources.load_subject(request, answers=True)
-    problem, words = subject.problem, dict[str, Any](request.learn_options().words)
+    subject, given_words = study.subject, dict(words.words)
+    problem, timed = subject.problem, isinstance(subject.loaded.model, ParametricCTMC)
     if timed:
-        from tightrope.data.exposure import exposure_of
-
-        words.pop("sets", None)
-        data: Any = exposure_of(tables, problem.model.structure, request.log.options)
-    else:
-        data = request.log.read(subject.model, tables)
+        given_words.pop("sets", None)
+    data: Any = study.exposure if timed else study.reading
     given = None if request.policy is None else Policy(subject.model, request.policy)
     with screen.phase_progress() as progress:
         progress("solve")
-        result = learn_about(problem, data, delta=request.delta, policy=given, **words)
+        result = learn_about(problem, data, delta=request.delta, policy=given, **cast(Any, given_words))
         assert not isinstance(result, LearningResult)
         proof = _proof(request, result, None if timed else data.counts, subject, progress)
-    record: Any
-    if isinstance(result, LearnedAnswer):
-        record = result.document(request.model)
-        if directory is not None:
-            record.data = sources.about_log(request.log, tables, data)
-    else:
-        record = result.document(request.model, subject.loaded.seconds)
+    record: Any = result.document(request.model)
+    if not isinstance(result, LearnedAnswer):
+        record.seconds = {"build": round(subject.loaded.seconds, 6), **record.seconds}
+    elif files.directory is not None:
+        record.data = study.about
     if proof is not None:
         record.certificate = _proved_facts(request, proof, ())
+    show = _show_answer if isinstance(result, LearnedAnswer) else _show_rates
+    sources.answer_from(data, result, record, lambda: show(result, record))
 
-    def show() -> screen.Content:
-        if isinstance(result, LearnedAnswer):
-            facts, settings = sources.reading_facts(data)
-            return _show_answer(result, record, facts, settings)
-        return _show_rates(record)
+    def fill(folder: Path, digest: str | None) -> None:
+        assert isinstance(result, LearnedAnswer)
+        name = None if digest is None or files.alone is not None else str(request.certificate)
+        fill_answer(folder, result, record, [] if name is None else [Path(name).name])
 
-    screen.answer(result.verdict, result.headline(), record, show)
-    if proof is not None and beside is not None:
-        proof.save(beside.checked())
-    if directory is not None and isinstance(result, LearnedAnswer):
-        inside = None if beside is not None or request.certificate is None else request.certificate.name
-        write_answer(directory, result, record, inside, proof)
-    elif claimed is not None and isinstance(result, LearnedAnswer):
+    files.write(answers.ANSWER_FILE, proof, fill)
+    if files.single is not None and isinstance(result, LearnedAnswer):
         if result.policy is None:
             raise InputError(f"{result.text} has no policy of its own", hint="name a directory: -o DIR")
-        result.policy.save(claimed.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
-    elif claimed is not None and not isinstance(result, LearnedAnswer) and result.chain is not None:
+        result.policy.save(files.single.checked(), problem.model.hash(), to_plain(_certified_facts(result)))
+    elif files.single is not None and not isinstance(result, LearnedAnswer) and result.chain is not None:
         from tightrope.io.drn.write import write_drn
 
-        write_drn(result.chain, claimed.checked())
+        write_drn(result.chain, files.single.checked())
     screen.leave(result.verdict)
 
 
-def _beside(wanted: Path | None, directory: OutputDirectory | None) -> OutputFile | None:
-    """The place of a certificate that does not lie in the output directory."""
-    if wanted is None or (directory is not None and Path(os.path.realpath(wanted.parent)) == directory.path):
-        return None
-    return screen.claim(wanted, io_output.CERTIFICATE)
-
-
-def write_answer(
-    directory: OutputDirectory,
-    learned: LearnedAnswer,
-    record: answers.AnswerDocument,
-    name: str | None = None,
-    proof: CertificateFile | None = None,
+def fill_answer(
+    folder: Path, learned: LearnedAnswer, record: answers.AnswerDocument, beside: Sequence[str] = ()
 ) -> None:
-    """The directory of an answer: its document, the policy, those that a mixture draws from, and the
-    certificate where it has a name there."""
-    with directory.filling(answers.ANSWER_FILE) as folder:
-        record.files = []
-        if proof is not None and name is not None:
-            proof.save(folder / name)
-            record.files.append(name)
-        several = None if learned.answer is None else learned.answer.achieved
-        policies = {} if learned.policy is None else {"policy.json": learned.policy}
-        for number, policy in enumerate(() if several is None else several.controllers, start=1):
-            policies[f"policy-{number:02}.json"] = policy
-        for name, policy in policies.items():
-            policy.save(folder / name, record.model_hash, to_plain(_certified_facts(learned)))
-            record.files.append(name)
-        with atomic_write(folder / answers.ANSWER_FILE) as file:
-            file.write(to_text(record) + "\n")
+    """The directory of an answer: its document, the policy, those that a mixture draws from; `beside` are
+    files that are there already."""
+    several = None if learned.answer is None else learned.answer.achieved
+    policies = {} if learned.policy is None else {"policy.json": learned.policy}
+    for number, policy in enumerate(() if several is None else several.controllers, start=1):
+        policies[f"policy-{number:02}.json"] = policy
+    for name, policy in policies.items():
+        policy.save(folder / name, record.model_hash, to_plain(_certified_facts(learned)))
+    record.files = [*beside, *policies]
+    with atomic_write(folder / answers.ANSWER_FILE) as file:
+        file.write(to_text(record) + "\n")
 
 
 def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
@@ -575,22 +569,18 @@ def _certified_facts(learned: LearnedAnswer) -> io_results.CertifiedFacts:
     )
 
 
-def _show_answer(
-    learned: LearnedAnswer, record: answers.AnswerDocument, data: screen.Rows, settings: screen.Rows
-) -> screen.Content:
+def _show_answer(learned: Any, record: answers.AnswerDocument) -> screen.Content:
     rows = [
         ("property", learned.text),
         *learned.facts(),
         *_proved_lines(record.certificate),
         *screen.assumed_facts(learned.verdict),
-        *data,
     ]
     more = [
         ("sets", f"the hull of {record.sets} sets"),
         *(("default", reason) for reason in learned.decisions.reasons),
         *(("budget", line) for line in record.ledger.lines),
         *(("note", note) for note in record.notes),
-        *settings,
         *screen.spent({"solve": learned.seconds}),
     ]
     return screen.Content(rows, more)
@@ -603,22 +593,17 @@ def _proved_lines(certificate: answers.ProvedFacts | UnsetType) -> list[tuple[st
     return [("certificate", f"{certificate.file} proves {proved}")]
 
 
-def _show_rates(answer: answers.RateAnswer) -> screen.Content:
-    log = answer.data
-    jumps, episodes = screen.count(log.jumps, "jump"), screen.count(log.episodes, "episode")
-    cut = screen.count(log.censored, "sojourn")
+def _show_rates(learned: Any, answer: answers.RateAnswer) -> screen.Content:
     facts = [
         ("property", answer.question),
         *([("reason", answer.why)] if answer.value is None else []),
         *_proved_lines(answer.certificate),
         *(("rate", f"{one.rate} {interval_text(one.lower, one.upper)}") for one in answer.rates[:MOST_RATES]),
-        ("data", f"{jumps} in {episodes}, time {number_text(log.time)}, {cut} cut off"),
     ]
     if answer.outcomes is not None:
         tension = answer.outcomes.tension
         facts += [("warning", tension)] if isinstance(tension, str) else []
     more = [
-        *(("import", line) for line in log.read_as),
         *([] if answer.outcomes is None else [("returns", answer.outcomes.text)]),
         *(("budget", line) for line in answer.ledger.lines),
         *(("note", note) for note in answer.notes),

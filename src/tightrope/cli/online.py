@@ -19,7 +19,7 @@ import msgspec
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.cli import options
 from tightrope.cli import output as screen
-from tightrope.cli.learn_run import write_answer
+from tightrope.cli.learn_run import fill_answer
 from tightrope.cli.options import declare, takes
 from tightrope.cli.result_display import fit_facts, hints_of, parameter_facts, policy_facts, value_of
 from tightrope.cli.sources import Subject, load_subject
@@ -30,6 +30,7 @@ from tightrope.data.simulator import DEFAULT_CAP, Simulator
 from tightrope.design.exploration import Explore, Explored
 from tightrope.design.exploration import online as learn_online
 from tightrope.errors import CannotCertify, InputError
+from tightrope.io.answers import ANSWER_FILE
 from tightrope.io.coding import Real, from_plain
 from tightrope.io.output import claim, file_digest
 from tightrope.io.plans import Target
@@ -557,7 +558,8 @@ def collect_evenly(request: OnlineRequest, subject: Subject, cap: int) -> None:
         )
         screen.answer(result.verdict, result.headline(), {}, lambda: shown)
     if directory is not None:
-        write_answer(directory, result, result.document(request.model))
+        with directory.filling(ANSWER_FILE) as folder:
+            fill_answer(folder, result, result.document(request.model))
     if target is not None and not reached:
         raise CannotCertify(
             f"the gap {target.text} was not reached after {done:,} episodes\n"

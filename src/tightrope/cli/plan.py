@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ def plan(request: PlanRequest) -> None:
 
     Example: tightrope plan 'bench:rover(10,10)' --data pilot.parquet --gap 0.015 -o plan
     """
-    from tightrope.cli.sources import LogRequest, about_log, load_subject, reading_facts
+    from tightrope.cli.sources import LogRequest, Study, answer_from
     from tightrope.design.plan import claim_plan, plan_document, write_plan
     from tightrope.design.planner import NothingToPlan
     from tightrope.design.planner import plan as plan_collection
@@ -119,8 +119,8 @@ def plan(request: PlanRequest) -> None:
     Target.of(request.gap, words.get("optimality"), words.get("above"), words.get("budget"))
     claimed = None if request.output is None else claim_plan(request.output)
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
-    tables = log.tables()
-    subject = load_subject(request, any_kind=True, observed=True, labelled=request.observations)
+    study = Study(request, log, any_kind=True, observed=True, labelled=request.observations)
+    subject = study.subject
     given: Any = request.policy
     if given is not None:
         pomdp = subject.pomdp
@@ -128,7 +128,7 @@ def plan(request: PlanRequest) -> None:
     cap = request.within_cap
     if cap is None and subject.loaded.benchmark is not None:
         cap = subject.loaded.benchmark.episode_cap
-    reading = subject.labelled or log.read(subject.model, tables)
+    reading = study.reading
     try:
         with screen.phase_progress() as progress:
             outcome = plan_collection(
@@ -145,18 +145,13 @@ def plan(request: PlanRequest) -> None:
         refuted = {**error.verdict.facts, "strategies": []}
         screen.answer_refuted(error, error.verdict, refuted)
     document = plan_document(outcome, request.model)
-    document.data = about_log(log, tables, reading)
+    document.data = study.about
     document.seconds = round(time.perf_counter() - begin, 6)
     if request.output is not None:
         document.output = str(request.output)
 
-    def show() -> screen.Content:
-        facts, settings = reading_facts(reading)
-        seconds = ("time", f"{document.seconds or 0.0:.2g} s")
-        rest = show_plan(outcome, request.output)
-        return replace(rest, rows=[*rest.rows, *facts], more=[*rest.more, *settings, seconds])
-
-    screen.answer(outcome.verdict, outcome.headline(), document, show)
+    seconds = ("time", f"{document.seconds:.2g} s")
+    answer_from(reading, outcome, document, lambda: show_plan(outcome, request.output, seconds))
     if request.output is not None:
         write_plan(request.output, outcome, document, claimed)
     if not outcome.status.is_answered:
@@ -181,7 +176,7 @@ class ImprovementPlanAnswer(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def _plan_improvement(request: PlanRequest) -> None:
-    from tightrope.cli.sources import LogRequest, load_subject, reading_facts
+    from tightrope.cli.sources import LogRequest, Study, answer_from
     from tightrope.design.improvement import plan_improvement
     from tightrope.learning.differences import DO_NOTHING, LOGGED, UNIFORM
     from tightrope.model.policy import Policy
@@ -192,12 +187,11 @@ def _plan_improvement(request: PlanRequest) -> None:
         if getattr(request, name):
             raise InputError(f"`{name}` cannot be used with `improve`, which plans to go on as so far")
     log = LogRequest.of(request.reading, options.places_of(request.data, request.observations))
-    tables = log.tables()
-    subject = load_subject(request)
+    study = Study(request, log)
+    subject, reading = study.subject, study.reading
     baseline: Any = request.improve
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         baseline = Policy(subject.model, baseline)
-    reading = log.read(subject.model, tables)
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
     outcome = plan_improvement(subject.problem, reading.counts, baseline, delta=request.delta, **words)
@@ -214,18 +208,13 @@ def _plan_improvement(request: PlanRequest) -> None:
         delta=request.delta,
     )
 
-    def show() -> screen.Content:
-        data, settings = reading_facts(reading)
-        rows = [
-            ("property", subject.query.text),
-            ("possible", f"improvement of about {number_text(outcome.possible)}, at the estimate"),
-            ("forecast", f"about {round_forecast(outcome.proved)} more episodes until any is proved"),
-            ("", f"about {round_forecast(outcome.most)} until {outcome.share:.0%} of it is proved"),
-            *data,
-        ]
-        return screen.Content(rows, [*settings, ("note", label)])
-
-    screen.answer(outcome.now.verdict, outcome.now.headline(), record, show)
+    rows = [
+        ("property", subject.query.text),
+        ("possible", f"improvement of about {number_text(outcome.possible)}, at the estimate"),
+        ("forecast", f"about {round_forecast(outcome.proved)} more episodes until any is proved"),
+        ("", f"about {round_forecast(outcome.most)} until {outcome.share:.0%} of it is proved"),
+    ]
+    answer_from(reading, outcome.now, record, lambda: screen.Content(rows, [("note", label)]))
     if not math.isfinite(outcome.proved):
         raise CannotCertify("no number of episodes that was tried proves an improvement")
     screen.leave(outcome.now.verdict)
@@ -237,12 +226,12 @@ MOST_TEXT = 40
 """Characters of an expression that are shown."""
 
 
-def show_plan(outcome: Plan, written: Path | None) -> screen.Content:
+def show_plan(outcome: Plan, written: Path | None, *more: tuple[str, str]) -> screen.Content:
     """The plan for people."""
     table = None
     if outcome.strategies:
         table = screen.Table(_columns(outcome), [_row(outcome, one) for one in outcome.strategies])
-    return screen.Content(_first(outcome, written), _details(outcome), table)
+    return screen.Content(_first(outcome, written), [*_details(outcome), *more], table)
 
 
 def _first(outcome: Plan, written: Path | None) -> list[tuple[str, str]]:

@@ -51,7 +51,6 @@ def show_result(
     true_value: Interval | None,
     files: str | None,
     certified: Mapping[str, Interval],
-    data: Facts,
 ) -> Content:
     """One result; where a certificate proves less, what it proves."""
     facts = [*hints_of(result), ("property", result.problem.text), ("value", value_of(result))]
@@ -74,7 +73,7 @@ def show_result(
     facts += fit_facts(result)
     facts += [] if files is None else [("written", files)]
     more = [*([] if result.seen is not None else outcome_facts(result)), *list_coupled_facts(result)]
-    return Content([*facts, *data], [*more, *_how(result)])
+    return Content(facts, [*more, *_how(result)])
 
 
 def value_of(result: LearningResult) -> str:
@@ -253,7 +252,6 @@ def show_comparison(
     results: Sequence[LearningResult],
     true_value: Interval | None,
     files: str | None,
-    data: Facts,
 ) -> Content:
     """All kinds of sets in one table of at most 80 columns."""
     shown = [result.value.interval if result.value else result.robust.interval for result in results]
@@ -288,7 +286,7 @@ def show_comparison(
     ]
     facts += [] if files is None else [("written", files)]
     more += [*outcome_facts(last), *policy_facts(last), *parameter_facts(last), *fit_facts(last)]
-    return Content(facts, [*more, *data, *_how(last)], table)
+    return Content(facts, [*more, *_how(last)], table)
 
 
 def held_together(results: Sequence[LearningResult]) -> str:

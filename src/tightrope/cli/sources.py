@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from tightrope.cli.flags import as_flags
 from tightrope.cli.options import SubjectOptions, parse_constants
-from tightrope.cli.output import build_progress, count, reading_progress, warn
+from tightrope.cli.output import Content, answer, build_progress, count, reading_progress, warn
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.log_words import LOCAL, WORDS
@@ -32,7 +33,7 @@ from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parameters import parse_point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP
-from tightrope.numerics.text import plain_suffix, read_program_text
+from tightrope.numerics.text import number_text, plain_suffix, read_program_text
 from tightrope.prism.parse.parser import parse_properties
 from tightrope.prism.parse.property_syntax import PropertyFile
 from tightrope.prism.properties.boundary import BoundaryOf
@@ -44,6 +45,7 @@ from tightrope.problem import Model, Problem
 
 if TYPE_CHECKING:
     from tightrope.benchmarks.instance import Instance
+    from tightrope.data.exposure import Exposure
     from tightrope.data.read_options import LogReadOptions
     from tightrope.data.reading import Reading
     from tightrope.io.log_words import LogWords
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from tightrope.prism.explore.search import Judge
     from tightrope.prism.parse.property_syntax import PropertyFile
     from tightrope.prism.properties.boundary import Boundary
+    from tightrope.verdict import Assessment
 
 MANY_TRANSITIONS = 100_000
 """Transitions from which on memory that building has left is worth giving back."""
@@ -217,21 +220,6 @@ def example_property(model: Model | ParametricCTMC) -> str:
     return rewards[0] if rewards else f"P{way}=? [ F true ]"
 
 
-def about_log(log: LogRequest, tables: tuple[DataTable, ...], reading: Reading) -> dict[str, object]:
-    """What a result says about its data: files with digests, how they were read, what was dropped."""
-    known = ("source", "seed", "policy", "cap", "at", "property")
-    files = [table.file for table in tables if table.file is not None]
-    digests = [_digest(file) for file in files]
-    whole = sha256(reading.counts.transition.tobytes()) if not files else sha256("".join(digests).encode())
-    return {
-        "file": ", ".join(log.places),
-        "sha256": digests[0] if len(digests) == 1 else whole.hexdigest(),
-        "files": [{"file": file.name, "sha256": d} for file, d in zip(files, digests, strict=True)],
-        **to_plain(read_facts(reading)),
-        "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
-    }
-
-
 def read_facts(reading: Reading) -> ReadingFacts:
     """How a log was read, for JSON."""
     return ReadingFacts(
@@ -245,8 +233,15 @@ def read_facts(reading: Reading) -> ReadingFacts:
     )
 
 
-def reading_facts(reading: Reading) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def reading_facts(reading: Reading | Exposure) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """How much was read and what is noteworthy about it; the import settings, for --verbose."""
+    from tightrope.data.exposure import Exposure
+
+    if isinstance(reading, Exposure):
+        jumps, cut = count(int(reading.jumps.sum()), "jump"), count(reading.censored, "sojourn")
+        time = number_text(float(reading.waited.sum()))
+        size = f"{jumps} in {count(reading.episodes, 'episode')}, time {time}, {cut} cut off"
+        return [("data", size)], [("import", reading.read_as)]
     episodes = reading.counts.design.episodes
     size = count(reading.rows, "row")
     size += "" if episodes is None else f", {count(episodes, 'episode')}"
@@ -255,6 +250,30 @@ def reading_facts(reading: Reading) -> tuple[list[tuple[str, str]], list[tuple[s
     files = [("file", name) for name in reading.files] if len(reading.files) > 1 else []
     missing = [("excluded", line) for line in reading.counts.design.censored]
     return facts, [*missing, *files, *(("import", line) for line in reading.read_as)]
+
+
+class Judged(Protocol):
+    """A result that has a verdict."""
+
+    @property
+    def verdict(self) -> Assessment: ...
+
+    def headline(self) -> str: ...
+
+
+def answer_from(
+    reading: Reading | Exposure,
+    result: Judged,
+    record: Struct | Mapping[str, object],
+    show: Callable[[], Content],
+) -> None:
+    """Print what data say: as JSON, or the answer, then how the data were read."""
+
+    def content() -> Content:
+        rest, (facts, settings) = show(), reading_facts(reading)
+        return replace(rest, rows=[*rest.rows, *facts], more=[*rest.more, *settings])
+
+    answer(result.verdict, result.headline(), record, content)
 
 
 def _digest(file: LogFile) -> str:
@@ -402,6 +421,44 @@ class Subject:
             return None
         point = self.loaded.point(at)
         return {n: decimal_text(v) for n, v in zip(self.model.parameters.names, point, strict=True)}
+
+
+class Study:
+    """A question, and the log that is to answer it. Statements about the log are checked before the model is
+    built; the log is read when it is first needed."""
+
+    def __init__(self, request: SubjectOptions, log: LogRequest, *, labelled: str | None = None, **how: bool):
+        self.log, self.tables = log, log.tables()
+        self.subject = load_subject(request, labelled=labelled, **how)
+
+    @cached_property
+    def reading(self) -> Reading:
+        """The log, or the labelled readings of a sensor."""
+        return self.subject.labelled or self.log.read(self.subject.model, self.tables)
+
+    @cached_property
+    def exposure(self) -> Exposure:
+        """The log of a chain in continuous time."""
+        from tightrope.data.exposure import exposure_of
+
+        return exposure_of(self.tables, self.subject.loaded.model.structure, self.log.options)
+
+    @property
+    def about(self) -> dict[str, object]:
+        """What a result says about its data: files with digests, how they were read, what was dropped."""
+        reading, known = self.reading, ("source", "seed", "policy", "cap", "at", "property")
+        files = [table.file for table in self.tables if table.file is not None]
+        digests = [_digest(file) for file in files]
+        whole = (
+            sha256(reading.counts.transition.tobytes()) if not files else sha256("".join(digests).encode())
+        )
+        return {
+            "file": ", ".join(self.log.places),
+            "sha256": digests[0] if len(digests) == 1 else whole.hexdigest(),
+            "files": [{"file": file.name, "sha256": d} for file, d in zip(files, digests, strict=True)],
+            **to_plain(read_facts(reading)),
+            "sampled": {key: value for key, value in (reading.metadata or {}).items() if key in known},
+        }
 
 
 def load_subject(

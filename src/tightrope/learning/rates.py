@@ -169,8 +169,8 @@ class RateResult(Record):
         seen = self.outcomes
         return seen.interval if isinstance(seen, ObservedOutcomes) else Interval(-math.inf, math.inf)
 
-    def document(self, source: str, build: float = 0.0) -> RateAnswer:
-        """What is written of it; `source`: where the model came from, built in so many seconds."""
+    def document(self, source: str) -> RateAnswer:
+        """What is written of it; `source`: where the model came from."""
         value = self.interval if math.isfinite(self.interval.lower) else None
         widths = None
         if self.chain is not None:
@@ -199,7 +199,7 @@ class RateResult(Record):
             notes=[*([] if self.value is None else self.value.notes), f"constant rates {self.fit_text}"],
             data=TimedLogFacts(data.rows, data.episodes, jumps, waited, data.censored, [data.read_as]),
             peak_memory=peak_memory(),
-            seconds={name: round(spent, 6) for name, spent in {"build": build, **self.seconds}.items()},
+            seconds={name: round(spent, 6) for name, spent in self.seconds.items()},
         )
 
     @property

@@ -48,7 +48,7 @@ def test_help_names_extras_with_their_brackets(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     assert app.run(["check", "--help"]) == 0
-    assert "(needs tightrope[gpu])" in capsys.readouterr().out
+    assert "needs tightrope[gpu])" in capsys.readouterr().out
 
 
 def named_options() -> dict[str, list[str]]:

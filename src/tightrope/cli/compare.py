@@ -127,7 +127,13 @@ def answer(request: ComparedOptions, run: Any) -> None:
         result = run(subject, reading, baseline, progress)
     facts = to_answer(result, read_facts(reading), request)
     answer_from(reading, result, facts, lambda: _shown(request, result))
-    about = {"model": request.model, "property": result.problem.text, "model hash": subject.model.hash()}
+    document = answers.ComparisonDocument(
+        model=request.model,
+        model_hash=subject.model.hash(),
+        question=result.problem.text,
+        headline=result.headline(),
+        answer=facts,
+    )
     if directory is not None:
         from tightrope.atomic import atomic_write
         from tightrope.io.coding import to_text
@@ -137,7 +143,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
                 if policy is not None:
                     policy.save(folder / answers.POLICY_FILES[name], subject.model.hash())
             with atomic_write(folder / answers.COMPARISON_FILE) as file:
-                file.write(to_text(answers.ComparisonDocument.of(facts, result.headline(), about)) + "\n")
+                file.write(to_text(document) + "\n")
     if claimed is not None:
         claimed.check()
         if result.controller is None:
@@ -153,9 +159,8 @@ def answer(request: ComparedOptions, run: Any) -> None:
         plain = all(one is not None and not one.has_memory for one in both.values())
         page.check()
         with atomic_write(page.path) as file:
-            file.write(
-                comparison_page(facts, result.headline(), about, map_policies(both) if plain else None)
-            )
+            drawn = map_policies(both) if plain else None
+            file.write(comparison_page(facts, document.headline, document.about, drawn))
     if proof is not None:
         from tightrope.certify.certify import certify
 
@@ -192,7 +197,6 @@ def to_answer(result: Comparison, data: ReadingFacts, request: ComparedOptions) 
     return record_of(
         answers.ComparisonAnswer,
         result,
-        **result.verdict.facts,
         difference=result.interval,
         policy=result.best.name,
         baseline=result.baseline_name,

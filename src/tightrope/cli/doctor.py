@@ -17,7 +17,7 @@ from tightrope.cli.flags import as_flags
 from tightrope.cli.options import declare, takes
 from tightrope.cli.output import phase_progress
 from tightrope.errors import InputError
-from tightrope.io.coding import Real
+from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import BreakdownFacts, FindingFacts, Interval, Judged, ObservedFacts, power_text
 from tightrope.numerics.text import number_text
@@ -210,50 +210,31 @@ def _subject(request: DoctorRequest) -> tuple[Any, Any]:
 
 
 def _answer(result: Diagnosis, request: DoctorRequest, seconds: float) -> DoctorAnswer:
-    verdict, outcomes, breakdown = result.verdict, result.outcomes, result.breakdown
-    return DoctorAnswer(
-        **verdict.facts,
-        alarm=result.examination.alarm,
-        e_value=result.e_value,
+    return record_of(
+        DoctorAnswer,
+        result,
+        result.examination,
+        request,
         alpha=request.alpha,
-        rows=result.examination.rows,
-        first_alarm=result.examination.first_alarm,
-        value=result.value,
-        estimate=result.estimate,
         findings=[one.record(result.model) for one in result.findings],
-        breakdown=None if breakdown is None else breakdown.record(),
-        outcomes=None if outcomes is None else outcomes.record(),
         amended=None if result.amended is None else _amended(result.amended),
-        output=None if request.output is None else str(request.output),
         log=None if request.log_out is None else str(request.log_out),
         seconds=round(seconds, 6),
     )
 
 
 def _amended(answer: AmendedAnswer) -> AmendedFacts:
-    made, verdict = answer.amended, answer.verdict
-    return AmendedFacts(
+    made = answer.amended
+    return record_of(
+        AmendedFacts,
+        answer,
+        answer.examination,
+        made,
+        made.model,
         amendment=made.amendment.text,
-        verdict=verdict.word,
-        why=verdict.why,
         selection=answer.selection.why,
-        value=answer.value,
-        delta=answer.delta,
-        e_value=answer.e_value,
-        alarm=answer.examination.alarm,
-        states=made.model.states,
         parameters=len(made.model.parameters),
-        claims=made.claims,
-        groups=None if answer.groups is None else _groups(answer.groups),
     )
-
-
-def _groups(answers: Groups) -> GroupsFacts:
-    each = [
-        GroupFacts(name=one.name, episodes=one.episodes, rows=one.rows, value=one.value, alone=one.alone)
-        for one in answers.groups
-    ]
-    return GroupsFacts(column=answers.column, average=answers.average, new_unit=answers.new_unit, groups=each)
 
 
 def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Content:

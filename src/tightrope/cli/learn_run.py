@@ -31,7 +31,7 @@ from tightrope.errors import CannotCertify, InputError
 from tightrope.io import answers
 from tightrope.io import output as io_output
 from tightrope.io import results as io_results
-from tightrope.io.coding import to_plain, to_text
+from tightrope.io.coding import record_of, to_plain, to_text
 from tightrope.io.output import OutputDirectory, OutputFile
 from tightrope.io.results import Interval
 from tightrope.learning import result_files
@@ -423,16 +423,15 @@ def _answer(
 
 
 def _empty(error: EmptyRegion, loaded: AnyLoaded) -> EmptyAnswer:
-    return EmptyAnswer(
-        **error.verdict.facts,
+    return record_of(
+        EmptyAnswer,
+        error,
         empty=True,
         fallback=False,
-        contradiction=error.contradiction,
         conflict=list(error.conflict.texts) if error.conflict is not None else None,
         value=None,
         robust_policy=None,
         widths=None,
-        ledger=error.ledger.record(),
         seconds={"build": round(loaded.seconds, 6)},
     )
 

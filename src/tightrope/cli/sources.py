@@ -252,7 +252,7 @@ def reading_facts(reading: Reading | Exposure) -> tuple[list[tuple[str, str]], l
     return facts, [*missing, *files, *(("import", line) for line in reading.read_as)]
 
 
-class Judged(Protocol):
+class Assessed(Protocol):
     """A result that has a verdict."""
 
     @property
@@ -263,7 +263,7 @@ class Judged(Protocol):
 
 def answer_from(
     reading: Reading | Exposure,
-    result: Judged,
+    result: Assessed,
     record: Struct | Mapping[str, object],
     show: Callable[[], Content],
 ) -> None:

@@ -22,7 +22,7 @@ from tightrope.cli import options
 from tightrope.cli.options import declare, switch, takes
 from tightrope.cli.output import Content, Table, common, leave, print_json, show
 from tightrope.errors import CannotCertify, InputError
-from tightrope.io.coding import Real
+from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOG_WORDS, LogWords
 from tightrope.io.results import Interval
 from tightrope.verdict import Assessment, Assumed
@@ -177,19 +177,15 @@ def _answer(verified: Verified, seconds: float) -> VerifyAnswer:
     values = {name: Interval(low, high) for name, (low, high) in verdict.values.items()}
     first, data = values[verdict.claim or next(iter(values))], certificate.problem.data
     result = worth(verdict)
-    return VerifyAnswer(
+    return record_of(
+        VerifyAnswer,
+        verdict,
+        first,
+        certificate,
         verdict=result.word.value,
         headline=headline(verdict, certificate),
-        valid=verdict.valid,
-        bound=dict(verdict.bound),
-        answer=UNSET if verdict.answer is None else verdict.answer,
-        assumes=list(verdict.assumes),
         assumptions=[one.to_json() for one in result.assumptions],
-        nominal=verdict.nominal,
         checked=verdict.checks,
-        lower=first.lower,
-        upper=first.upper,
-        kind=verdict.kind,
         policies=values,
         delta=UNSET if data is None else data.total_delta,
         method=UNSET if data is None else data.method,
@@ -198,7 +194,6 @@ def _answer(verified: Verified, seconds: float) -> VerifyAnswer:
         proved=UNSET
         if proved is None
         else ProvedCheckFacts(proved.verdict, list(proved.theorems), proved.words or UNSET),
-        about=dict(certificate.about),
         seconds=round(seconds, 6),
     )
 

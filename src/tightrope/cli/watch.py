@@ -25,7 +25,7 @@ from tightrope.cli.options import (
 )
 from tightrope.cli.output import Content, command, common, count, leave, print_json, show
 from tightrope.errors import InputError, Location
-from tightrope.io.coding import Real
+from tightrope.io.coding import Real, record_of
 from tightrope.io.log_words import LOCAL, LOG_WORDS, LogWords
 from tightrope.io.results import Anomaly, Judged, ModelFit, power_text
 from tightrope.numerics.text import bounded, number_text
@@ -497,23 +497,18 @@ class _Watching:
         returns = None
         if self.returns is not None and self.promised is not None:
             returns = ReturnsFacts(**self.returns.facts(), nominal=self.promised.nominal)
-        result = self.verdict
-        return WatchRecord(
-            **result.facts,
-            alarm=self.alarm,
+        return record_of(
+            WatchRecord,
+            self,
+            self.request,
+            monitor,
+            self.log,
             e_value=math.inf if self.log_evidence > 700.0 else math.exp(self.log_evidence),
             log_e_value=self.log_evidence,
-            alpha=self.request.alpha,
-            model_alpha=self.model_alpha,
-            events=monitor.events,
-            first_alarm=self.first_alarm,
-            first_warning=monitor.first_warning,
             suspects=suspects,
             parameters=monitor.parameters() if monitor.events else {},
             returns=returns,
-            read=dict(self.log.read),
-            dropped=dict(self.log.dropped),
-            nominal=bool(result.doubts),
+            nominal=bool(self.verdict.doubts),
             final=final,
             seconds=round(time.perf_counter() - self.begin, 6),
         )

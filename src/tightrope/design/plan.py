@@ -261,7 +261,6 @@ def plan_document(plan: Plan, source: str | None = None) -> plans.PlanDocument:
     return record_of(
         plans.PlanDocument,
         plan,
-        **plan.verdict.facts,
         model=source or f"a model of {model.states:,} states",
         model_hash=model.hash(),
         question=plan.problem.text,

@@ -5,7 +5,6 @@ The records behind `compare` and `improve`, and the file that `-o DIR` writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,16 +185,6 @@ class ComparisonDocument(msgspec.Struct, kw_only=True):
     question: str = msgspec.field(name="property")
     headline: str
     answer: ComparisonAnswer
-
-    @staticmethod
-    def of(answer: ComparisonAnswer, headline: str, about: Mapping[str, str]) -> ComparisonDocument:
-        return ComparisonDocument(
-            model=about["model"],
-            model_hash=about["model hash"],
-            question=about["property"],
-            headline=headline,
-            answer=answer,
-        )
 
     @property
     def about(self) -> dict[str, str]:

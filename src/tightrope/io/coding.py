@@ -71,16 +71,33 @@ def to_plain(value: object) -> Any:
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
-def record_of(kind: type[S], source: object, /, **given: object) -> S:
-    """A record with these fields; the others are the attributes of `source` by their names. Tuples become
-    lists and enumerations their values; None is left out where the record has no null."""
-    for name, of in _fields(kind).items():
-        value = getattr(source, name, msgspec.UNSET) if name not in given else msgspec.UNSET
-        if value is msgspec.UNSET or callable(value) or (value is None and NoneType not in of):
-            continue
-        value = value.value if isinstance(value, Enum) and type(value) not in of else value
-        given[name] = list(value) if type(value) is tuple and tuple not in map(get_origin, of) else value
+def record_of(kind: type[S], /, *sources: object, **given: object) -> S:
+    """A record with these fields; the others are attributes of the first source that has one of that name,
+    and what the verdict of the first source says. Tuples become lists, enumerations their values, paths
+    texts, and objects the records that the field is of; None is left out where the record has no null."""
+    types = _fields(kind)
+    if "verdict" in types and "verdict" not in given:
+        facts: dict[str, object] = getattr(getattr(sources[0], "verdict", None), "facts", {})
+        given |= {name: facts[name] for name in facts if name in types}
+    for name in [name for name in types if name not in given]:
+        value = next((getattr(one, name) for one in sources if hasattr(one, name)), msgspec.UNSET)
+        if not (value is msgspec.UNSET or callable(value) or (value is None and NoneType not in types[name])):
+            given[name] = _as_field(value, types[name])
     return kind(**given)
+
+
+def _as_field(value: Any, types: tuple[object, ...]) -> object:
+    if type(value) is tuple and tuple not in map(get_origin, types):
+        inner = next((get_args(one) for one in types if get_origin(one) is list), ())
+        return [_as_field(entry, inner) for entry in value]
+    if isinstance(value, Enum) and type(value) not in types:
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    record = next((one for one in types if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+    if value is None or record is None or isinstance(value, msgspec.Struct):
+        return value
+    return value.record() if hasattr(value, "record") else record_of(record, value)
 
 
 @cache

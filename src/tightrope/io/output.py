@@ -51,18 +51,15 @@ TORN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.part")
 Digests = dict[str, str | None]
 
 
-class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    format: str = MANIFEST_FORMAT
-    version: int = MANIFEST_VERSION
-
-
-class Manifest(_Head, frozen=True):
+class Manifest(msgspec.Struct, frozen=True):
     """Which files of a directory are tightrope's, with their SHA-256; names are relative, with slashes."""
 
     kind: str
     files: Digests = {}
     added: Digests = {}
     replacing: Digests = {}
+    format: str = MANIFEST_FORMAT
+    version: int = MANIFEST_VERSION
 
     @property
     def names(self) -> set[str]:
@@ -94,9 +91,8 @@ class Manifest(_Head, frozen=True):
         return torn is not None and (f"{inside}/{torn[1]}" if inside else torn[1]) in known
 
     def save(self, folder: Path) -> None:
-        content = {"format": self.format, "version": self.version, **to_plain(self)}
         with atomic_write(folder / MANIFEST) as file:
-            file.write(json.dumps(content, indent=1) + "\n")
+            file.write(json.dumps(to_plain(self), indent=1) + "\n")
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -224,10 +220,8 @@ class OutputDirectory:
             sync(self.path)
 
     def _refuse_changed(self) -> InputError:
-        return InputError(
-            f"{self.path} has changed since this run began, and was not overwritten",
-            hint="another run may have written to it; name another directory",
-        )
+        hint = "another run may have written to it; name another directory"
+        return InputError(f"{self.path} has changed since this run began, and was not overwritten", hint=hint)
 
 
 _WAITING: ContextVar[list[Callable[[], None]] | None] = ContextVar("waiting", default=None)
@@ -410,14 +404,12 @@ class FileKind(NamedTuple):
     is_ours: Callable[[Path], bool]
 
 
-def figure_metadata(kind: str) -> dict[str, str | None]:
-    """Return the metadata of a figure (`png`, `svg` or `pdf`): the author and no date."""
-    known: dict[str, dict[str, str | None]] = {
-        "png": {"Software": NAME},
-        "svg": {"Creator": NAME, "Date": None},
-        "pdf": {"Creator": NAME, "CreationDate": None},
-    }
-    return known[kind]
+FIGURE_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": NAME},
+    "svg": {"Creator": NAME, "Date": None},
+    "pdf": {"Creator": NAME, "CreationDate": None},
+}
+"""The metadata of a figure: the author and no date."""
 
 
 def _head(path: Path, size: int = HEAD) -> bytes:
@@ -427,10 +419,6 @@ def _head(path: Path, size: int = HEAD) -> bytes:
 
 def _begins(*marks: str) -> Callable[[Path], bool]:
     return lambda path: _head(path).startswith(tuple(mark.encode() for mark in marks))
-
-
-def _matches(pattern: bytes) -> Callable[[Path], bool]:
-    return lambda path: re.match(pattern, _head(path), re.DOTALL) is not None
 
 
 def _is_certificate(path: Path) -> bool:
@@ -495,9 +483,10 @@ CERTIFICATE = FileKind("certificate", _is_certificate)
 POLICY = FileKind("policy", _begins(*(json.dumps({"format": name})[:-1] for name in POLICY_FORMATS)))
 DATA = FileKind("data file", _is_data)
 DRN = FileKind("DRN file", _begins(f"{DRN_MARK}\n"))
-JANI = FileKind("JANI file", _matches(f'.*"description": "{JANI_MARK}'.encode()))
+JANI = FileKind("JANI file", lambda path: f'"description": "{JANI_MARK}'.encode() in _head(path))
 UMB = FileKind("UMB file", _is_umb)
-REPORT = FileKind("report", _matches(rb'<!DOCTYPE html>.*<meta name="generator" content="tightrope '))
+_PAGE = re.compile(rb'<!DOCTYPE html>.*<meta name="generator" content="tightrope ', re.DOTALL)
+REPORT = FileKind("report", lambda path: _PAGE.match(_head(path)) is not None)
 FIGURE = FileKind("figure", _is_figure)
 TABLES = FileKind("file of tables", _begins(f"# Results\n\n{GENERATED} ", f"% {GENERATED}`", f"{GENERATED}`"))
 PRISM = FileKind("model", lambda path: False)

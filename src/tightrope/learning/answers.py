@@ -159,7 +159,6 @@ class LearnedAnswer(Record):
         return record_of(
             AnswerDocument,
             self,
-            **self.verdict.facts,
             model=source,
             model_hash=self.problem.model.hash(),
             question=self.text,
@@ -167,8 +166,6 @@ class LearnedAnswer(Record):
             value=None if average else self.interval,
             robust_policy=self.interval if average else None,
             sets=self.sets.kind.value,
-            ledger=self.ledger.record(),
-            outcomes=None if self.outcomes is None else self.outcomes.record(),
             status=CLOSE if self.is_close else "limit",
             peak_memory=peak_memory(),
             seconds={"solve": round(self.seconds, 6)},

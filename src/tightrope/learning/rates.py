@@ -27,6 +27,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.exposure import Exposure, Pieces, read_exposure
 from tightrope.errors import InputError, check_number
 from tightrope.io.answers import RateAnswer, RateFacts, RateFinding, TimedLogFacts
+from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, WidthFacts, power_text
 from tightrope.learning.options import LearnOptions, OutcomesUse, selection_of
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved, meet
@@ -180,10 +181,10 @@ class RateResult(Record):
             widths = WidthFacts(float(left.mean()), float(left.max()), len(unknown), box)
         data, findings = self.data, () if self.fit is None else self.fit.findings
         waited, jumps = float(data.waited.sum()), int(data.jumps.sum())
-        return RateAnswer(
-            **self.verdict.facts,
+        return record_of(
+            RateAnswer,
+            self,
             model=source,
-            question=self.question,
             empty=self.value is None,
             fallback=False,
             value=value,
@@ -193,8 +194,6 @@ class RateResult(Record):
             findings=[
                 RateFinding(one.text, one.feature, math.exp(min(one.log_e_value, 700.0))) for one in findings
             ],
-            outcomes=None if self.outcomes is None else self.outcomes.record(),
-            ledger=self.ledger.record(),
             status="empty" if self.value is None else "limit" if self.value.missed else CLOSE,
             notes=[*([] if self.value is None else self.value.notes), f"constant rates {self.fit_text}"],
             data=TimedLogFacts(data.rows, data.episodes, jumps, waited, data.censored, [data.read_as]),

@@ -372,7 +372,6 @@ class LearningResult(Result):
             **verdict.facts,
             empty=self.contradiction is not None,
             conflict=list(self.conflict.texts) if self.conflict is not None else None,
-            outcomes=None if self.outcomes is None else self.outcomes.record(),
             region=self.decisions.region.value if self.decisions.region else None,
             sets=(SetsKind.COUPLED if coupled else self.sets.kind).value,
             relaxation=self.sets.relaxation.value,

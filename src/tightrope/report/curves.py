@@ -23,7 +23,7 @@ from matplotlib.ticker import NullFormatter
 
 from tightrope.atomic import atomic_path
 from tightrope.errors import InputError
-from tightrope.io.output import OutputFile, figure_metadata
+from tightrope.io.output import FIGURE_METADATA, OutputFile
 from tightrope.logic.model_checking import Answer
 from tightrope.logic.multi_objective import Achieved
 from tightrope.numerics.arrays import FloatArray
@@ -161,7 +161,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     for suffix in SUFFIXES:
         path = stem.with_name(f"{stem.name}.{suffix}")
         with PAPER.style(), atomic_path(path) as temporary:
-            figure.savefig(temporary, format=suffix, dpi=160, metadata=figure_metadata(suffix))
+            figure.savefig(temporary, format=suffix, dpi=160, metadata=FIGURE_METADATA[suffix])
         written.append(path)
     return written
 

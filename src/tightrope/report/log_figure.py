@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from tightrope.atomic import atomic_path
 from tightrope.data.counts import ActionCoverage, Coverage
 from tightrope.errors import InputError
-from tightrope.io.output import figure_metadata
+from tightrope.io.output import FIGURE_METADATA
 from tightrope.report.style import ACTIONS, GREY, PAPER, SETS, WIDTH, name_axes, plain, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -63,7 +63,7 @@ def write_log_figure(path: Path, title: str, description: Described) -> None:
     figure = log_figure(title, description)
     with PAPER.style(), atomic_path(path) as part:
         kind = path.suffix.lower().lstrip(".")
-        figure.savefig(part, format=kind, dpi=160, metadata=figure_metadata(kind))
+        figure.savefig(part, format=kind, dpi=160, metadata=FIGURE_METADATA[kind])
 
 
 def log_figure(title: str, description: Described) -> Figure:

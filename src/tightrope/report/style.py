@@ -25,7 +25,7 @@ from matplotlib.patches import Patch
 
 from tightrope.atomic import atomic_path
 from tightrope.errors import shown
-from tightrope.io.output import figure_metadata
+from tightrope.io.output import FIGURE_METADATA
 from tightrope.io.results import ResultDocument
 
 WIDTH = 6.2
@@ -241,5 +241,5 @@ def save_figure(figure: Figure, target: Path) -> Path:
     """Write a figure whole or not at all, with the mark of ours inside."""
     with PAPER.style(), atomic_path(target) as temporary:
         kind = target.suffix[1:]
-        figure.savefig(temporary, format=kind, dpi=150, metadata=figure_metadata(kind))
+        figure.savefig(temporary, format=kind, dpi=150, metadata=FIGURE_METADATA[kind])
     return target

@@ -20,6 +20,7 @@ from tightrope.statistics.estimates import Budget, IntervalMethod
 from tightrope.statistics.least_squares import EllipsoidVersion
 
 if TYPE_CHECKING:
+    from tightrope.cli.sources import LogRequest
     from tightrope.learning.options import LearnOptions
 
 
@@ -106,6 +107,13 @@ class LearnRequest(options.SubjectOptions):
         "--export", "Also write the learned interval model into the output directory.", "drn,explicit,umb"
     )
     reading: LogWords
+
+    @property
+    def log(self) -> LogRequest:
+        """The log and how it is read."""
+        from tightrope.cli.sources import LogRequest
+
+        return LogRequest.of(self.reading, options.places_of(self.data, self.observations))
 
     @property
     def compares(self) -> bool:

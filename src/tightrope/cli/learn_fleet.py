@@ -9,12 +9,11 @@ import msgspec
 from tightrope.cli import options as cli_options
 from tightrope.cli import output as screen
 from tightrope.cli import sources
-from tightrope.errors import InputError
-from tightrope.fleet import Fleet, FleetAnswer, learn_fleet
+from tightrope.fleet import Fleet, learn_fleet
+from tightrope.io.coding import record_of
 from tightrope.io.results import Interval, Judged
 from tightrope.model.policy import Policy
 from tightrope.numerics.text import interval_text
-from tightrope.problem import Problem
 
 if TYPE_CHECKING:
     from tightrope.cli.learn import LearnRequest
@@ -63,11 +62,8 @@ def learn_units(request: LearnRequest) -> None:
         cli_options.refuse("--sets all", "it cannot be used with --unit")
     column, colon, text = request.unit.rpartition(":")
     name, share = (column, cli_options.parse_number(text, "the share of --unit")) if colon else (text, SHARE)
-    tables = request.log.tables()
-    subject = sources.load_subject(request, True)
-    if not isinstance(subject.problem, Problem) or subject.pomdp is not None:
-        raise InputError("--unit is not supported for partially observable models", hint="leave --unit out")
-    reading = request.log.read(subject.model, tables)
+    study = sources.Study(request, request.log, temporal=True)
+    subject, reading = study.subject, study.reading
     policy = None if request.policy is None else Policy(subject.model, request.policy)
     words = request.learn_options().words
     with screen.phase_progress() as progress:
@@ -84,32 +80,9 @@ def learn_units(request: LearnRequest) -> None:
     screen.leave(fleet.verdict)
 
 
-def _facts(answer: FleetAnswer) -> FleetFacts:
-    verdict = answer.verdict
-    return FleetFacts(
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
-        text=answer.text,
-        bounds=answer.bounds,
-    )
-
-
 def _document(fleet: Fleet) -> FleetDocument:
-    verdict = fleet.verdict
-    return FleetDocument(
-        verdict=verdict.word,
-        why=verdict.why,
-        assumptions=list(verdict.assumptions),
-        unit=fleet.column,
-        delta=fleet.delta,
-        share=fleet.share,
-        most=_facts(fleet.most),
-        next_unit=_facts(fleet.next_unit),
-        average=_facts(fleet.average),
-        units=[UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in fleet.units],
-        chosen_on=list(fleet.chosen_on),
-    )
+    units = [UnitFacts(unit=one.name, episodes=one.episodes, bounds=one.interval) for one in fleet.units]
+    return record_of(FleetDocument, fleet, unit=fleet.column, units=units)
 
 
 def _show(fleet: Fleet, data: screen.Rows) -> screen.Content:

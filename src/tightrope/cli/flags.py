@@ -48,8 +48,8 @@ MOVED = {
 """Options of earlier versions, which are still read, and how the same is written now."""
 
 
-def rewrite_moved(arguments: Sequence[str], taken: Collection[str]) -> tuple[list[str], list[str]]:
-    """(The arguments as they are written now, the old options among them); `taken` are the options of the
+def rewrite_moved(arguments: Sequence[str], accepted: Collection[str]) -> tuple[list[str], list[str]]:
+    """(The arguments as they are written now, the old options among them); `accepted` are the options of the
     command.
 
     >>> typed = ["--return-range", "0,5", "--breakdown", "--threshold=0.9"]
@@ -66,9 +66,9 @@ def rewrite_moved(arguments: Sequence[str], taken: Collection[str]) -> tuple[lis
         name, form = MOVED.get(spelling, ("", ""))
         if token == "--":
             return [*new, *_breakdown(part), token, *tokens], old
-        if token == "--breakdown" and token in taken and (not tokens or tokens[0].startswith("-")):
+        if token == "--breakdown" and token in accepted and (not tokens or tokens[0].startswith("-")):
             part.setdefault("all", "")
-        elif name in taken and spelling not in taken and (equals or tokens):
+        elif name in accepted and spelling not in accepted and (equals or tokens):
             value = value if equals else tokens.pop(0)
             old.append(spelling)
             if name == "--breakdown":

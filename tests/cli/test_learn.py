@@ -258,6 +258,7 @@ def test_wrong_input(
         (["--breakdown"], ["--breakdown", "all"]),
         (["--breakdown-of", "p", "--threshold=6"], ["--breakdown", "p:6"]),
         (["--return-range", "0,30"], ["--outcomes", "range=0,30"]),
+        (["--effort", "high"], ["--sets", "high"]),
     ],
 )
 def test_options_of_earlier_versions_are_read(
@@ -265,7 +266,8 @@ def test_options_of_earlier_versions_are_read(
 ) -> None:
     answers = []
     for options in (old, new):
-        assert run(["learn", MODEL, "--data", str(data), "--effort", "quick", *options]) == 0
+        level = [] if "high" in options else ["--sets", "quick"]
+        assert run(["learn", MODEL, "--data", str(data), *level, *options]) == 0
         answers.append(capsys.readouterr())
     assert answers[0].out == answers[1].out
     noted = f"note: {old[0]} is now written {new[0]} " in answers[0].err
@@ -494,7 +496,7 @@ def test_several_properties_share_delta(tmp_path: Path, capsys: pytest.CaptureFi
     properties.write_text(
         '"reach": Pmax=? [ F "goal" ];\nPmin=? [ F<=3 "goal" ];\n"not": P>=0.5 [ F "goal" ];'
     )
-    words = ["learn", str(model), "--data", str(data), "--json", "--effort", "quick"]
+    words = ["learn", str(model), "--data", str(data), "--json", "--sets", "quick"]
     words += ["--states", "index", "--design", "fixed", "--accept-nominal", "--delta"]
     asked = ["--prop", f"{properties}#reach,2", "-o", str(tmp_path / "out")]
     assert run([*words, "0.04", *asked]) == 0

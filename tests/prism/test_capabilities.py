@@ -184,7 +184,7 @@ def commands(folder: Path, text: str) -> dict[Task, list[str]]:
     given = [str(folder / "m.prism"), "--param", "p=0.1:0.9"]
     at, policy = ["--at", "p=0.7"], ["--policy", str(folder / "policy.json")]
     data, out = ["--data", str(folder / "log.parquet")], folder / "out"
-    learn = ["learn", *given, *data, "--effort", "quick", "--prop", text]
+    learn = ["learn", *given, *data, "--sets", "quick", "--prop", text]
     return {
         Task.CHECK: ["check", *given, *at, "--prop", text],
         Task.DOMAIN: ["check", *given, "--sets", "expression", "--prop", text],

@@ -42,6 +42,7 @@ MOVED = {
     "--behaviour": ("--outcomes", "behaviour={}"),
     "--breakdown-of": ("--breakdown", "{}"),
     "--cost-sd": ("--cost-range", "sd={}"),
+    "--effort": ("--sets", "{}"),
     "--return-range": ("--outcomes", "range={}"),
     "--threshold": ("--breakdown", "all:{}"),
 }

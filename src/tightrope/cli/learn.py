@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SetsOption(Enum):
-    """The kinds of sets, or all of them beside each other."""
+    """The kinds of sets, all of them beside each other, or how much is spent on a choice that is open."""
 
     UNTIED = "untied"
     TIED = "tied"
@@ -34,6 +34,9 @@ class SetsOption(Enum):
     RECTANGULAR = "rectangular"
     COUPLED = "coupled"
     ALL = "all"
+    QUICK = "quick"
+    NORMAL = "normal"
+    HIGH = "high"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,9 @@ class LearnRequest(options.SubjectOptions):
     region: options.Region = None
     sets: SetsOption | None = declare(
         "--sets",
-        "The sets nature picks from, independently at every choice or once per run (coupled); "
-        "'all' compares them.",
+        "The sets nature picks from, independently at every choice or once per run (coupled); 'all' "
+        "compares them. If no region is chosen either: rectangular sets only (quick), coupled sets if a "
+        "forecast shows a gain (normal, the default), or always (high).",
     )
     interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
     budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
@@ -69,12 +73,6 @@ class LearnRequest(options.SubjectOptions):
         "The largest model error per step, in the whole model or in one parameter or action, under which "
         "the guarantee meets this value; without it, half of its margin.",
         "all|NAME[:VALUE]",
-    )
-    effort: Effort = declare(
-        "--effort",
-        "If neither region nor sets are chosen: rectangular sets only (quick), coupled sets if a "
-        "forecast shows a gain (normal), or always (high).",
-        default=Effort.NORMAL,
     )
     coupled_gap: options.CoupledGap = None
     cost_range: options.CostRange = None
@@ -137,7 +135,10 @@ class LearnRequest(options.SubjectOptions):
 
         words = {**options.learn_words(self), "outcomes": LearnOptions.outcomes}
         words |= parse_outcomes(self.outcomes or ())
-        words["sets"] = None if self.sets is None or self.compares else self.sets.value
+        name = "sets" if self.sets is None else self.sets.value
+        effort = name if name in {level.value for level in Effort} else None
+        words["sets"] = None if effort or self.sets is None or self.compares else name
+        words["effort"] = effort or LearnOptions.effort
         words["prior"] = () if self.prior is None else read_priors(self.prior)
         return LearnOptions.of("learn", {**words, "fallback": not self.no_fallback})
 
@@ -182,9 +183,9 @@ def learn(request: LearnRequest) -> None:
 
     With probability at least 1 - delta the policy's true value lies in its interval. Defaults depend on the
     model and the sampling design, not on outcomes; --verbose gives the reasons. If you choose neither region
-    nor sets, sets are refined while that gains enough (--effort). --sets all compares every kind of sets.
-    With --sets coupled nature picks one parameter vector for the whole run; the interval is never wider than
-    over rectangular sets.
+    nor sets, sets are refined while that gains enough (--sets quick to high). --sets all compares every
+    kind of sets. With --sets coupled nature picks one parameter vector for the whole run; the interval is
+    never wider than over rectangular sets.
 
     The log may show the value directly: if no state has a choice, or if the policy of --policy collected it.
     Then the observed returns are bounded as well, and the answer is the intersection. If the two intervals

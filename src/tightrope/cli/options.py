@@ -324,7 +324,7 @@ PANELS = {
     "Aim": "gap optimality above",
     "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy baseline
         allow_loss at assume_support misfit breakdown""",
-    "Effort": "effort precision absolute coupled_gap time_limit device threads",
+    "Effort": "precision absolute coupled_gap time_limit device threads",
     "Output": """output certificate policy_out figure plot export all_states every follow stop checkpoint""",
 }
 """The panels of a command's help, and the fields of the options in each; others are in the last one."""

@@ -405,7 +405,8 @@ def find_columns(
         if column is not None and column not in used:
             roles[role] = column
             used.add(column)
-    _check_action(table, structure, roles)
+    if structure.has_choices and not {ACTION, CHOICE} & roles.keys():
+        raise _missing(table, [ACTION], f"or '{CHOICE}': some states of the model have more than one choice")
     if COUNT in roles:
         if row.from_next_row:
             name = NEXT_STATE if by is not StateNames.VARIABLES else next(iter(structure.valuations)) + NEXT
@@ -471,7 +472,9 @@ def _state_columns(
         own = {name: column for name, column in zip(variables, present, strict=True) if column is not None}
         return StateNames.VARIABLES, own | _next_variables(table, structure, finder)
     if states is not StateNames.VARIABLES and structure.state_names is not None:
-        return StateNames.OWN, _whole_states(table, finder, _or_variables(variables))
+        named = ", ".join((*variables, *(name + NEXT for name in variables)))
+        why = f"or, for states by variables, {named}" if named else "the model's named states stand there"
+        return StateNames.OWN, _whole_states(table, finder, why)
     if states is StateNames.OWN:
         raise InputError(
             "the model has no named states: only models written in Python have them",
@@ -526,12 +529,6 @@ def _whole_states(table: DataTable, finder: ColumnFinder, why: str) -> dict[str,
     return {STATE: state} if next_state is None else {STATE: state, NEXT_STATE: next_state}
 
 
-def _or_variables(variables: tuple[str, ...]) -> str:
-    if not variables:
-        return "the model's named states stand there"
-    return f"or, for states by variables, {', '.join((*variables, *(name + NEXT for name in variables)))}"
-
-
 def _next_variables(table: DataTable, structure: Structure, finder: ColumnFinder) -> dict[str, str]:
     variables = tuple(structure.valuations)
     after = [finder.next_variable(name) for name in variables]
@@ -558,12 +555,6 @@ def _check_next_row(
         f'name it with `columns="{role}=…"`; or say `columns="{role}="` where each row continues the one '
         f"before; the file has the columns {', '.join(table.names)}",
     )
-
-
-def _check_action(table: DataTable, structure: Structure, roles: Mapping[str, str]) -> None:
-    if ACTION in roles or CHOICE in roles or not structure.has_choices:
-        return
-    raise _missing(table, [ACTION], f"or '{CHOICE}': some states of the model have more than one choice")
 
 
 def _missing(table: DataTable, names: list[str], why: str) -> InputError:

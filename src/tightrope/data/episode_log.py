@@ -77,7 +77,9 @@ class EpisodeLog(Record):
     def of_parts(parts: Sequence[OffsetArray], structure: Structure, model_hash: str) -> EpisodeLog:
         """Whole episodes, by the transitions of each; some may be empty."""
         episode = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        return EpisodeLog.of_episodes(_flat(list(parts)), episode, len(parts), structure, model_hash)
+        return EpisodeLog.of_episodes(
+            np.concatenate([np.empty(0, np.int64), *parts]), episode, len(parts), structure, model_hash
+        )
 
     @staticmethod
     def of_episodes(
@@ -179,7 +181,9 @@ class EpisodeLog(Record):
             names=(self.episode.astype(np.int64) if self.names is None else self.names)[rows],
             columns={name: column.select(rows) for name, column in self.columns.items()},
             excluded=tuple(
-                replace(one, row=int(place[one.row - 1]) + 1) for one in self.excluded if _is_kept(one, rows)
+                replace(one, row=int(place[one.row - 1]) + 1)
+                for one in self.excluded
+                if one.row == 0 or rows[one.row - 1]
             ),
         )
 
@@ -232,11 +236,6 @@ class EpisodeLog(Record):
         facts = [("over", f"{int(self.over.sum()):,} episodes"), ("columns", columns or "none")]
         facts += [("excluded", one.text) for one in self.excluded[:3]]
         return facts + ([("left out", f"{self.rows_left_out:,} rows")] if self.rows_left_out else [])
-
-
-def _is_kept(one: Excluded, rows: BoolArray) -> bool:
-    """Whether the row before an outcome that the model excludes is kept."""
-    return one.row == 0 or bool(rows[one.row - 1])
 
 
 def _column(log: EpisodeLog, name: str) -> LogColumn:
@@ -313,10 +312,6 @@ def read_rows(
         left_out,
         plan.names_of(held["episode"], held["number"]),
     )
-
-
-def _flat(parts: list[OffsetArray]) -> OffsetArray:
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def _previous(

@@ -509,7 +509,7 @@ class _ExposureCounter:
         self.state, self.transition, self.clock = held["state"], held["transition"], held["cost"]
         self.goes_on = held["next_state"] != UNKNOWN
         """Whether the next row is of the same episode."""
-        self._waited: list[float] = [0.0] * plan.structure.states
+        self.waited: FloatArray = np.zeros(plan.structure.states)
         self.episodes = self.censored = 0
         jumped = self.transition[self.transition >= 0]
         self.jumps = np.bincount(jumped, minlength=plan.structure.transitions)
@@ -517,17 +517,13 @@ class _ExposureCounter:
         if plan.has_times:
             self.lasted = np.where(self.goes_on, np.diff(self.clock, append=0.0), 0.0)
 
-    @property
-    def waited(self) -> FloatArray:
-        return np.array(self._waited, dtype=np.float64)
-
     def _wait(self, states: OffsetArray, times: FloatArray) -> None:
         """Times of one table: millions of terms, which are added up without rounding and rounded once."""
-        order = np.argsort(states.astype(np.min_scalar_type(len(self._waited))), kind="stable")
+        order = np.argsort(states.astype(np.min_scalar_type(len(self.waited))), kind="stable")
         ends = np.flatnonzero(np.diff(states[order], append=-1)) + 1
         for part in np.split(order, ends[:-1]) if len(order) else ():
-            state = int(states[part[0]])
-            self._waited[state] = math.fsum([self._waited[state], *times[part].tolist()])
+            state = states[part[0]]
+            self.waited[state] = math.fsum([self.waited[state], *times[part].tolist()])
 
     def finish(self) -> Assumed:
         """Count all tables; how their episodes ended."""

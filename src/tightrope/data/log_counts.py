@@ -538,15 +538,11 @@ def _cut(plan: ReadPlan, notes: OffsetArray, options: LogReadOptions) -> Assumed
 def explain(plan: ReadPlan, error: InputError) -> InputError:
     """The error, with another reading of the log where that fits and this one does not."""
     if error.message.startswith("row "):
-        alternative = likely_reading(plan, _table_of(plan, error.location))
-        if alternative is not None:
+        names, place = [table.path for table in plan.tables], error.location
+        table = names.index(place.file) if place is not None and place.file in names else 0
+        if (alternative := likely_reading(plan, table)) is not None:
             return InputError(error.message, error.location, alternative)
     return error
-
-
-def _table_of(plan: ReadPlan, location: Location | None) -> int:
-    names = [table.path for table in plan.tables]
-    return names.index(location.file) if location is not None and location.file in names else 0
 
 
 def _follows_episodes(plan: ReadPlan) -> bool:
@@ -600,7 +596,8 @@ def _count_table(plan: ReadPlan, watch: ReadProgress) -> LogCounts:
         read = chunk.bytes_read
     if total > LARGEST_TOTAL:
         raise InputError(f"the counts add up to {total:.3g}, which is more than 2^62", Location(table.path))
-    transition, count, batch = (_join([part[i] for part in parts]) for i in range(3))
+    empty = (np.empty(0, dtype=np.int64),) * 3
+    transition, count, batch = (np.concatenate(one) for one in zip(empty, *parts, strict=True))
     batched = BATCH in columns.roles
     counts = Counts.from_table(
         transition,
@@ -631,10 +628,6 @@ def _ends(plan: ReadPlan, counted: LogCounts, options: LogReadOptions) -> Assume
         return Assumed.stated(ENDS, "the counts hold every outcome (--ends complete)")
     why = "a table of counts does not show how episodes ended; add --ends complete if no outcome is missing"
     return Assumed.unverified(ENDS, why)
-
-
-def _join(parts: list[OffsetArray]) -> OffsetArray:
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def _read_stated_batches(table: DataTable, batch: OffsetArray) -> int | None:

@@ -221,11 +221,6 @@ def read_tables(tables: Sequence[DataTable], model: AnyModel, options: LogReadOp
     return replace(whole, counts=counts, notes=(*whole.notes, recent.note), kept=recent)
 
 
-def has_added_rows(structure: Structure) -> bool:
-    """Whether a model has a state in which episodes only begin, or are only over."""
-    return bool(_called(structure, START) or _called(structure, END))
-
-
 def _called(structure: Structure, word: str) -> list[int]:
     """The states that alone have this label, also with strokes behind it, and are what it says."""
     labels = (members for name, members in structure.labels.items() if name.rstrip("_") == word)
@@ -311,10 +306,10 @@ def _between(structure: Structure, source: OffsetArray, target: OffsetArray) -> 
 
 def _with_added_rows(whole: Reading, model: AnyModel, options: LogReadOptions) -> Reading:
     """With the rows that say where episodes begin and that they are over, where the model has such."""
-    counts = whole.counts
-    if counts.log is None or not has_added_rows(model.structure):
+    counts, structure = whole.counts, model.structure
+    if counts.log is None or not (_called(structure, START) or _called(structure, END)):
         return whole
-    log, notes = add_rows(counts.log(), model.structure, options.ends == COMPLETE)
+    log, notes = add_rows(counts.log(), structure, options.ends == COMPLETE)
     if not notes:
         return whole
     if options.recent is not None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -22,7 +21,6 @@ from tightrope.io.table.spark import as_row, feed, partition
 
 PARTS_OF_JOB = 128
 """Two jobs run at once, and the states of their parts are in memory here."""
-
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL"}
 
 
@@ -34,7 +32,7 @@ class SparkEngine:
 
     def run(self, work: Work[State], plan: ReadPlan, parts: Sequence[Part]) -> Iterator[State]:
         sent, jobs = pickle.dumps((work, plan)), list[tuple[Any, dict[int, Part]]]()
-        frames = [number for number, table in enumerate(plan.tables) if table.format.groups_are_parts]
+        frames = {number for number, table in enumerate(plan.tables) if table.format.groups_are_parts}
         for number, group in groupby(parts, lambda part: part.table if part.table in frames else None):
             own = list(group)
             if number is not None:
@@ -54,8 +52,10 @@ def opened(place: Place) -> Iterator[SparkEngine]:
     active, address = sessions.getActiveSession(), place.address or "local[*]"
     if active is not None:
         if place.address is not None and active.conf.get("spark.master", "") != place.address:
-            message = f"`scheduler` is {place.address}, and another Spark session is active"
-            raise InputError(message, hint="leave it out, or stop that session: spark.stop()")
+            hint = "leave it out, or stop that session: spark.stop()"
+            raise InputError(
+                f"`scheduler` is {place.address}, and another Spark session is active", hint=hint
+            )
         yield SparkEngine(active)
         return
     if address.startswith("spark://"):
@@ -73,10 +73,9 @@ def opened(place: Place) -> Iterator[SparkEngine]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    failed = (require("pyspark.errors").PySparkException, require("py4j.protocol").Py4JError)
     try:
         yield
-    except failed as error:
+    except (require("pyspark.errors").PySparkException, require("py4j.protocol").Py4JError) as error:
         if "ModuleNotFoundError" in str(error):
             hint = "its executors need the same tightrope, and the same Python, as this machine"
             raise InputError("the Spark cluster cannot run what it is sent", hint=hint) from error
@@ -91,24 +90,19 @@ def _collect(frame: Any, parts: Mapping[int, Part], sent: bytes) -> list[Any]:
         number, held = partition(), list(batches)
         if number not in parts:
             return
-        part, (work, plan) = parts[number], _unpacked(sent)
+        part, (work, plan) = parts[number], pickle.loads(sent)
         if plan.tables[part.table].format.groups_are_parts:  # the partition holds its rows
-            tables = [*plan.tables[: part.table], held_table(plan.tables[part.table], held)]
-            plan = replace(plan, tables=[*tables, *plan.tables[part.table + 1 :]])
+            own = held_table(plan.tables[part.table], held)
+            plan = replace(plan, tables=[*plan.tables[: part.table], own, *plan.tables[part.table + 1 :]])
         try:
-            yield as_row(0, pickle.dumps((work(plan, part), None)))
+            answer = work(plan, part)
         except InputError as error:
-            yield as_row(0, pickle.dumps((None, error)))
+            answer = error
+        yield as_row(0, pickle.dumps(answer))
 
     with _explained():
         rows = feed(frame, read).collect()
     answers = [pickle.loads(row["content"]) for row in sorted(rows, key=lambda row: row["number"])]
-    for _, error in answers:
-        if error is not None:
-            raise seen_by_worker(error)
-    return [state for state, _ in answers]
-
-
-@lru_cache(maxsize=2)
-def _unpacked(sent: bytes) -> Any:
-    return pickle.loads(sent)
+    if errors := [one for one in answers if isinstance(one, InputError)]:
+        raise seen_by_worker(errors[0])
+    return answers

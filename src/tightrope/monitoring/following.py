@@ -96,7 +96,8 @@ class Following:
         files = find_files(self.places, self.options.format)
         tables = tuple(open_table(file) for file in files)
         plan = self._plan(tables)
-        self.order, self.ends = self._assume(plan)
+        design = describe_design(plan, self.options)
+        self.order, self.ends = design.order, design.ends
         if self.order.holds and TIME in plan.columns[0].roles and not are_in_time(plan):
             self._take_in_time(files, plan, take)
             return
@@ -228,11 +229,6 @@ class Following:
         """Follow some more rows of a log that grows."""
         before = self.read.get(name, 0)
         self.read[name] = before + self._follow(tables, take, grows=True)
-
-    def _assume(self, plan: ReadPlan) -> tuple[Assumed, Assumed]:
-        """What is known of the order and the ends of a finished log: what counting it finds."""
-        design = describe_design(plan, self.options)
-        return design.order, design.ends
 
     def _follow(self, tables: Any, take: Take, grows: bool = False) -> int:
         plan = self._plan(tables, grows)

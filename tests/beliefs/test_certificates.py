@@ -92,15 +92,20 @@ def test_what_is_forged_is_refused(tmp_path):
     assert "another controller" in trouble or "may miss the target" in trouble
 
 
-def test_a_recipe_of_beliefs_is_charged_before_it_is_followed(tmp_path):
-    """Beliefs with ever longer weights, and the same split again and again, from a few kilobytes."""
+def hidden_states():
+    """Three states that look the same: there are infinitely many beliefs."""
     rows = [
         (s, name, {0: f"{3 + k}/97", 1: f"{41 - k}/97", 2: f"{53 - s}/97", 3: f"{s}/97"})
         for s in range(3)
         for k, name in enumerate("ab")
     ]
     model = tr.build_from_rows([*rows, (3, "a", {3: 1})], labels={"goal": [3]})
-    pomdp = tr.POMDP(model, np.array([0, 0, 0, 1]), ("behind", "goal"))
+    return tr.POMDP(model, np.array([0, 0, 0, 1]), ("behind", "goal"))
+
+
+def test_a_recipe_of_beliefs_is_charged_before_it_is_followed(tmp_path):
+    """Beliefs with ever longer weights, and the same split again and again, from a few kilobytes."""
+    pomdp = hidden_states()
     objective = tr.Problem(pomdp, 'Pmax=? [ F "goal" ]').objective
     question = question_of(pomdp, objective, ())
     recipe = " ".join(f"e{number}" for number in range(700))
@@ -116,6 +121,23 @@ def test_a_recipe_of_beliefs_is_charged_before_it_is_followed(tmp_path):
     own = partial(own_controller, pomdp, objective, (), None, solved.controller, None)
     with pytest.raises(OverBudget, match="the beliefs of its recipe"):
         verify_file(tmp_path / "long.cert", WorkBudget(0.001), own=own)
+
+
+def test_certificates_name_as_many_beliefs_as_there_are(tmp_path):
+    """A text of a certificate has at most 4,096 characters: longer recipes were cut, and then refused."""
+    pomdp = hidden_states()
+    objective = tr.Problem(pomdp, 'Pmax=? [ F "goal" ]').objective
+    solved = solve_partial(pomdp, objective, seconds=600, beliefs=50)
+    graph = solved.graph
+    while len(graph.recipe()) < 5000:
+        graph.expand(next(n for n in range(len(graph)) if graph.kind[n] == "cut"))
+    proof = certificate_of_controller(graph, solved.controller)
+    save_certificate(proof, tmp_path / "long.cert")
+    own = partial(own_controller, pomdp, objective, (), None, solved.controller, None)
+    assert verify_file(tmp_path / "long.cert", WorkBudget(60), own=own).verdict.valid
+    graph.history.extend(["k0"] * 60_000)
+    with pytest.raises(tr.CannotCertify, match="more beliefs than a certificate names"):
+        certificate_of_controller(graph, solved.controller)
 
 
 def test_a_controller_that_may_miss_the_target_proves_nothing(tmp_path):

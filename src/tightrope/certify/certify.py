@@ -145,7 +145,9 @@ def certify(
     if isinstance(subject, Comparison):
         claimed = claim_file(path_of(path), CERTIFICATE, overwrite)
         proof = certificate_of_difference(subject)
-        return _save(answered_file(proof, shown_difference(subject)), claimed)
+        # The difference to the logged behaviour rests on bets, that of the certificate on two parts.
+        shown = Shown({"difference": subject.interval}, subject.baseline is None)
+        return _save(answered_file(proof, shown), claimed)
     problem = problem_of(subject)
     words = check_keywords("certify", SolveWords, options)
     if isinstance(problem.model, POMDP):
@@ -235,12 +237,6 @@ def shown_result(result: LearningResult | LearnedAnswer | RateResult) -> Shown:
     apart = refuted or (other and result.counts is not None)
     notes = (BY_INTERVALS,) * other + (OVER_THE_SETS,) * result.decisions.along
     return Shown({"robust policy": robust, **given}, apart, notes)
-
-
-def shown_difference(comparison: Comparison) -> Shown:
-    """What is said of the best policy. The answer's difference to what was done is one of bets on the
-    difference, the certificate's one of two parts."""
-    return Shown({"difference": comparison.interval}, comparison.baseline is None)
 
 
 def certificate_of_difference(comparison: Comparison) -> Certificate:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.certify.learned import to_data, with_episodes
-from tightrope.certify.observed import as_certified
+from tightrope.certify.observed import BELIEFS, as_certified
 from tightrope.certify.problem import (
     Asked,
     asked_of,
@@ -232,8 +232,8 @@ def own_controller(
     certificate: Certificate,
 ) -> Own:
     """What the user has of a partially observable model, as what its certificates are about."""
-    recipe, law = certificate.about.get("beliefs"), certificate.problem.law
-    beliefs = recipe if law != "domain" else None
+    law, recipe = certificate.problem.law, "".join(certificate.about.get(name, "") for name in BELIEFS)
+    beliefs = recipe if recipe and law != "domain" else None
     if beliefs is None and any(claim.policy == "free" for claim in certificate.claims):
         raise CannotCertify(
             "this certificate is about the chain of one controller, and claims the value of the best one"

@@ -20,6 +20,7 @@ certificate's `beliefs` (expanded, split) only decide what it is compared with; 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -49,6 +50,9 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.problem import Problem
 from tightrope.solver.solve import solve
 from tightrope_check.problem import Certificate
+
+BELIEFS = ("beliefs", *(f"beliefs {number}" for number in range(2, 41)))
+"""The names of texts, of 4,096 characters each, that hold the recipe of beliefs one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +149,10 @@ def certificate_of_controller(
         to_claim("value", bounds, None, problem.objective),
         to_claim("given policy", bounds, policy, problem.objective),
     )
-    words = {**(about or {}), "beliefs": graph.recipe()}
+    parts = re.findall(".{1,4096}", graph.recipe())
+    if len(parts) > len(BELIEFS):
+        raise CannotCertify("the bounds rest on more beliefs than a certificate names")
+    words = {**(about or {}), **dict(zip(BELIEFS, parts, strict=False))}
     return Certificate(problem, claims, (hints, of_policy), about=to_words(words))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,3 +112,48 @@ def test_refusals(
     assert message in captured.err
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_tree_is_learned_written_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data, out = "bench:aircraft(6,3)", str(tmp_path / "data.parquet"), tmp_path / "out"
+    assert run(["sample", model, "--episodes", "2000", "--seed", "1", "-o", data]) == 0
+    capsys.readouterr()
+    words = ["learn", model, "--data", data, "--sets", "tied", "--tree", "1%", "-o", str(out), "--json"]
+    assert run(words) == 0
+    answer = json.loads(capsys.readouterr().out)
+    promise = answer["tree"]["promise"]
+    assert promise["guarantee"] == answer["value"]["lower"] >= 0.99 * answer["robust_policy"]["lower"]
+    assert run(["export", "--policy", str(out), "--to", "python"]) == 0
+    scope: dict[str, Any] = {}
+    exec(capsys.readouterr().out, scope)
+    loaded = tr.load(model)
+    given = tr.Policy(loaded, out / "given-policy.json")
+    for state in range(loaded.states):
+        values = {name: int(column[state]) for name, column in loaded.structure.valuations.items()}
+        assert scope["policy"](**values) == given[values]
+    assert run(["learn", model, "--data", data, "--tree", "x"]) == 2
+    assert "--tree is 'x', not a number" in capsys.readouterr().err
+
+
+def test_a_controller_is_exported_with_its_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data, out = "bench:aircraft(3,2)", str(tmp_path / "data.parquet"), tmp_path / "out"
+    assert run(["sample", model, "--episodes", "200", "--seed", "1", "-o", data]) == 0
+    prop = 'Pmax=? [ (F "goal") & (G !"collision") ]'
+    assert run(["learn", model, "--prop", prop, "--data", data, "--sets", "tied", "-o", str(out)]) == 0
+    file = tmp_path / "policy.py"
+    assert run(["export", "--policy", str(out), "-o", str(file), "--json"]) == 0
+    scope: dict[str, Any] = {}
+    exec(file.read_text(), scope)
+    policy = tr.Policy(tr.load(model), out / "robust-controller.json")
+    rows = list(zip(*policy.memory.columns, strict=True))
+    for state, memory, choice, following in rows:
+        values = [int(column[state]) for column in policy.structure.valuations.values()]
+        assert scope["policy"](*values, int(memory)) == (policy.structure.action_name(int(choice)), following)
+    capsys.readouterr()
+    assert run(["export", "--policy", str(out), "-o", str(file)]) == 0  # a rule of ours is replaced
+    file.write_text("mine")
+    assert run(["export", "--policy", str(out), "-o", str(file)]) == 2
+    assert run(["export", "--policy", str(out)]) == 2
+    assert run(["export", "--to", "c"]) == 2
+    assert run(["export", DIE, "-o", str(tmp_path / "a.drn"), "--to", "c"]) == 2
+    assert "--to is about policies" in capsys.readouterr().err

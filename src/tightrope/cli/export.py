@@ -1,4 +1,4 @@
-"""`tightrope export MODEL -o FILE`: write a model in another format.
+"""`tightrope export MODEL -o FILE`: write a model in another format; with --policy, a policy as code.
 
 With `-o FILE.jani` a program is written as JANI, from the text of a model; a file of states and transitions
 as a program of one automaton.
@@ -7,6 +7,7 @@ as a program of one automaton.
 from __future__ import annotations
 
 import json as json_text
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,21 +15,30 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import typer
 from msgspec import UNSET, UnsetType
 
-from tightrope.cli.options import At, Const, Domain, Model, Param, option, parse_constants
+from tightrope.atomic import atomic_write
+from tightrope.cli.options import MODEL_HELP, At, Const, Domain, Param, option, parse_constants
 from tightrope.cli.output import common, group, print_facts, warn
 from tightrope.cli.sources import LoadedModel, TimedModel, load_model, load_timed
 from tightrope.errors import InputError
 from tightrope.io.formats import Jani, PrismLanguage
 from tightrope.io.output import JANI as JANI_FILE
+from tightrope.io.output import RULE as RULE_FILE
 from tightrope.io.output import claim_file
 from tightrope.io.registry import format_of, writing_format
+from tightrope.learning.result_files import LEARNED, RESULT
 from tightrope.loading import BENCHMARK, is_continuous
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.prism.expand.program import Program
 from tightrope.problem import Model as AnyModel
+from tightrope.rules.code import format_of as rule_format
+from tightrope.rules.code import write_rule
+from tightrope.rules.rule import DecisionRule
+from tightrope.saved import load_result
 
 
 class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,18 +52,27 @@ class ExportAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Output = Annotated[
-    Path,
+    Path | None,
     option(
         "-o --output",
-        "A .drn, .umb or .jani file, or the name (with or without .tra) of PRISM's explicit files.",
+        "A .drn, .umb or .jani file, or the name (with or without .tra) of PRISM's explicit files; with "
+        "--policy a .py, .c, .sql, .json, .md or .dot file, or standard output.",
         "FILE",
     ),
 ]
+PolicyPlace = Annotated[
+    str | None,
+    option("--policy", "Write a policy as code: that of 'learn -o', or a file with the MODEL.", "DIR|FILE"),
+]
+To = Annotated[str | None, option("--to", "The language of the code.", "python|c|sql|json|markdown|dot")]
+MaybeModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL_HELP)]
 
 
 def export(
-    model: Model,
-    output: Output,
+    model: MaybeModel = None,
+    output: Output = None,
+    policy: PolicyPlace = None,
+    to: To = None,
     at: At = None,
     const: Const = None,
     param: Param = None,
@@ -61,13 +80,28 @@ def export(
 ) -> None:
     """Write a model in another format: Storm's DRN, PRISM's explicit files, UMB, or JANI.
 
+    With --policy a policy is written as code without dependencies: a decision tree if 'learn --tree' found
+    one, else a table. Policies with a memory take it as an argument, and give the next one.
+
     DRN files keep parameters unless --at picks a point. Explicit files and UMB need a point; the default for
     benchmarks is the true parameters. A directory of 'tightrope learn -o' stands for its learned interval
     model. In JANI, PRISM and JANI programs and benchmarks stay programs; DRN and explicit files become one
     automaton.
 
     Example: tightrope export model.prism --const n=50 -o model.drn
+
+    Example: tightrope export --policy results --to c -o policy.c
     """
+    if policy is not None:
+        export_policy(PolicyRequest(policy, model, const, param, domain), output, to)
+        return
+    if model is None or output is None:
+        missing = "MODEL" if model is None else "--output"
+        raise InputError(
+            f"{missing} is missing", hint="tightrope export MODEL -o FILE, or --policy DIR --to c"
+        )
+    if to is not None:
+        raise InputError("--to is about policies, and --policy is missing", hint="--policy DIR")
     form = writing_format(output)
     if form.name == "JANI":
         export_jani(JaniRequest(model, const, at, param or domain), output)
@@ -96,10 +130,58 @@ def export(
     print_facts(model, [size, *(("written", str(file)) for file in written)], answer)
 
 
+@dataclass(frozen=True)
+class PolicyRequest:
+    """The policy to write: a directory of results, or a file with the model that it is of."""
+
+    place: str
+    model: str | None
+    const: Sequence[str] | None
+    param: str | None
+    domain: str | None
+
+    def rule(self) -> DecisionRule:
+        """The tree in a directory, else its policy or that of the file as a table."""
+        folder = Path(self.place)
+        if self.model is not None:
+            loaded = load_model(self.model, self.const, self.param, self.domain)
+            return Policy(loaded.model, self.place).as_rule()
+        if not folder.is_dir():
+            raise InputError(
+                f"{self.place} is no directory of 'learn -o'", hint="name the MODEL of a policy file as well"
+            )
+        saved, controller = load_result(folder), folder / "robust-controller.json"
+        if not isinstance(tree := saved.outcome.tree, UnsetType):
+            return tree
+        policy = Policy(saved.model, controller) if controller.is_file() else saved.policy
+        return policy.as_rule()
+
+
+def export_policy(request: PolicyRequest, output: Path | None, to: str | None) -> None:
+    """Write a policy as code, to a file or to standard output."""
+    begin = time.perf_counter()
+    if output is None and to is None:
+        raise InputError("the language of the code is missing", hint="add --to python, or -o policy.py")
+    language = rule_format(output or Path("-"), to)
+    claimed = None if output is None else claim_file(output, RULE_FILE, common.overwrite)
+    rule = request.rule()
+    text = write_rule(rule, language)
+    if claimed is None:
+        sys.stdout.write(text)
+        return
+    with atomic_write(claimed.checked()) as file:
+        file.write(text)
+    seconds = {"write": time.perf_counter() - begin}
+    size = f"a tree with {rule.nodes} tests" if rule.tree is not None else f"{len(rule.table or ()):,} rows"
+    print_facts(
+        request.place,
+        [("policy", size), ("written", str(output))],
+        ExportAnswer(files=[str(output)], seconds=seconds),
+    )
+
+
 def _find_learned(model: str) -> str:
     """The learned model in a directory of results; any other name as it is."""
-    from tightrope.learning.result_files import LEARNED, RESULT
-
     folder = Path(model)
     if not (folder / RESULT).is_file():
         return model

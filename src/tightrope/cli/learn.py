@@ -65,6 +65,11 @@ class LearnRequest(options.SubjectOptions):
     policy: str | None = declare(
         "--policy", "Certify this policy's interval as well.", "FILE|optimal-at-truth"
     )
+    tree: str | None = declare(
+        "--tree",
+        "Find a small decision tree that loses at most this share of the guarantee (0.01, 1%).",
+        "SHARE",
+    )
     at: options.At = None
     assume_support: options.AssumeSupport = None
     misfit: options.Misfit = None
@@ -112,6 +117,12 @@ class LearnRequest(options.SubjectOptions):
         from tightrope.cli.sources import LogRequest
 
         return LogRequest.of(self.reading, options.places_of(self.data, self.observations))
+
+    @property
+    def most_lost(self) -> float:
+        """The share of the guarantee that a tree may lose."""
+        text = self.tree or ""
+        return options.parse_number(text.removesuffix("%"), "--tree") / (100 if text.endswith("%") else 1)
 
     @property
     def compares(self) -> bool:

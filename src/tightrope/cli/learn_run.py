@@ -85,10 +85,10 @@ class EmptyAnswer(io_results.Judged, kw_only=True):
     seconds: dict[str, float]
 
 
-NOT_TIMED = "unit policy export discount terminal_reward breakdown at observations no_fallback"
+NOT_TIMED = "unit policy tree export discount terminal_reward breakdown at observations no_fallback"
 """Options that cannot be used with chains in continuous time, beside those that the library refuses."""
 
-NOT_OTHER = "unit breakdown export discount terminal_reward outcomes observations"
+NOT_OTHER = "unit breakdown tree export discount terminal_reward outcomes observations"
 NO_ANSWER = "breakdowns and outcomes are about one P or R over a simple path or a reward"
 OPTIMAL_AT_TRUTH = "optimal-at-truth"
 MOST_RATES = 4
@@ -199,6 +199,11 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             "add -o DIR",
         ),
         (
+            request.tree is not None and (request.compares or request.policy is not None),
+            "--tree cannot be used with --sets all or --policy",
+            "learn with one kind of sets and without --policy for a tree",
+        ),
+        (
             request.policy == OPTIMAL_AT_TRUTH and other is not None,
             f"--policy {OPTIMAL_AT_TRUTH} requires one P or R over a simple path or a reward",
             "name a file with a policy",
@@ -234,6 +239,9 @@ def learn_policies(
     reading = study.reading
     with screen.phase_progress() as progress:
         results = _learn(request, study, words, given, progress)
+        if request.tree is not None:
+            progress("a small decision tree")
+            results[-1] = results[-1].with_tree(loss=request.most_lost)
         proof = _proof(request, results[0], reading.counts, subject, progress)
     written = None if request.output is None else str(request.output)
     record = _answer(results, subject.loaded, request.compares, written, reading)

@@ -54,7 +54,10 @@ def show_result(
 ) -> Content:
     """One result; where a certificate proves less, what it proves."""
     facts = [*hints_of(result), ("property", result.problem.text), ("value", value_of(result))]
-    if result.value is not None:
+    if result.value is not None and (rule := result.value.policy.rule) is not None:
+        facts.append(("tree", f"{count(rule.nodes, 'test')}, value in {result.value.interval}"))
+        facts += [("", f"{'  ' * depth}{line}") for depth, line in rule.words()]
+    elif result.value is not None:
         facts.append(("given", f"the given policy has a value in {result.value.interval}"))
     facts += outcome_facts(result) if result.seen is not None else []
     facts += [] if result.breakdown is None else [("breakdown", result.breakdown.text)]
@@ -67,7 +70,7 @@ def show_result(
         at = ",".join(f"{name}={value}" for name, value in result.robust_point.items())
         facts.append(("", f"found at {at} (check --at … --certificate FILE proves it)"))
     facts += list_certified_facts(result, certified)
-    facts += policy_facts(result)
+    facts += policy_facts(result) if result.value is None or result.value.policy.rule is None else []
     facts += parameter_facts(result, SHOWN_PARAMETERS)
     facts += assumed_facts(result.verdict)
     facts += fit_facts(result)

@@ -57,7 +57,9 @@ def to_plain(value: object) -> Any:
         case list() | tuple():
             return [to_plain(entry) for entry in value]
         case msgspec.Struct():
-            return {
+            config = value.__struct_config__
+            tag = {} if config.tag is None else {config.tag_field: config.tag}
+            return tag | {
                 key: to_plain(getattr(value, name))
                 for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
                 if getattr(value, name) is not msgspec.UNSET

@@ -23,6 +23,7 @@ from tightrope.io.coding import Real, read_document, to_plain
 from tightrope.io.interval import Interval as Interval
 from tightrope.model.policy_file import POLICY_FORMAT, POLICY_VERSION
 from tightrope.numerics.record import Facts, Record
+from tightrope.rules.rule import DecisionRule
 from tightrope.verdict import Assessment, Assumed, Word
 
 
@@ -352,7 +353,7 @@ class Outcome(Judged, kw_only=True):
     alarm of the model-fit test. `outcomes`: observed returns, without the model; for the same policy its
     interval is the intersection. `tried`: kind of sets, whose value, interval, seconds, why. Of controllers
     that act on observations, none guarantees more than `robust_optimum` over the region or exceeds
-    `true_optimum` at the true parameters.
+    `true_optimum` at the true parameters. `tree`: the tree whose interval is `value`.
     """
 
     empty: bool
@@ -380,6 +381,7 @@ class Outcome(Judged, kw_only=True):
     status: str
     tried: list[tuple[str, str, Interval, float, str]] | UnsetType = UNSET
     breakdown: BreakdownFacts | UnsetType = UNSET
+    tree: DecisionRule | UnsetType = UNSET
     seconds: dict[str, float]
 
     @property

@@ -388,6 +388,7 @@ class LearningResult(Result):
             status=self._ended(),
             tried=list(self.tried) or UNSET,
             breakdown=UNSET if self.breakdown is None else self.breakdown.record(),
+            tree=(None if self.value is None else self.value.policy.rule) or UNSET,
             seconds={phase: round(seconds, 6) for phase, seconds in self.seconds.items()},
         )
 

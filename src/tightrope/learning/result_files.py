@@ -3,7 +3,7 @@
     result.json               everything a report needs (`tightrope.io.results`)
     robust-policy.json        the policy with the best guarantee
     optimistic-policy.json    the policy that is best if nature is kind
-    given-policy.json         the given policy
+    given-policy.json         the given policy, or the tree as one
     robust-controller.json    instead of these for temporal properties: policies with memory; small ones
     robust-controller.dot …   also as graphs
     learned.drn               with `exports`: the learned interval model, for Storm and tightrope

@@ -24,6 +24,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
+import numpy as np
 from jinja2 import Environment, Template
 from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -34,7 +35,7 @@ from tightrope import __version__
 from tightrope.errors import shown
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
-from tightrope.numerics.text import interval_text
+from tightrope.numerics.text import bounded, claim_text, interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS, TIMINGS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
@@ -182,6 +183,9 @@ def _coordinates(figure: Figure) -> dict[str, str]:
     return attributes
 
 
+MOST_ACTIONS = 6
+"""Whose states are counted."""
+
 MOST_ROWS = 60
 """Of a controller, that are shown."""
 
@@ -190,14 +194,15 @@ PANELS = 6
 
 LINKS = (
     ("findings", "Findings"),
+    ("rule", "What to do"),
     ("decision", "Decision"),
     ("whatif", "What if"),
     ("intervals", "Values"),
     ("policy", "Policy"),
-    ("parameters", "Parameters"),
-    ("widths", "Widths"),
-    ("binding", "Data"),
     ("fit", "Fit"),
+    ("binding", "Data"),
+    ("widths", "Widths"),
+    ("parameters", "Parameters"),
     ("timings", "Timings"),
     ("ledger", "Confidence budget"),
     ("words", "Words"),
@@ -209,12 +214,14 @@ LINKS = (
 def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None = None) -> str:
     """The whole document; `what_if` are the values of its slider."""
     style, script = asset("page.css"), asset("page.js")
-    shown = [picture for picture in (BOXES, WIDTHS, EVENTS, EVIDENCE, WORST) if picture.applies(run)]
+    shown = [picture for picture in (EVIDENCE, WORST, EVENTS, WIDTHS, BOXES) if picture.applies(run)]
     panels = _panels(run)
     drawn = {"decision", "intervals", "policy", "binding", "timings", "ledger", "words", "provenance"}
     fit = fit_of(run)
     findings = fit.suspects if fit is not None and fit.is_doubt else ()
     drawn |= {"findings"} if findings else set()
+    what_to_do = _what_to_do(run, policies)
+    drawn |= {"rule"} if what_to_do else set()
     drawn |= {"whatif"} if what_if is not None else set()
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
     return template("page.html").render(
@@ -226,6 +233,8 @@ def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None
         said=statement(run),
         words=explain_words(run),
         advice=advice(run),
+        rule=None if isinstance(run.main.tree, UnsetType) else run.main.tree,
+        what_to_do=what_to_do,
         facts=_facts(run),
         links=[(at, text) for at, text in LINKS if at in drawn],
         findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],
@@ -348,6 +357,25 @@ def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
         ],
     }
     return {"data": _script_data(facts), "tables": what_if.tables()}
+
+
+def _what_to_do(run: ResultDocument, policies: PolicyMap | None) -> list[str]:
+    """The rule in sentences: what it does, what it guarantees, and how it differs from today's policy."""
+    main, texts = run.main, list[str]()
+    if not isinstance(main.tree, UnsetType) and main.tree.promise is not None:
+        promise = main.tree.promise
+        best = claim_text(run.question, bounded(promise.robust, run.maximises), "the robust policy")
+        texts.append(f"{promise.headline}. Without the wish for a small rule: {best}.")
+    elif policies is not None:
+        often = np.bincount(policies.policies["robust"], minlength=len(policies.actions))
+        order = [int(i) for i in np.argsort(-often, kind="stable")[:MOST_ACTIONS] if often[i]]
+        shares = ", ".join(f"{policies.actions[i]} in {often[i]:,}" for i in order)
+        texts.append(f"Of {policies.states:,} states with a choice the robust policy takes {shares}.")
+        texts.append("'tightrope learn --tree 1%' finds a small rule that loses at most 1% of the guarantee.")
+    if policies is not None and "given" in policies.policies and isinstance(main.tree, UnsetType):
+        both = policies.policies["robust"] != policies.policies["given"]
+        texts.append(f"It differs from the given policy in {np.count_nonzero(both):,} of these states.")
+    return texts
 
 
 def _controller(run: ResultDocument) -> tuple[list[list[Any]], int] | None:

@@ -19,6 +19,7 @@ from msgspec import UnsetType
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
 from tightrope.rules.rule import (
+    RULE_FORMAT,
     Branch,
     Column,
     DecisionRule,
@@ -77,7 +78,7 @@ def write_rule(rule: DecisionRule, to: str) -> str:
 
 def _about(rule: DecisionRule) -> list[str]:
     """Where the rule comes from, as lines of a comment."""
-    lines = ["Decision rule of tightrope."]
+    lines = [f"{RULE_FORMAT}: the action in every state."]
     if rule.promise is not None:
         lines += [f"Property: {rule.promise.question}", rule.promise.headline]
     if rule.tree is not None:
@@ -346,8 +347,9 @@ def to_markdown(rule: DecisionRule) -> str:
 
 def to_dot(rule: DecisionRule) -> str:
     """A graph for Graphviz: the tree, or how the memory changes."""
+    head = [f"// {line}" for line in _about(rule)]
     if rule.tree is not None:
-        lines, number = ["digraph tree {", "  node [shape=box];"], {}
+        lines, number = [*head, "digraph tree {", "  node [shape=box];"], {}
         for place, node in enumerate(walk(rule.tree)):
             number[id(node)] = place
             text = node.test.words(rule.by_name) if isinstance(node, Branch) else show_action(node.action)
@@ -362,7 +364,7 @@ def to_dot(rule: DecisionRule) -> str:
         raise InputError(
             "graphs are drawn of trees and of finite-memory policies", hint="policy.tree() finds one"
         )
-    lines = ["digraph controller {", "  rankdir=LR;", "  start [shape=point]; start -> 0;"]
+    lines = [*head, "digraph controller {", "  rankdir=LR;", "  start [shape=point]; start -> 0;"]
     lines += [f"  {memory} [shape=circle];" for memory in sorted({row.memory for row in _rows(rule)})]
     for row in _rows(rule):
         values = zip(rule.columns, row.state, strict=True)

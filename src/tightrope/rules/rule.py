@@ -8,7 +8,7 @@ test `left + sign * right <= bound` or `left = bound`, and leaves with an action
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
@@ -25,7 +25,7 @@ Value = int | bool | str
 Columns = Mapping[str, npt.NDArray[np.generic]]
 
 
-class RuleMemory(Enum):
+class RuleMemory(StrEnum):
     """What a rule needs beside the state."""
 
     NONE = "none"

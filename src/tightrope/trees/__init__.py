@@ -21,6 +21,7 @@ from tightrope.problem import Problem
 from tightrope.rules.rule import Columns, Guarantee
 from tightrope.rules.states import columns_of
 from tightrope.solver.solution import Solution
+from tightrope.solver.solve import solve
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.trees.losses import LossModel
 from tightrope.trees.search import TreeSearch
@@ -72,6 +73,8 @@ def grow(result: TreeSource[V_co], loss: float, most: int = MOST_TESTS) -> tuple
     problem, robust, maximises = result.problem, result.robust, result.problem.maximises
     if problem.lift is not None or problem.is_of_controller or robust.policy.depends_on_step:
         raise InputError("trees are for policies that need the state alone; this one has a memory")
+    if not math.isfinite(result.guarantee):
+        raise InputError("the robust policy guarantees nothing, so there is nothing that a tree could keep")
     losses, search, values = _open(robust.solutions[0 if maximises else 1], result.counts)
     goal, allowed, best = result.guarantee, 0.9 * loss, math.inf
     for _ in range(ATTEMPTS):
@@ -102,6 +105,8 @@ def grow(result: TreeSource[V_co], loss: float, most: int = MOST_TESTS) -> tuple
 
 def _open(solution: Solution, counts: Counts | None) -> tuple[LossModel, TreeSearch, Columns]:
     """The losses of policies against the robust one, the search over them, and the columns of all states."""
+    if not solution.is_initial_certified:  # a limit left its values wide
+        solution = solve(solution.kernel, solution.objective, precision=solution.precision)
     losses = LossModel.of(solution, solution.choice)
     if not len(losses.rows):
         raise InputError("the value does not depend on a decision, so there is no tree to find")

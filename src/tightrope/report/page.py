@@ -222,7 +222,7 @@ def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None
     drawn |= {"findings"} if findings else set()
     what_to_do = _what_to_do(run, policies)
     drawn |= {"rule"} if what_to_do else set()
-    drawn |= {"whatif"} if what_if is not None else set()
+    drawn |= {"whatif"} if what_if is not None and what_if.curves else set()
     drawn |= {picture.name for picture in shown} | ({"regions"} if panels else set())
     return template("page.html").render(
         style=style,
@@ -365,7 +365,7 @@ def _what_to_do(run: ResultDocument, policies: PolicyMap | None) -> list[str]:
     if not isinstance(main.tree, UnsetType) and main.tree.promise is not None:
         promise = main.tree.promise
         best = claim_text(run.question, bounded(promise.robust, run.maximises), "the robust policy")
-        texts.append(f"{promise.headline}. Without the wish for a small rule: {best}.")
+        texts.append(f"{promise.headline}. A policy with a choice for every single state: {best}.")
     elif policies is not None:
         often = np.bincount(policies.policies["robust"], minlength=len(policies.actions))
         order = [int(i) for i in np.argsort(-often, kind="stable")[:MOST_ACTIONS] if often[i]]

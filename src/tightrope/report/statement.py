@@ -294,14 +294,18 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
     side = "least" if run.maximises else "most"
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)
     proved = main.judged.word is Word.PROVED and math.isfinite(main.guarantee)
-    if proved:
+    if proved and main.tree is not UNSET and main.tree.promise is not None:
+        least = main.tree.promise.guarantee
+        own = at_least(least) if run.maximises else at_most(least)
+        do = f"Follow the rule above. Its {what}{_about(run.question)} is at {side} {own}."
+    elif proved:
         do = f"Use the {_whose(main)}. Its {what}{_about(run.question)} is at {side} {bound}."
     elif main.judged.word is Word.CONTRADICTED:
         do = "Do not act on this result: the data contradict the model. Fix the model first."
     else:
         do = "Do not act on this result yet: an assumption is violated or unverified."
     lines = [("Recommendation", do)]
-    if main.value is not None and proved:
+    if main.value is not None and main.tree is UNSET and proved:
         low, high = main.robust_policy.lower, main.robust_policy.upper
         gain = low - main.value.upper if run.maximises else main.value.lower - high
         today = f"The value of the given policy lies in {interval_text(main.value.lower, main.value.upper)}"
@@ -312,7 +316,7 @@ def advice(run: ResultDocument) -> list[tuple[str, str]]:
             else "and the two intervals overlap: neither policy is proved better"
         )
         lines.append(("Baseline", f"{today}, {better}. tightrope compare bounds the difference directly."))
-    elif main.value is None and main.robust_optimum is UNSET:
+    elif (main.value is None or main.tree is not UNSET) and main.robust_optimum is UNSET:
         missing = "None given. Run tightrope improve --baseline FILE."
         lines.append(("Baseline", missing))
     steps, width = run.data.steps, main.robust_policy.upper - main.robust_policy.lower
@@ -351,7 +355,8 @@ def statement(run: ResultDocument) -> Statement:
             f"true value lies in {inside} ({_source(main)}), and {_limits(run, main)}."
         )
     if main.value is not None:
-        answer += f" The given policy's value lies in {interval_text(main.value.lower, main.value.upper)}."
+        whose = "given policy" if main.tree is UNSET else "tree"
+        answer += f" The {whose}'s value lies in {interval_text(main.value.lower, main.value.upper)}."
     word, seen = verdict.word.name, main.seen
     if verdict.word is Word.CONTRADICTED:
         holds = f"No number in this report is guaranteed; the computed interval is {inside}."

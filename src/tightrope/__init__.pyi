@@ -67,6 +67,8 @@ from .problem import Problem as Problem
 from .report.plotting import plot_curve as plot_curve
 from .saved import SavedResult as SavedResult
 from .saved import load_result as load_result
+from .shield import Shield as Shield
+from .shield import gym as gym
 from .solver.solution import Solution as Solution
 
 __version__: str

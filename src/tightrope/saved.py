@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import UnsetType
 
 from tightrope.atomic import path_of
@@ -22,13 +23,20 @@ from tightrope.errors import InputError, Location, ReadingWarning, TightropeErro
 from tightrope.io import results
 from tightrope.learning.result import LearningResult, Result
 from tightrope.loading import BENCHMARK, load
+from tightrope.logic.product_problem import product_problem
+from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.model.structure import ParametricReward
 from tightrope.numerics.record import Facts
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem
 from tightrope.report.policy_map import PolicyMap
 from tightrope.report.what_if import REFUTED, TOO_LARGE, WhatIf, is_too_large, what_if
 from tightrope.report.write import load_policies, policy_beside
+from tightrope.shield import Shield
+from tightrope.solver.solve import solve
+from tightrope.statistics.estimates import constant_values
 from tightrope.verdict import Word
 
 
@@ -173,6 +181,33 @@ class SavedResult(Result):
         """The policy that is best if nature is kind."""
         return self._read("optimistic")
 
+    def shield(self, *, slack: float, patience: int | None = None) -> Shield:
+        """A shield over the intervals of expressions that were written, which hold at the same confidence.
+
+        Its bound may be weaker than the result's, whose sets may be smaller.
+        """
+        problem = self._problem
+        if problem.query.kind is QueryKind.LTL:
+            problem = product_problem(self.model, problem.query)[0]
+        model, listed, bounds = problem.model, self.document.expressions, self.outcome.bounds
+        assert isinstance(model, ParametricMDP)
+        partial = listed.total > len(listed.index) or any(
+            one.name == "misfit" for one in self.verdict.assumptions
+        )
+        if partial or isinstance(problem.objective.reward, ParametricReward):
+            raise InputError("this result does not hold all intervals", hint="make the shield from its data")
+        lower, upper = np.zeros(len(model.expressions)), np.ones(len(model.expressions))
+        constant, lower[constant], upper[constant] = constant_values(model.expressions)
+        lower[listed.index], upper[listed.index] = bounds.lower, bounds.upper
+        over = IntervalMDP(model.structure, lower[model.expression], upper[model.expression])
+        objective = replace(problem.objective, nature=problem.objective.agent.opposite)
+        options = self.document.options
+        solution = solve(over, objective, precision=options.precision, assume_support=options.assume_support)
+        seen = self.document.data.provenance
+        known = self.verdict.facts | {"confidence": 1 - self.ledger.delta}
+        known |= {} if isinstance(seen, UnsetType) else {"made_from": seen}
+        return Shield.of(solution, problem, slack=slack, patience=patience, **known)
+
     def to_dataframe(self) -> Any:
         """The robust policy as a pandas data frame; values per state are not restored."""
         return self.policy.to_dataframe()
@@ -211,21 +246,25 @@ class SavedResult(Result):
     def _policy_map(self) -> PolicyMap | None:
         return load_policies(self._document())
 
-    def _what_if(self) -> WhatIf:
+    @property
+    def _problem(self) -> Problem:
         facts, options = self.document.model, self.document.options
-        if is_too_large(facts.transitions):
-            return WhatIf(remark=TOO_LARGE)
-        if self.verdict.word is Word.CONTRADICTED:
-            return WhatIf(remark=REFUTED)
         words = {
             name: given
             for name in ("discount", "terminal_reward")
             if not isinstance(given := getattr(options, name), UnsetType)
         }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReadingWarning)
+            return Problem(self.model, self.document.question, const=facts.constants, **words)
+
+    def _what_if(self) -> WhatIf:
+        if is_too_large(self.document.model.transitions):
+            return WhatIf(remark=TOO_LARGE)
+        if self.verdict.word is Word.CONTRADICTED:
+            return WhatIf(remark=REFUTED)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ReadingWarning)
-                problem = Problem(self.model, self.document.question, const=facts.constants, **words)
+            problem = self._problem
             files = self.outcome.files
             listed = [] if isinstance(files, UnsetType) else files
             given = any(file.endswith("given-policy.json") for file in listed)

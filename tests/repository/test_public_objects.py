@@ -205,6 +205,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "SamplingDesign": lambda: counts().design,
     "SavedResult": lambda: saved(),
     "Sets": lambda: result().sets,
+    "Shield": lambda: tr.Shield.of(tr.solve(simulator().mdp, GOAL), slack=0.1),
     "Simulator": simulator,
     "Answer": lambda: tr.solve(simulator().mdp, '1 - Pmax=? [ F "goal" ]'),
     "Solution": lambda: tr.solve(simulator().mdp, GOAL),
@@ -219,7 +220,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
 }
 """One object of every public class but enumerations and errors, and of those that come with them."""
 
-MUTABLE = {"Monitor", "OnlineLearner"}
+MUTABLE = {"Monitor", "OnlineLearner", "Shield"}
 """Objects that grow: they pickle and print, and are equal to themselves alone."""
 
 WRITABLE = {("Verdict", "values"), ("Verdict", "bound")}

@@ -281,6 +281,8 @@ def test_a_file_runs_without_the_model(tmp_path: Path) -> None:
     shield.save(tmp_path / "shield.json")
     again = Shield.load(tmp_path / "shield.json")
     assert again.promise == shield.promise and again.allowed(0) == shield.allowed(0)
+    again.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "shield.json").read_text()
     document = json.loads((tmp_path / "shield.json").read_text())
     assert document["free_states"] == 1 and document["removed"] == [] and document["states"] == 3
 
@@ -290,7 +292,7 @@ def forge(document: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     inner = document
     for key in path:
         inner = inner[key]
-    inner[last] = value
+    inner[int(last) if last.isdecimal() else last] = value  # type of an array, its shape, its bytes
     return document
 
 
@@ -302,15 +304,15 @@ def forge(document: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
         ("version", 2, "version 2"),
         ("format", "tightrope policy", "not a 'tightrope shield'"),
         ("verdict", "certain", "Invalid enum value"),
-        ("arrays.price.data", "AAAAAAAAAAAA", "not as large as it says"),
-        ("arrays.price.data", "AA=A", "not in base64"),
-        ("arrays.price.shape", [4, -4], "not as large as it says"),
-        ("arrays.price.type", "|O8", "not as large as it says"),
+        ("arrays.price.2", "AAAAAAAAAAAA", "not as large as it says"),
+        ("arrays.price.2", "AA=A", "not in base64"),
+        ("arrays.price.1", [4, -4], "not as large as it says"),
+        ("arrays.price.0", "|O8", "not as large as it says"),
         ("arrays.value", None, "arrays"),
-        ("arrays.structure/initial_states.data", "BwAAAAAAAAA=", "the initial state is 7"),
-        ("arrays.structure/successor.type", "<f8", "not as large as it says"),
-        ("arrays.value", {"type": "<f8", "shape": [], "data": "AAAAAAAAAAA="}, "has the shape"),
-        ("arrays.state", {"type": "<i4", "shape": [0], "data": ""}, "'controller/state' is missing"),
+        ("arrays.structure/initial_states.2", "BwAAAAAAAAA=", "the initial state is 7"),
+        ("arrays.structure/successor.0", "<f8", "not as large as it says"),
+        ("arrays.value", ["<f8", [], "AAAAAAAAAAA="], "has the shape"),
+        ("arrays.state", ["<i4", [0], ""], "'controller/state' is missing"),
     ],
 )
 def test_forged_files_are_refused(tmp_path: Path, place: str, value: Any, message: str) -> None:

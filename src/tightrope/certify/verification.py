@@ -12,7 +12,7 @@ import subprocess
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ def verify(
     baseline: Policy | None = None,
     misfit: float = 0.0,
     ltl_translator: str | None = None,
+    shield: str | Path | None = None,
     exact: bool = False,
     budget: float | str | None = None,
 ) -> Verdict:
@@ -64,6 +65,8 @@ def verify(
         The claims must hold for processes within this total variation of the model at every choice.
     ltl_translator : str, optional
         The command that translates LTL, if another program made the automaton.
+    shield : str or path, optional
+        A shield: its values, fallback and prices must follow from this certificate.
     exact : bool
         Use rationals alone.
     budget : float or str, optional
@@ -110,7 +113,8 @@ def verify(
 
             return own_of(file, model, property, at, data, (policy, baseline), misfit, ltl_translator)
 
-    return verify_file(certificate, WorkBudget.of(budget, exact), exact=exact, own=own).verdict
+    work = WorkBudget.of(budget, exact)
+    return verify_file(certificate, work, exact=exact, own=own, shield=shield).verdict
 
 
 class AboutOther(CannotCertify):
@@ -139,9 +143,11 @@ def verify_file(
     own: Callable[[Certificate], Own | OwnChain] | None = None,
     proved: bool = False,
     timed: bool = False,
+    shield: str | Path | None = None,
 ) -> Verified:
     """The whole way. `own` reads what the user has, as the certificate is about it; `proved` asks the proved
-    checker, too; `timed`: a long check is announced, and stopped by the clock at twice its budget."""
+    checker, too; a `shield` must follow from the certificate; `timed`: a long check is announced, and stopped
+    by the clock at twice its budget."""
     if proved:
         find_proved_checker()
     loaded = load(path, budget)
@@ -160,6 +166,11 @@ def verify_file(
         warnings.warn(words, UserWarning, stacklevel=2)
     with budget.on_the_clock() if timed else nullcontext():
         verdict = check(certificate, RATIONAL if exact else FLOAT64, budget)
+    if shield is not None:
+        from tightrope.shield.verification import check_shield
+
+        model = getattr(getattr(mine, "model", None), "structure", None)
+        verdict = replace(verdict, checks=(*verdict.checks, *check_shield(shield, loaded, model)))
     if mine is not None:
         verdict = tie_verdict(verdict, certificate, mine, bound)
     answer = ask_proved_checker(path, loaded.digest, seconds) if proved else None

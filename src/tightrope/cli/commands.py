@@ -53,6 +53,7 @@ COMMANDS = (
     Command("learn", "Learn a robust policy and its certified interval."),
     Command("compare", "Bound the differences between policies and a baseline."),
     Command("improve", "Find the largest certified improvement over a baseline."),
+    Command("shield", "Let any agent act within a guaranteed bound."),
     Command("doctor", "Test a model against a log and propose fixes."),
     Command("plan", "Forecast how much more data is needed, and design it."),
     Command("online", "Learn a robust policy while collecting data."),

@@ -323,7 +323,7 @@ PANELS = {
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
     "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy baseline
-        allow_loss at assume_support misfit breakdown""",
+        allow_loss at assume_support misfit breakdown slack patience shield""",
     "Effort": "precision absolute coupled_gap time_limit device threads",
     "Output": """output certificate policy_out figure plot export all_states every follow stop checkpoint""",
 }

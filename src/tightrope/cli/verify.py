@@ -94,6 +94,7 @@ class VerifyRequest:
     policy: Path | None = declare("--policy", "Compare the certificate with this policy.", "FILE")
     baseline: Path | None = declare("--baseline", "Compare the certificate with this baseline.", "FILE")
     misfit: float | None = declare("--misfit", "Compare the certificate with this model error.", "EPS")
+    shield: Path | None = declare("--shield", "Check that this shield follows from the certificate.", "FILE")
     at: options.At = None
     const: options.Const = None
     param: options.Param = None
@@ -147,7 +148,13 @@ def verify(request: VerifyRequest) -> None:
     own = None if request.model is None else partial(own_files, request, request.model)
     try:
         verified = verify_file(
-            request.certificate, budget, exact=request.exact, own=own, proved=request.proved, timed=True
+            request.certificate,
+            budget,
+            exact=request.exact,
+            own=own,
+            proved=request.proved,
+            timed=True,
+            shield=request.shield,
         )
     except OverBudget as error:
         if common.json:

@@ -65,6 +65,17 @@ class ReturnsFacts(msgspec.Struct, frozen=True):
     nominal: bool
 
 
+class ShieldedFacts(msgspec.Struct, frozen=True):
+    """Steps of agents under a shield: those with a price, the slack that was spent in all and the least that
+    was left in an episode, and steps that the shield does not allow."""
+
+    steps: int
+    priced: int
+    spent: float
+    least_slack: float
+    forbidden: int
+
+
 class WatchRecord(Judged, kw_only=True):
     """A line of `watch --json`.
 
@@ -88,6 +99,7 @@ class WatchRecord(Judged, kw_only=True):
     suspects: list[Anomaly]
     parameters: dict[str, float]
     returns: ReturnsFacts | None
+    shield: ShieldedFacts | None
     read: dict[str, int]
     dropped: dict[str, int]
     nominal: bool
@@ -133,6 +145,9 @@ class WatchRequest(ModelOptions):
         "Test the bound of the policy given by 'learn --policy' instead of the robust policy's.",
         "FILE",
     )
+    shield: Path | None = declare(
+        "--shield", "Also compare steps and returns with what this shield allows and guarantees.", "FILE"
+    )
     observations: options.Observations = None
     strict: bool = switch(
         "--strict", "Report a transition that the model excludes as an error, not as an alarm."
@@ -150,8 +165,9 @@ def watch(request: WatchRequest) -> None:
     single distributions, tied choices, changed parameters, and transitions that the model excludes. The first
     rows are tested as in `learn`, for dependence beyond state and action.
 
-    With --result the returns of episodes under the policy are compared with the guaranteed bound; the model
-    and the returns then have half of alpha each.
+    With --result the returns of episodes under the policy are compared with the guaranteed bound; with
+    --shield those of agents under a shield, whose steps have prices. Model and returns have half of alpha
+    each.
 
     Exit code 0: the test is valid and raised no alarm, 1: an alarm, or nothing to test, 2: wrong input.
 
@@ -184,12 +200,14 @@ def watch(request: WatchRequest) -> None:
             hint="declare an unknown probability as an undefined constant: const double p;",
         )
     promised = None if request.result is None else read_promise(request, request.result, loaded, pomdp)
+    guard = None if request.shield is None else read_shield(request, loaded)
+    promised = promised if guard is None else guard[0]
     if not 0.0 < request.alpha < 1.0:
         raise InputError(f"`alpha` is {request.alpha:g}, but it is a probability between 0 and 1")
     monitor = Monitor(model, alpha=SHARES["events"] * request.alpha * (1.0 if promised is None else 0.5))
-    returns = (
-        None if promised is None else PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
-    )
+    returns: PromiseWatch | None = None if guard is None else guard[1]
+    if promised is not None and returns is None:
+        returns = PromiseWatch(model.structure, promised.promise, 0.5 * request.alpha)
     log = Following(places, model.structure, options, request.strict, promised is not None)
     if "-" in places and (len(places) > 1 or request.checkpoint is not None):
         raise InputError("standard input cannot be combined with files or read again")
@@ -238,6 +256,22 @@ def returns_facts(watched: PromiseWatch) -> list[tuple[str, str]]:
         word = f"contradict the guaranteed bound: alarm at event {watched.first_alarm:,}"
     e_value = f"e-value {power_text(watch.log_capital)}, alarm at {1 / watch.alpha:,.0f}"
     return [("returns", f"{word} ({e_value})"), ("", f"{seen}, guaranteed {bound}; {counted}")]
+
+
+def shielded_facts(watched: PromiseWatch | None) -> ShieldedFacts | None:
+    """What the agents of a log did under a shield."""
+    if watched is None or not hasattr(watched, "shield"):
+        return None
+    names = ("steps", "priced", "spent", "least", "forbidden")
+    return ShieldedFacts(*(getattr(watched, name) for name in names))
+
+
+def shield_facts(watched: PromiseWatch | None) -> list[tuple[str, str]]:
+    """The same as a row."""
+    if (facts := shielded_facts(watched)) is None:
+        return []
+    steps = f"{count(facts.steps, 'step')}, {facts.priced:,} with a price, {facts.forbidden:,} not allowed"
+    return [("shield", f"{steps}; least slack left {number_text(facts.least_slack)}")]
 
 
 def anomaly_facts(suspects: list[Anomaly], alarm: bool) -> list[tuple[str, str]]:
@@ -462,6 +496,7 @@ class _Watching:
             return
         rows += [("reason", f"{doubt}: the rate of false alarms is nominal") for doubt in verdict.doubts]
         rows += [] if returns is None else returns_facts(returns)
+        rows += shield_facts(returns)
         anomalies = anomaly_facts(suspects, self.alarm)
         rows += anomalies[:SHOWN_BRIEFLY] if self.alarm else []
         rows += [("next", self.next_command(suspects))] if final and self.alarm and not self.is_live else []
@@ -508,6 +543,7 @@ class _Watching:
             suspects=suspects,
             parameters=monitor.parameters() if monitor.events else {},
             returns=returns,
+            shield=shielded_facts(self.returns),
             nominal=bool(self.verdict.doubts),
             final=final,
             seconds=round(time.perf_counter() - self.begin, 6),
@@ -589,6 +625,29 @@ def read_promise(
         "well from there on"
     )
     return Promised(promise, words, not result.verdict.is_proved)
+
+
+def read_shield(request: WatchRequest, loaded: LoadedModel) -> tuple[Promised, PromiseWatch]:
+    """What a shield promises of every agent, and the watch of it."""
+    from tightrope.cli.sources import read_properties
+    from tightrope.problem import Problem
+    from tightrope.shield import Shield
+    from tightrope.shield.watching import ShieldWatch
+
+    assert request.shield is not None
+    for given in ("result", "checkpoint", "observations"):
+        if getattr(request, given) is not None:
+            raise InputError(f"--shield and --{given} cannot be used together")
+    shield = Shield.load(request.shield)
+    text = shield.table.facts.question
+    own = loaded.benchmark is not None and loaded.benchmark.property_text == text
+    constants = parse_constants(request.const)
+    query = read_properties(None if own else [text]).queries(loaded, constants, None, None)[0]
+    if not query.is_plain:
+        raise query.refusal()
+    watch = ShieldWatch(Problem(loaded.model, query), shield, 0.5 * request.alpha)
+    words = "episodes that leave the shield or are cut off count as if all had gone well from there on"
+    return Promised(watch.promise, words, not shield.verdict.is_proved), watch
 
 
 def _question(request: WatchRequest, loaded: LoadedModel, result: SavedResult) -> Query:

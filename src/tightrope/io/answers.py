@@ -195,3 +195,46 @@ _COMPARISONS = DocumentFile(
     ComparisonDocument, COMPARISON_FILE, COMPARISON_FORMAT, COMPARISON_VERSION, "improve"
 )
 comparison_file, read_comparison = _COMPARISONS.find, _COMPARISONS.read
+
+
+class ShieldFacts(Judged, kw_only=True):
+    """What a shield is about and rests on; `range` are the possible values of the question, `certificate`
+    the digest of the certificate that its prices follow from, `made_from` the data that it has seen."""
+
+    question: str
+    confidence: float | None
+    maximises: bool
+    complement: bool
+    range: tuple[Real, Real]
+    needs_patience: bool
+    made_from: str | None = None
+    certificate: str | None = None
+
+
+class RemovedAction(msgspec.Struct, frozen=True):
+    """In how many states the slack of a whole episode does not allow an action."""
+
+    action: str
+    states: int
+
+
+class ShieldAnswer(ShieldFacts, kw_only=True):
+    """`shield`: the guaranteed bound, and how often the shield interferes."""
+
+    promise: Real
+    slack: float
+    patience: int | None
+    states: int
+    free_states: int
+    removed: list[RemovedAction]
+
+
+class ShieldDocument(ShieldAnswer, kw_only=True):
+    """A shield in a file: what `shield` prints, and the tables that it runs on. Of every array: numpy's name
+    of its type, its shape, and its bytes in base64."""
+
+    format: str = "tightrope shield"
+    version: int = 1
+    action_names: list[str]
+    state_names: list[Any] | None
+    arrays: dict[str, tuple[str, list[int], str]]

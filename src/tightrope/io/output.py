@@ -481,6 +481,7 @@ def _is_figure(path: Path) -> bool:
 
 CERTIFICATE = FileKind("certificate", _is_certificate)
 POLICY = FileKind("policy", _begins(*(json.dumps({"format": name})[:-1] for name in POLICY_FORMATS)))
+SHIELD = FileKind("shield", _begins('{"format":"tightrope shield"'))
 DATA = FileKind("data file", _is_data)
 DRN = FileKind("DRN file", _begins(f"{DRN_MARK}\n"))
 JANI = FileKind("JANI file", lambda path: f'"description": "{JANI_MARK}'.encode() in _head(path))

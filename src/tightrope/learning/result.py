@@ -579,11 +579,10 @@ class LearningResult(Result):
         from tightrope.shield import Shield
 
         solution = self.robust.solutions[0 if self.problem.objective.maximises else 1]
-        confidence = 1 - self.ledger.delta
-        seen = self.robust.policy.made_from
-        return Shield.of_problem(
-            self.problem, solution, self.verdict, confidence, made_from=seen, slack=slack, patience=patience
-        )
+        data = self.robust.policy.made_from
+        known = self.verdict.facts | {"confidence": 1 - self.ledger.delta}
+        known |= {} if data is None else {"made_from": data.text()}
+        return Shield.of(solution, self.problem, slack=slack, patience=patience, **known)
 
     def with_tree(self, *, loss: float = 0.01) -> LearningResult:
         """This result with a small decision tree as the given policy, whose certified interval is `value`. It

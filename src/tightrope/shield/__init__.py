@@ -7,25 +7,29 @@ pays it. Then v(state) − slack is a submartingale for every agent and every na
 decreases by at most the initial slack. For minimising agents the signs turn; rewards that were earned count
 beside v.
 
-Where a play must still reach something, an agent could wait for ever at price 0. So a shield has a patience:
-the number of steps in an episode that do not lower the ranking of the solution. Once it is used up, the
-fallback policy acts until the end, and attains v from there. Proof: docs/explanation/shields.md.
+An agent that must reach something could wait for ever at price 0. The patience is the number of steps in an
+episode that do not lower the ranking of the solution. Once it is used up, the fallback policy acts until the
+end, and attains v from there. Proof: docs/explanation/shields.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike
+from types import ModuleType
 from typing import Any
+
+from msgspec import structs
 
 from tightrope.atomic import path_of
 from tightrope.errors import CannotCertify, InputError
+from tightrope.io.answers import RemovedAction, ShieldAnswer
 from tightrope.model.states import find_choice, index_or_state, show_action
 from tightrope.problem import Problem
-from tightrope.provenance import Provenance
-from tightrope.shield.document import ShieldAnswer, describe, load_document, save_document
-from tightrope.shield.table import ShieldTable, lift_table, table_of
+from tightrope.shield.document import load_document, save_document
+from tightrope.shield.table import ShieldTable, table_of
 from tightrope.solver.solution import Solution
 from tightrope.verdict import Assessment, Word
 
@@ -59,45 +63,33 @@ class Shield:
     patience: int | None = None
     step: int = 0
     is_committed: bool = False
-    _here: int = -1
-    """The state in which the agent is to act; −1 where nobody has said so yet."""
-    _name: object = None
-    """The same as the agent calls it."""
-    _from: int = -1
-    """The state before it, and `_by`: the choice taken there."""
+    _here: int = -1  # the state in which the agent is to act; −1 where it has not arrived
+    _name: object = None  # the same as the agent calls it
+    _from: int = -1  # the state before it, and the choice taken there
     _by: int = -1
     _offered: dict[str | int, tuple[int, float]] = field(default_factory=dict, repr=False)
-    _memory: int = -1
-    """What the controller remembers, once it acts."""
-    _decided: float | None = None
-    """The value of a question that has been decided."""
+    _memory: int = -1  # of the controller, once it acts
+    _decided: float | None = None  # the value of a question that has been decided
 
     @staticmethod
-    def of(solution: Solution, *, slack: float, patience: int | None = None, question: str = "") -> Shield:
-        """The shield of a solution over a model without data, with nature's sets as they were solved."""
-        return Shield(table_of(solution, question), slack, patience).start()
-
-    @staticmethod
-    def of_problem(
-        problem: Problem,
+    def of(
         solution: Solution,
-        verdict: Assessment,
-        confidence: float,
+        problem: Problem | None = None,
         *,
-        made_from: Provenance | None = None,
         slack: float,
         patience: int | None = None,
+        **known: Any,
     ) -> Shield:
-        """The shield of a learned solution of a problem, whose bound holds with this confidence."""
-        if problem.is_of_controller:
+        """The shield of a solution, with nature's sets as they were solved; `known` are facts of a learned
+        one: verdict, confidence and data."""
+        if problem is not None and problem.is_of_controller:
             raise InputError(
                 "a shield needs to see the state, and this answer is about a controller that sees "
                 "observations only"
             )
-        if verdict.word is Word.CONTRADICTED:
-            raise CannotCertify(f"a shield needs a model that the data do not contradict: {verdict.why}")
-        table = table_of(solution, problem.text, verdict, confidence, made_from)
-        return Shield(lift_table(table, problem), slack, patience).start()
+        if known.get("verdict") is Word.CONTRADICTED:
+            raise CannotCertify(f"a shield needs a model that the data do not contradict: {known['why']}")
+        return Shield(table_of(solution, problem, **known), slack, patience).start()
 
     def __post_init__(self) -> None:
         if not 0 <= self.initial_slack < math.inf:
@@ -121,7 +113,16 @@ class Shield:
 
     def describe(self) -> ShieldAnswer:
         """The guaranteed bound at the beginning of an episode, and how often the shield interferes."""
-        return describe(self.table, self.fresh().promise, self.initial_slack, self.patience_of_episode)
+        table, slack = self.table, self.initial_slack
+        return ShieldAnswer(
+            **structs.asdict(table.facts),
+            promise=self.fresh().promise,
+            slack=slack,
+            patience=self.patience_of_episode,
+            states=table.base.states,
+            free_states=table.free_states(slack),
+            removed=[RemovedAction(*each) for each in table.removed(slack)],
+        )
 
     def fresh(self) -> Shield:
         """The same shield at the beginning of another episode."""
@@ -173,7 +174,8 @@ class Shield:
         elif price > 0:
             self.slack = max(math.nextafter(self.slack - price, -math.inf), 0.0)
         if self.is_committed and table.controller is not None:
-            self._memory = int(table.controller.following[table.controller_row(here, self._memory)])
+            row = table.controller.find(int(table.state[here]), self._memory)
+            self._memory = int(table.controller.following[row])
         self._from, self._by, self._here = here, choice, -1
         self.step += 1
 
@@ -292,6 +294,13 @@ class Shield:
         table = self.table
         wanted = int(table.fallback[table.row(self.step), here])
         if self.is_committed and table.controller is not None:
-            chosen = table.controller.choice[table.controller_row(here, self._memory)]
-            wanted = next(choice for choice in table.choices(here) if table.choice[choice] == chosen)
+            chosen = table.controller.choice[table.controller.find(int(table.state[here]), self._memory)]
+            wanted = next(choice for choice, _ in self._offered.values() if table.choice[choice] == chosen)
         return next((name, wanted) for name, (choice, _) in self._offered.items() if choice == wanted)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`gym`, which needs Gymnasium, at its first use."""
+    if name != "gym":
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return import_module("tightrope.shield.gym")

@@ -1,8 +1,6 @@
 """What a shield runs on: verified values, the price of every choice, and the fallback policy.
 
-price(c) = max(0, v(s) − q(c)) for a maximising agent, where v are the verified values of the fallback policy
-and q(c) is the worst expectation of v after c over nature's sets, rounded down. Prices are rounded up. For
-minimising agents the signs turn. With a step bound there is a vector for each step.
+With a step bound there is a vector of values for each step. Prices are rounded up.
 """
 
 from __future__ import annotations
@@ -15,38 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.io.coding import Real
-from tightrope.io.results import Judged
+from tightrope.io.answers import ShieldFacts
 from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.graph.support import Support
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.objective import Direction, ObjectiveKind
 from tightrope.model.policy_choices import FiniteMemoryChoices, check_choices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.problem import Problem
-from tightrope.provenance import Provenance
 from tightrope.solver.equations.system import equations_of, horizon_system
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
-from tightrope.verdict import Assessment
 
 MOST_PRICES = 50_000_000
 """Prices by step and choice beyond which a question with a step bound is refused."""
-
-
-class ShieldFacts(Judged, kw_only=True):
-    """What a shield is about and rests on; `range` are the possible values of the question, `certificate`
-    the digest of the certificate that its prices follow from, `made_from` the data that it has seen."""
-
-    question: str
-    confidence: float | None
-    maximises: bool
-    complement: bool
-    range: tuple[Real, Real]
-    needs_patience: bool
-    made_from: str | None = None
-    certificate: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +73,18 @@ class ShieldTable:
             raise InputError("a state of the product is none of the model")
         check_choices(self.base, self.state[self.structure.choice_state].astype(np.int64), self.choice)
 
+    def is_about(self, model: Structure) -> bool:
+        """Whether the shield has the choices of a model, under the names of its states and actions."""
+        mine = self.base
+        graph = ("choice_start", "transition_start", "successor")
+        named = [np.array(one.action_names)[one.action_of_choice] for one in (mine, model)]
+        columns = mine.valuations.keys() == model.valuations.keys() and all(
+            np.array_equal(column, model.valuations[name]) for name, column in mine.valuations.items()
+        )
+        states = [None if one.state_names is None else list(one.state_names) for one in (mine, model)]
+        same = all(np.array_equal(getattr(mine, name), getattr(model, name)) for name in graph)
+        return same and np.array_equal(named[0], named[1]) and columns and states[0] == states[1]
+
     def free_states(self, slack: float) -> int:
         """States in which the slack of a whole episode leaves a choice among several."""
         offered = np.add.reduceat((self.price[0] <= slack).astype(np.int64), self.structure.choice_start[:-1])
@@ -108,30 +101,20 @@ class ShieldTable:
         last = len(self.value) - 1
         return step if step < last else last
 
-    def choices(self, state: int) -> range:
-        starts = self._starts
-        return range(starts[state], starts[state + 1])
-
-    @cached_property
-    def _starts(self) -> memoryview:
-        """`choice_start`, of which an entry is read faster than one of an array."""
-        return self.structure.choice_start.data
-
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def offered(self, state: int, step: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
         """The choices of a state by action, each with its price; by number where actions are not unique."""
-        choices = self.choices(state)
-        first, last = choices.start, choices.stop
+        first, last = self.structure.choice_start[state : state + 2].tolist()
         actions = self.structure.action_of_choice[first:last].tolist()
         prices = self.price[self.row(step), first:last].tolist()
-        if is_decided:
-            prices = [0.0] * len(choices)
         names: Sequence[str | int] = [self._shown[action] for action in actions]
         if len(set(actions)) < len(actions):  # an action may itself be called by a number: places for all
             names = range(len(actions))
-        return dict(zip(names, zip(choices, prices, strict=True), strict=True))
+        if is_decided:
+            prices = [0.0] * len(actions)
+        return dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
 
     @cached_property
     def _shown(self) -> list[str | int]:
@@ -142,50 +125,32 @@ class ShieldTable:
         """The name of the state of the model behind one of the structure."""
         return self.base.state_name(int(self.state[state]))
 
-    def controller_row(self, state: int, memory: int) -> int:
-        """The row of the controller for a state of the structure and a memory."""
-        return self._controller_rows[int(self.state[state]), memory]
 
-    @cached_property
-    def _controller_rows(self) -> dict[tuple[int, int], int]:
-        assert self.controller is not None
-        pairs = zip(self.controller.state.tolist(), self.controller.memory.tolist(), strict=True)
-        return {pair: number for number, pair in enumerate(pairs)}
-
-
-def table_of(
-    solution: Solution,
-    question: str = "",
-    verdict: Assessment | None = None,
-    confidence: float | None = None,
-    made_from: Provenance | None = None,
-) -> ShieldTable:
-    """Prices of all choices under the verified values of a solution."""
+def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -> ShieldTable:
+    """Prices of all choices under the verified values of a solution; `known` are facts of a learned one."""
+    objective, kernel, structure = solution.objective, solution.kernel, solution.kernel.structure
     if solution.weight is not None:
         raise InputError("a shield rests on the policy that a solve found, not on a given one")
-    objective, kernel = solution.objective, solution.kernel
-    maximises = objective.agent is Direction.MAX
     if objective.agent is objective.nature and kernel.lower is not kernel.upper:
         raise InputError(
             "a shield needs a bound against every nature, and here nature helps the agent",
             hint="ask for the worst nature, such as Pmaxmin or Rminmax",
         )
     rows = _by_steps(solution) if objective.depends_on_step or objective.is_bounded else _for_ever(solution)
+    maximises = objective.agent is Direction.MAX
     avoids = objective.kind is ObjectiveKind.UNTIL and not maximises
+    given = {"question": "" if problem is None else problem.text, "confidence": None}
     facts = ShieldFacts(
-        **(solution.verdict if verdict is None else verdict).facts,
-        question=question,
-        confidence=confidence,
+        **(solution.verdict.facts | given | known),
         maximises=maximises,
         complement=objective.complement,
         range=objective.range,
         needs_patience=not (objective.is_bounded or avoids or objective.kind is ObjectiveKind.DISCOUNTED),
-        made_from=None if made_from is None else made_from.text(),
     )
-    structure = kernel.structure
-    own = same_states(structure)
     won = np.zeros(structure.states, np.bool_)
-    return ShieldTable(facts, structure, *rows, won=won, ranking=solution.ranking, **own)
+    own = same_states(structure)
+    table = ShieldTable(facts, structure, *rows, won=won, ranking=solution.ranking, **own)
+    return table if problem is None or problem.lift is None else _lift(table, problem)
 
 
 def same_states(structure: Structure) -> dict[str, Any]:
@@ -203,15 +168,13 @@ class PriceRows(NamedTuple):
     settled: BoolArray
 
 
-def _prices(value: FloatArray, after: FloatArray, owner: IndexArray, maximises: bool) -> FloatArray:
-    """max(0, v(s) − q(c)) rounded up, or max(0, q(c) − v(s)) for a minimising agent; 0 where nothing is
+def _prices(value: FloatArray, after: FloatArray, structure: Structure, maximises: bool) -> FloatArray:
+    """max(0, v(s) − q(c)) rounded up, with its signs turned for a minimising agent; 0 where nothing is
     promised."""
-    here = value[owner]
+    here = value[structure.choice_state]
     with np.errstate(invalid="ignore"):
         loss = here - after if maximises else after - here
-    loss = np.where(np.isnan(loss), 0.0, loss)
-    price: FloatArray = np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)
-    return price
+    return np.where(loss > 0, np.nextafter(loss, np.inf), 0.0)  # ∞ − ∞ is no loss
 
 
 def _for_ever(solution: Solution) -> PriceRows:
@@ -223,7 +186,7 @@ def _for_ever(solution: Solution) -> PriceRows:
     value = (solution.fixpoint_lower if maximises else solution.fixpoint_upper).copy()
     value[equations.fixed] = equations.value[equations.fixed]
     after = kernel.safe_choices(equations.system, value, not maximises)
-    price = _prices(value, after, structure.choice_state, maximises)
+    price = _prices(value, after, structure, maximises)
     return PriceRows(value[None], price[None], solution.choice[None], equations.fixed[None])
 
 
@@ -232,80 +195,53 @@ def _by_steps(solution: Solution) -> PriceRows:
     objective, kernel = solution.objective, solution.kernel
     structure, maximises = kernel.structure, objective.agent is Direction.MAX
     system = horizon_system(objective, structure, np.ones(structure.choices, np.bool_))
-    steps = _steps(objective)
+    steps = objective.lower_steps if objective.upper_steps is None else objective.upper_steps
+    steps = 1 if objective.kind is ObjectiveKind.NEXT else steps
     if (steps + 1) * structure.choices > MOST_PRICES:
         raise InputError(
             f"{steps:,} steps of {structure.choices:,} choices need more than {MOST_PRICES:,} prices",
             hint="ask without a step bound, or with a smaller one",
         )
-    rows = [_last_row(solution)]
+    if objective.is_bounded:  # nothing is left to decide
+        end = objective.terminal if objective.target is None else objective.target
+        value = np.zeros(structure.states) if end is None else end.astype(np.float64)
+        first = structure.choice_start[:-1].astype(np.int64)
+        rows = [PriceRows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))]
+    else:
+        later = solve(kernel, replace(objective, lower_steps=0), precision=solution.precision)
+        rows = [PriceRows(*(part[0] for part in _for_ever(later)))]
+    best = np.maximum if maximises else np.minimum
     for step in range(steps - 1, -1, -1):
         after = kernel.safe_choices(system, rows[-1].value, not maximises)
-        value, fallback = _best(structure, after, maximises)
-        settled = _settle_at(objective, step, value)
-        price = _prices(value, after, structure.choice_state, maximises)
-        rows.append(PriceRows(value, price, fallback, settled))
+        value = best.reduceat(after, structure.choice_start[:-1])
+        attains = np.flatnonzero(after == value[structure.choice_state])
+        fallback = attains[np.unique(structure.choice_state[attains], return_index=True)[1]]
+        settled = np.zeros(structure.states, np.bool_)
+        if objective.kind is ObjectiveKind.UNTIL:
+            assert objective.target is not None
+            won = objective.target if step >= objective.lower_steps else settled
+            settled = won if objective.allowed is None else won | ~objective.allowed
+            value[settled] = won[settled]
+        price = _prices(value, after, structure, maximises)
+        rows.append(PriceRows(value, price, fallback.astype(np.int64), settled))
     return PriceRows(*(np.stack(parts[::-1]) for parts in zip(*rows, strict=True)))
 
 
-def _steps(objective: Objective) -> int:
-    """The number of steps after which a choice per state suffices."""
-    if objective.kind is ObjectiveKind.NEXT:
-        return 1
-    return objective.lower_steps if objective.upper_steps is None else objective.upper_steps
-
-
-def _last_row(solution: Solution) -> PriceRows:
-    """What holds after the steps that are counted: nothing is left to decide, or a question without bound."""
-    objective, structure = solution.objective, solution.kernel.structure
-    if not objective.is_bounded:
-        later = solve(solution.kernel, replace(objective, lower_steps=0), precision=solution.precision)
-        return PriceRows(*(part[0] for part in _for_ever(later)))
-    end = objective.terminal if objective.target is None else objective.target
-    value = np.zeros(structure.states) if end is None else end.astype(np.float64)
-    first = structure.choice_start[:-1].astype(np.int64)
-    return PriceRows(value, np.zeros(structure.choices), first, np.ones(structure.states, np.bool_))
-
-
-def _best(structure: Structure, after: FloatArray, maximises: bool) -> tuple[FloatArray, OffsetArray]:
-    """The best value of every state over its choices, and the first choice that attains it."""
-    best = (np.maximum if maximises else np.minimum).reduceat(after, structure.choice_start[:-1])
-    attains = np.flatnonzero(after == best[structure.choice_state])
-    _, first = np.unique(structure.choice_state[attains], return_index=True)
-    return best, attains[first].astype(np.int64)
-
-
-def _settle_at(objective: Objective, step: int, value: FloatArray) -> BoolArray:
-    """States in which an until is decided after so many steps; `value` gets their values."""
-    settled = np.zeros(len(value), np.bool_)
-    if objective.kind is ObjectiveKind.UNTIL:
-        assert objective.target is not None
-        won = objective.target if step >= objective.lower_steps else settled
-        settled = won if objective.allowed is None else won | ~objective.allowed
-        value[settled] = won[settled]
-    return settled
-
-
-def lift_table(table: ShieldTable, problem: Problem) -> ShieldTable:
-    """The same prices for the model behind a product with an automaton, where the problem is one."""
+def _lift(table: ShieldTable, problem: Problem) -> ShieldTable:
+    """The same prices for the model behind a product with an automaton."""
     lift = problem.lift
-    if lift is None:
-        return table
     if not isinstance(lift, ProductLift) or lift.reach is None or lift.letters is None:
         raise InputError(f"shields do not cover questions such as {problem.text}")
-    choices = finite_memory_choices(
-        lift.product, lift.reach.automaton, lift.letters, table.fallback[0], lift.reach.won
-    )
-    won, settled = table.won, table.settled
+    product, reach = lift.product, lift.reach
+    controller = finite_memory_choices(product, reach.automaton, lift.letters, table.fallback[0], reach.won)
     if lift.needs_support:  # the formula is satisfied only if the fallback policy acts from here on
         won, settled = table.settled[0] & (table.value[0] > 0), table.settled & (table.value == 0)
+        table = replace(table, won=won, settled=settled)
     return replace(
         table,
         base=lift.base.structure,
-        state=lift.product.state,
-        choice=lift.product.choice,
-        memory=lift.product.memory,
-        controller=choices,
-        won=won,
-        settled=settled,
+        state=product.state,
+        choice=product.choice,
+        memory=product.memory,
+        controller=controller,
     )

@@ -1,0 +1,169 @@
+"""`tightrope shield MODEL --data LOG --slack E -o S`: let any agent act within a guaranteed bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tightrope.certify.certify import certify
+from tightrope.cli import options
+from tightrope.cli import output as screen
+from tightrope.cli.options import SOLVING, SubjectOptions, declare, takes
+from tightrope.cli.sources import LogRequest, load_model, load_subject, read_properties
+from tightrope.errors import InputError
+from tightrope.io.answers import ShieldAnswer
+from tightrope.io.log_words import LOG_WORDS, LogWords
+from tightrope.io.output import SHIELD, refuse_same
+from tightrope.learning.learn import learn
+from tightrope.learning.result import LearningResult
+from tightrope.logic.product_problem import product_problem
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.numerics.text import bounded, claim_text, number_text, sure_text
+from tightrope.prism.properties.capabilities import QueryKind
+from tightrope.problem import Problem
+from tightrope.saved import load_result
+from tightrope.shield import Shield
+from tightrope.shield.verification import rest_on
+from tightrope.solver.solve import solve
+from tightrope_check.archive import load
+
+RESULT = "result.json"
+MOST_REMOVED = 4
+"""Actions that are printed; all of them are in the JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShieldRequest(SubjectOptions):
+    """The options of the command."""
+
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL|RESULT", help="A model, or the directory of a result of 'learn'.")
+    ]
+    data: options.DataUnlessLabelled = None
+    delta: options.Delta = 0.001
+    region: options.Region = None
+    slack: float = declare(
+        "--slack", "How much of the guaranteed bound the agent may give up in an episode.", "E", default=0.0
+    )
+    patience: int | None = declare(
+        "--patience",
+        "Steps of an episode that may bring the agent no nearer to its target, before the fallback policy "
+        "takes over.",
+        "N",
+        min=0,
+    )
+    at: options.At = None
+    assume_support: options.AssumeSupport = None
+    precision: options.Precision = 1e-6
+    time_limit: options.TimeLimit = None
+    threads: options.Threads = None
+    certificate: options.CertificateFile = None
+    output: Path | None = declare("-o --output", "Write the shield, as JSON.", "FILE")
+    reading: LogWords
+
+
+@takes(ShieldRequest, {"data": LOG_WORDS, "check": SOLVING})
+def shield(request: ShieldRequest) -> None:
+    """Compute a shield: any agent may act, and a guaranteed bound still holds for the whole run.
+
+    Every choice has a price: what it gives up of the bound. An episode starts with the slack, and the agent
+    may take any choice that it can afford. The bound holds for every agent, also one that learns or works
+    against it. With data, the model is learned as by 'learn'. Without, it is a plain or interval model, or a
+    parametric one at a point. A directory of 'learn -o' is used with the intervals that it holds.
+
+    With --certificate, a certificate of the bound is written as well, and 'verify --shield' checks the prices
+    against it.
+
+    Example: tightrope shield model.prism --prop 'Pmin=? [ F "crash" ]' --data log.csv --slack 0.02 -o s.json
+    """
+    refuse_same([request.output, request.certificate])
+    target = screen.claim(request.output, SHIELD)
+    with screen.phase_progress() as progress:
+        progress("shield")
+        result = _shield_of(request)
+    answer = result.describe()
+    screen.answer(result.verdict, _headline(answer), answer, lambda: _shown(request, answer))
+    if target is not None:
+        result.save(target.checked())
+    screen.leave(result.verdict)
+
+
+def _shield_of(request: ShieldRequest) -> Shield:
+    """The shield of a result, of data, or of a model alone; its certificate is written where one is named."""
+    if Path(request.model).is_dir() or Path(request.model).name == RESULT:
+        given = options.list_given(request, "prop data region at const param domain certificate")
+        if given:
+            raise InputError(f"{given[0]} cannot be used with a result", hint="name the model and its data")
+        return load_result(request.model).shield(slack=request.slack, patience=request.patience)
+    return _learned(request) if request.data else _solved(request)
+
+
+def _learned(request: ShieldRequest) -> Shield:
+    assert request.data is not None
+    options.refuse_options(request, "at", "it cannot be used with --data")
+    log = LogRequest.of(request.reading, request.data)
+    tables = log.tables()
+    subject = load_subject(request, temporal=True)
+    words = options.learn_words(request)
+    result = learn(subject.problem, log.read(subject.model, tables), delta=request.delta, **words)
+    assert isinstance(result, LearningResult)
+    made = result.shield(slack=request.slack, patience=request.patience)
+    return made if request.certificate is None else _certified(request, made, result)
+
+
+def _solved(request: ShieldRequest) -> Shield:
+    options.refuse_log_options(request.reading)
+    options.refuse_options(request, "region", "it requires --data")
+    constants = options.parse_constants(request.const)
+    properties = read_properties([] if request.prop is None else [request.prop])
+    const = properties.model_constants(constants)
+    loaded = load_model(request.model, const, request.param, request.domain)
+    queries = properties.queries(loaded, constants, request.discount, request.terminal_reward)
+    if len(queries) != 1:
+        raise InputError(f"a shield is about one property, not {len(queries)}")
+    problem = Problem(loaded.model, queries[0])
+    if queries[0].kind is QueryKind.LTL and isinstance(loaded.model, ParametricMDP):
+        problem, reading = product_problem(loaded.model, queries[0])
+        screen.warn(reading)
+    elif not queries[0].is_plain:
+        raise queries[0].refusal()
+    point = loaded.point(request.at) if isinstance(loaded.model, ParametricMDP) else None
+    solution = solve(problem if point is None else problem.at(point), **options.learn_words(request))
+    made = Shield.of(solution, problem, slack=request.slack, patience=request.patience)
+    return made if request.certificate is None else _certified(request, made, problem, at=point)
+
+
+def _certified(
+    request: ShieldRequest, made: Shield, subject: LearningResult | Problem, **words: Any
+) -> Shield:
+    """The same shield with the values and prices that a certificate proves, which is written."""
+    assert request.certificate is not None
+    certify(subject, request.certificate, overwrite=screen.common.overwrite, **words)
+    return rest_on(made, load(request.certificate))
+
+
+def _headline(answer: ShieldAnswer) -> str:
+    """The guaranteed bound, for any agent."""
+    relation = bounded(answer.promise, answer.maximises != answer.complement)
+    claim = claim_text(answer.question, relation, "any agent under the shield")
+    sure = "" if answer.confidence is None else sure_text(round(1 - answer.confidence, 15))
+    return answer.judged.headline(claim, sure)
+
+
+def _shown(request: ShieldRequest, answer: ShieldAnswer) -> screen.Content:
+    patience = "" if answer.patience is None else f", patience {screen.count(answer.patience, 'step')}"
+    removed = [f"{one.action or 'unnamed'} in {screen.count(one.states, 'state')}" for one in answer.removed]
+    more = f", {len(removed) - MOST_REMOVED} more (--json)" if len(removed) > MOST_REMOVED else ""
+    rows = [
+        ("property", answer.question),
+        ("slack", f"{number_text(answer.slack)} per episode{patience}"),
+        ("choices", f"{answer.free_states:,} of {screen.count(answer.states, 'state')} leave more than one"),
+        ("removed", ", ".join(removed[:MOST_REMOVED]) + more or "no action"),
+        *screen.assumed_facts(answer.judged),
+    ]
+    files = ((request.output, "written"), (request.certificate, "certificate"))
+    rows += [(name, str(path)) for path, name in files if path is not None]
+    return screen.Content(rows)

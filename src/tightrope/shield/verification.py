@@ -1,0 +1,127 @@
+"""Shields that follow from certificates: the certified vector, its policy, and prices over certified sets.
+
+The certificate proves v ≤ q(fallback) in every state (for a minimising agent, u ≥ q). What is left is
+arithmetic: price(c) ≥ v(s) − q(c) at every choice, where q is the checker's own bound on nature's problem.
+`rest_on` computes prices in this way, `check_shield` recomputes them for a shield from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+from os import PathLike
+
+import numpy as np
+from msgspec import structs
+
+from tightrope.errors import InputError
+from tightrope.model.structure import Structure
+from tightrope.shield import Shield
+from tightrope.shield.table import PriceRows
+from tightrope_check.archive import LoadedCertificate
+from tightrope_check.checker import Game
+from tightrope_check.laws import boxes_of
+from tightrope_check.learned import Learned
+from tightrope_check.nature import BoundVector
+from tightrope_check.numbers import FLOAT64
+from tightrope_check.problem import Certificate
+from tightrope_check.verdict import Check
+
+MARGIN = 2.0**-44
+"""Prices are larger by this share of 1 + |v|: sums may round differently on another machine."""
+
+
+def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
+    """The same shield with the vector, the fallback policy and the prices of a certificate."""
+    rows, table = _certified_rows(proof.certificate, MARGIN), shield.table
+    facts = structs.replace(table.facts, certificate=proof.digest)
+    made = replace(shield, table=replace(table, facts=facts, **rows._asdict()))
+    if wrongs := [wrong for _, wrong in _wrongs(made, proof) if wrong]:
+        raise InputError(f"the shield does not follow from its certificate: {wrongs[0]}")
+    return made.start()
+
+
+def check_shield(
+    path: str | PathLike[str], proof: LoadedCertificate, model: Structure | None = None
+) -> list[Check]:
+    """Whether the shield in a file follows from a certificate, which is checked elsewhere. Certificates have
+    no names: those of states and actions are compared with the user's `model`."""
+    shield = Shield.load(path)
+    try:
+        wrongs = list(_wrongs(shield, proof))
+    except InputError as error:
+        wrongs = [("kind", error.message)]
+    if model is not None:
+        wrongs.append(("names", "" if shield.table.is_about(model) else "they are not those of the model"))
+    return [Check(f"shield: {name}", not wrong, wrong) for name, wrong in wrongs]
+
+
+def _wrongs(shield: Shield, proof: LoadedCertificate) -> Iterator[tuple[str, str]]:
+    """What is compared, and what is wrong with it."""
+    table, facts, problem = shield.table, shield.table.facts, proof.certificate.problem
+    graph, structure, objective = problem.graph, table.structure, problem.objective
+    yield "certificate", f"it rests on another one: {facts.certificate}" * (facts.certificate != proof.digest)
+    names = ("choice_start", "transition_start", "successor")
+    same = all(np.array_equal(getattr(structure, name), getattr(graph, name)) for name in names)
+    same &= table.controller is None and structure.initial_states == (graph.initial,)
+    yield "model", "it is about another model" * (not same)
+    if not same:
+        return
+    question = (objective.agent == "MAX", objective.complement, objective.range)
+    never_waits = objective.kind == "DISCOUNTED" or (objective.kind, objective.agent) == ("UNTIL", "MIN")
+    alike = question == (facts.maximises, facts.complement, facts.range)
+    alike &= facts.needs_patience or never_waits
+    yield "question", "it is about another question" * (not alike)
+    known = 1.0 if problem.data is None else 1 - problem.data.total_delta
+    claimed = 1.0 if facts.confidence is None else facts.confidence
+    yield "confidence", f"it claims more than {known:.6g}" * (claimed > known)
+    needed = _certified_rows(proof.certificate)
+    for name in ("value", "fallback"):
+        differs = not np.array_equal(getattr(table, name), getattr(needed, name))
+        yield f"{name}s", "they are not those of the certificate" * differs
+    wrong = len(table.settled) != 1 or bool(np.any(table.settled & ~needed.settled)) or bool(table.won.any())
+    yield "decided states", "they are not those of the certificate" * wrong
+    low = np.flatnonzero(table.price[0] < needed.price[0])
+    yield "prices", f"{structure.choice_name(int(low[0]))} has a lower price" if len(low) else ""
+
+
+def _certified_rows(certificate: Certificate, margin: float = 0.0) -> PriceRows:
+    """Vector, prices, fallback and decided states that a certificate proves, in float64 on the safe side."""
+    problem, graph, objective = certificate.problem, certificate.problem.graph, certificate.problem.objective
+    names = [one.name in ("value", "robust policy") for one in certificate.claims]
+    number, upward = names.index(True) if any(names) else 0, objective.agent == "MIN"
+    hints, claim = certificate.values[number], certificate.claims[number]
+    value, fallback = hints.upper if upward else hints.lower, claim.choice
+    fallback = hints.witness if fallback is None else fallback
+    helps = objective.nature == objective.agent and problem.law == "interval"
+    timed = problem.time is not None or objective.lower_steps > 0 or objective.kind == "AVERAGE"
+    covered = any(names) and problem.automaton is None and not helps and not timed
+    if not covered or value is None or fallback is None:
+        raise InputError(
+            "certificates do not cover shields of step bounds, temporal formulas, averages and time",
+            hint="leave the certificate out: the shield holds without one",
+        )
+    with np.errstate(all="ignore"):
+        priced = problem
+        if problem.law == "domain":
+            learned = Learned(certificate, FLOAT64)
+            if not all(one.passed for one in learned.checks()):
+                raise InputError("the certificate is not valid", hint="tightrope verify says why")
+            sets = learned.boxes(learned.model_boxes(), number, upward)
+            priced = learned.priced(problem, upward)
+        else:
+            sets = boxes_of(problem, FLOAT64)[0]
+        reward = np.zeros(graph.choices) if priced.objective.reward is None else priced.objective.reward
+        settled, given = objective.boundary(graph.states)
+        value = np.where(settled, given, value)
+        game = Game(FLOAT64, objective, np.arange(graph.states), graph.choice_start, sets, reward)
+        after = game.choices(BoundVector.of(FLOAT64, value), upward)
+        here, reached = (
+            np.repeat(value, np.diff(graph.choice_start)),
+            np.where(after.infinite, inf, after.number),
+        )
+        loss = (reached - here if upward else here - reached) + margin * (1 + abs(here))
+    price = np.where(loss > 0, np.nextafter(loss, inf), 0.0)
+    price[fallback] = 0.0
+    return PriceRows(value[None], price[None], fallback[None], settled[None])

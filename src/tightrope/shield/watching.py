@@ -1,0 +1,67 @@
+"""Shields against logs: every step's price, the slack, and a time-uniform test of the promised success rate.
+
+Episodes count as long as the agent keeps to the shield. One that takes a forbidden action, or is cut off,
+counts as if all had gone well from there on (`tightrope.monitoring.promise`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tightrope.errors import InputError
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
+from tightrope.model.states import show_state
+from tightrope.monitoring.promise import Promise, PromiseWatch
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.problem import Problem
+from tightrope.shield import Shield
+
+
+class ShieldWatch(PromiseWatch):
+    """Watches whether the agents of a log keep to a shield, and whether its promise holds for them.
+
+    `steps` were followed, `priced` of them cost something, `spent` is the slack that all episodes used,
+    `least` the smallest slack that was left, and `forbidden` counts steps that the shield does not allow.
+    """
+
+    def __init__(self, problem: Problem, shield: Shield, alpha: float):
+        model, facts = problem.model, shield.table.facts
+        assert isinstance(model, ParametricMDP)
+        if not shield.table.is_about(model.structure):
+            raise InputError("the shield is about another model")
+        self.problem, self.shield, self.follows = problem, shield.fresh(), False
+        least, anything = facts.maximises != facts.complement, Policy.uniform(model)
+        promise = Promise(problem.objective, anything, self.shield.promise, least, "the shielded agent")
+        super().__init__(model.structure, promise, alpha)
+        self.steps = self.priced = self.forbidden = 0
+        self.spent, self.least = 0.0, shield.initial_slack
+
+    def observe(self, transition: OffsetArray, begins: BoolArray, event: int) -> None:
+        """Take in events in order; one that the shield does not allow ends the promise of its episode."""
+        structure, followed = self.shield.table.base, transition.astype(np.int64)
+        for place, choice in enumerate(structure.transition_choice[transition].tolist()):
+            state = int(structure.choice_state[choice])
+            if begins[place]:
+                self.shield.start()
+                self.follows = state == structure.initial
+            if self.follows and not self._allows(state, choice):
+                followed[place], self.follows = -1, False
+                self.forbidden += 1
+        super().observe(followed, begins, event)
+
+    def _allows(self, state: int, choice: int) -> bool:
+        """Whether the shield allows a choice; its price is counted."""
+        shield, before = self.shield, self.shield.slack
+        shown = show_state(shield.table.base, state)
+        shield.allowed(shown)
+        offered = ((name, number) for name, (number, _) in shield._offered.items())
+        try:
+            shield.take(
+                shown, next(name for name, number in offered if shield.table.choice[number] == choice)
+            )
+        except InputError:
+            return False
+        self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before)
+        self.spent, self.least = self.spent + before - shield.slack, min(self.least, shield.slack)
+        return True

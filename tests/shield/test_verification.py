@@ -1,0 +1,141 @@
+"""Shields against the certificates that they rest on: what follows is accepted, what is forged is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.errors import InputError
+from tightrope.shield import Shield
+from tightrope.shield.verification import check_shield, rest_on
+from tightrope_check.archive import load
+
+
+def learned(goal: str = 'Pmax=? [ F "goal" ]') -> Any:
+    parameters = tr.Parameters.box(p=("0.1", "0.9"), q=("0.1", "0.9"))
+    p, q = parameters.symbols()
+    rows = [(0, "try", {1: p, 2: 1 - p}), (0, "risk", {1: q, 2: 1 - q}), (0, "wait", {0: 1})]
+    rows += [(1, "", {1: 1}), (2, "again", {0: p, 2: 1 - p}), (2, "stop", {3: 1}), (3, "", {3: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [1], "dead": [3]})
+    truth = model.instantiate(p=0.7, q=0.5)
+    data = tr.Simulator(truth, model_hash=model.hash()).episodes(300, seed=1)
+    return tr.learn(model.problem(goal), data, delta=0.1)
+
+
+def certified(folder: Path, goal: str = 'Pmax=? [ F "goal" ]', slack: float = 0.1) -> tuple[Shield, Any]:
+    result = learned(goal)
+    tr.certify(result, folder / "goal.cert", overwrite=True)
+    proof = load(folder / "goal.cert")
+    shield = rest_on(result.shield(slack=slack), proof)
+    shield.save(folder / "shield.json")
+    return shield, proof
+
+
+@pytest.mark.parametrize("goal", ['Pmax=? [ F "goal" ]', 'Pmin=? [ F "dead" ]', 'Pmax=? [ G !"dead" ]'])
+def test_a_certified_shield_is_verified_with_its_certificate(tmp_path: Path, goal: str) -> None:
+    shield, _ = certified(tmp_path, goal)
+    verdict = tr.verify(tmp_path / "goal.cert", shield=tmp_path / "shield.json")
+    assert verdict.valid and sum(one.name.startswith("shield: ") for one in verdict.checks) == 8
+    plain = learned(goal).shield(slack=0.1)
+    assert shield.promise == pytest.approx(plain.promise, abs=1e-6)
+    assert set(shield.allowed(0)) == set(plain.allowed(0))
+
+
+def test_a_model_without_data_has_certified_shields_as_well(tmp_path: Path) -> None:
+    rows = [(0, "safe", {1: (0.8, 0.9), 2: (0.1, 0.2)}), (0, "fast", {1: (0.7, 0.9), 2: (0.1, 0.3)})]
+    model = tr.build_from_rows([*rows, (1, "", {1: 1}), (2, "", {2: 1})], labels={"crash": [2]})
+    problem = model.problem('Pminmax=? [ F "crash" ]')
+    tr.certify(problem, tmp_path / "crash.cert")
+    shield = rest_on(Shield.of(tr.solve(problem), slack=0.15), load(tmp_path / "crash.cert"))
+    assert shield.promise == pytest.approx(0.35) and shield.allowed(0)["fast"] == pytest.approx(0.1)
+    shield.save(tmp_path / "shield.json")
+    assert tr.verify(tmp_path / "crash.cert", shield=tmp_path / "shield.json").valid
+
+
+def stored(values: Any, like: list[Any]) -> list[Any]:
+    data = np.asarray(values).astype(like[0])
+    return [*like[:2], base64.b64encode(data.tobytes()).decode()]
+
+
+def lower_price(document: dict[str, Any]) -> None:
+    price = np.frombuffer(base64.b64decode(document["arrays"]["price"][2]), "<f8").copy()
+    price[price > 1e-3] *= 0.999
+    document["arrays"]["price"] = stored(price, document["arrays"]["price"])
+
+
+def raise_value(document: dict[str, Any]) -> None:
+    value = np.frombuffer(base64.b64decode(document["arrays"]["value"][2]), "<f8") + 1e-9
+    document["arrays"]["value"] = stored(value, document["arrays"]["value"])
+
+
+def other_fallback(document: dict[str, Any]) -> None:
+    document["arrays"]["fallback"] = stored([2, 3, 4, 6], document["arrays"]["fallback"])
+
+
+def free_everywhere(document: dict[str, Any]) -> None:
+    document["arrays"]["settled"] = stored([1, 1, 1, 1], document["arrays"]["settled"])
+
+
+@pytest.mark.parametrize(
+    "forge, name",
+    [
+        (lower_price, "prices"),
+        (raise_value, "values"),
+        (other_fallback, "fallbacks"),
+        (free_everywhere, "decided states"),
+        (lambda document: document.update(confidence=0.99), "confidence"),
+        (lambda document: document.update(confidence=None), "confidence"),
+        (lambda document: document.update(needs_patience=False), "question"),
+        (lambda document: document.update(complement=True), "question"),
+        (lambda document: document.update(certificate="0" * 64), "certificate"),
+    ],
+)
+def test_forged_shields_fail(tmp_path: Path, forge: Callable[[dict[str, Any]], None], name: str) -> None:
+    _, proof = certified(tmp_path)
+    path = tmp_path / "shield.json"
+    document = json.loads(path.read_text())
+    forge(document)
+    path.write_text(json.dumps(document))
+    failed = [one.name for one in check_shield(path, proof) if not one.passed]
+    assert f"shield: {name}" in failed
+    assert not tr.verify(tmp_path / "goal.cert", shield=path).valid
+
+
+def test_a_shield_of_another_model_and_a_slack_below_0_are_refused(tmp_path: Path) -> None:
+    _, proof = certified(tmp_path)
+    rows = [(0, "a", {1: 0.5, 2: 0.5}), (1, "", {1: 1}), (2, "", {2: 1})]
+    other = tr.build_from_rows(rows, labels={"goal": [1]})
+    path = tmp_path / "other.json"
+    Shield.of(tr.solve(other, 'Pmax=? [ F "goal" ]'), slack=0.1).save(path)
+    assert [one.name for one in check_shield(path, proof) if not one.passed][-1] == "shield: model"
+    path = tmp_path / "shield.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "slack": -0.5}))
+    with pytest.raises(InputError, match=r"the slack is -0\.5"):
+        tr.verify(tmp_path / "goal.cert", shield=path)
+
+
+def test_step_bounds_are_not_covered(tmp_path: Path) -> None:
+    result = learned('Pmax=? [ F<=3 "goal" ]')
+    tr.certify(result, tmp_path / "goal.cert")
+    with pytest.raises(InputError, match="do not cover shields of step bounds"):
+        rest_on(result.shield(slack=0.1), load(tmp_path / "goal.cert"))
+
+
+def test_renamed_actions_are_found_with_the_model(tmp_path: Path) -> None:
+    certified(tmp_path)
+    path, model = tmp_path / "shield.json", learned().model
+    assert tr.verify(tmp_path / "goal.cert", shield=path, model=model).valid
+    document = json.loads(path.read_text())
+    names = document["action_names"]
+    first, second = names.index("try"), names.index("risk")
+    names[first], names[second] = names[second], names[first]
+    path.write_text(json.dumps(document))
+    verdict = tr.verify(tmp_path / "goal.cert", shield=path, model=model)
+    assert [one.name for one in verdict.checks if not one.passed] == ["shield: names"]

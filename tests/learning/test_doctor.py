@@ -264,9 +264,11 @@ def test_learning_on_a_file_whose_values_the_log_named_is_nominal(
 
 def test_the_command_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, log = write_runs(tmp_path, 100)
-    assert run(["doctor", model, "--data", log, "--time-limit", "900"]) == 1
+    asked = ["--prop", PROPERTY, "--sets", "tied", "--time-limit", "900", "--verbose"]
+    assert run(["doctor", model, *asked, "--data", log]) == 1
     text = capsys.readouterr().out
     assert text.startswith("CONTRADICTED: the data do not fit the model\n")
+    assert "  value      none; under the contradicted model [" in text
     assert "memory=seen:(s=1)" in " ".join(text.split())
     assert run(["doctor", model, "--data", log, "-o", str(tmp_path / "x.prism")]) == 2
     assert "--amend" in capsys.readouterr().err

@@ -239,9 +239,17 @@ def _amended(answer: AmendedAnswer) -> AmendedFacts:
 
 def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Content:
     """The findings, those that change the answer most first."""
-    rows = [] if screen.doubts_of(result.verdict) else [("evidence", _evidence(result, answer))]
+    from tightrope.learning.result import LearningResult
+
+    power, alarm = power_text(result.examination.log_e_value), f"alarm at {1 / answer.alpha:,.0f}"
+    evidence = f"e-value {power} after {screen.count(answer.rows, 'row')} ({alarm})"
+    rows = [] if screen.doubts_of(result.verdict) else [("evidence", evidence)]
     if answer.value is not None:
-        rows.append(("value", _value(answer.value, answer.estimate)))
+        known = result.result
+        is_empty = known.fallback if isinstance(known, LearningResult) else known and known.value is None
+        is_refuted = result.verdict.word is Word.CONTRADICTED and not is_empty
+        under = f"none; under the contradicted model {answer.value}"
+        rows.append(("value", under if is_refuted else _value(answer.value, answer.estimate)))
     rows += [row for one in result.findings[:MOST_FINDINGS] for row in _told(result, one)]
     rows += [] if result.findings else [("findings", "none")]
     if len(result.findings) > MOST_FINDINGS:
@@ -257,11 +265,6 @@ def _shown(result: Diagnosis, answer: DoctorAnswer, timed: bool) -> screen.Conte
     if answer.outcomes is not None:
         more.append(("returns", answer.outcomes.text))
     return screen.Content(rows, more)
-
-
-def _evidence(result: Diagnosis, answer: DoctorAnswer) -> str:
-    power = power_text(result.examination.log_e_value)
-    return f"e-value {power} after {screen.count(answer.rows, 'row')} (alarm at {1 / answer.alpha:,.0f})"
 
 
 def _amended_rows(result: Diagnosis, amended: AmendedAnswer) -> list[Any]:
@@ -294,15 +297,12 @@ def _told(result: Diagnosis, one: Diagnosed) -> list[tuple[str, str]]:
         strength += f"; value without the assumption: {_value(one.value, one.estimate)}"
     if one.effect is not None:
         strength += f" ({one.effect:+.4g})"
-    if one.amendment is None or one.log_e_after is None:
-        fix = f"none: {as_flags(one.why or '')}"
-        return [("finding", one.finding.text), ("effect", strength), ("fix", fix)]
-    left = "no evidence is left" if one.mends else "evidence is left"
-    after = f"{left}, e-value {power_text(one.log_e_after)}"
-    fix = f"{one.amendment.words(result.model)}; then {after}"
+    fix = f"none: {as_flags(one.why or '')}"
+    if one.amendment is not None and one.log_e_after is not None:
+        left = "no evidence is left" if one.mends else "evidence is left"
+        fix = f"{one.amendment.words(result.model)}; then {left}, e-value {power_text(one.log_e_after)}"
     return [("finding", one.finding.text), ("effect", strength), ("fix", fix)]
 
 
 def _value(value: Interval, estimate: float | None) -> str:
-    best = "" if estimate is None else f", {number_text(estimate)} at the best fit"
-    return f"{value}{best}"
+    return f"{value}" if estimate is None else f"{value}, {number_text(estimate)} at the best fit"

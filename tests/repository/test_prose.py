@@ -28,7 +28,7 @@ MOST_IN_MESSAGES = 6
 """Private words in the messages of errors: "truth value" and two names of options. It may only shrink."""
 
 
-KEYS = frozenset({"amended", "breakdown", "ledger", "misfit", "truth"})
+KEYS = frozenset({"amended", "breakdown", "ledger", "misfit", "promise", "truth"})
 """Private words that are keys of JSON, which keep their names: attributes of the same name may have them."""
 
 PRIVATE = re.compile(

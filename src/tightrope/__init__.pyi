@@ -46,7 +46,6 @@ from .model.builder import build_ctmc_from_rows as build_ctmc_from_rows
 from .model.builder import build_from_function as build_from_function
 from .model.builder import build_from_rows as build_from_rows
 from .model.continuous import CTMC as CTMC
-from .model.continuous import IntervalCTMC as IntervalCTMC
 from .model.continuous import MarkovAutomaton as MarkovAutomaton
 from .model.continuous import ParametricCTMC as ParametricCTMC
 from .model.free import free as free

@@ -1,6 +1,6 @@
 """Certified differences between policies: against exact values, and what `improve` may and may not say.
 
-Also of `cli/compare.py`, `cli/improve.py`.
+Also of `cli/compare.py`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
+from tightrope.model.continuous import IntervalCTMC
 from tightrope.prism.load import load_rates_text
 
 FARM = """
@@ -74,7 +75,7 @@ def test_intervals_of_rates_hold_rewards_of_both_signs() -> None:
         state_rewards={"gain": [10, 0, 0]},
         transition_rewards={"gain": [{1: 1, 2: -1}, {}]},
     )
-    assert isinstance(chain, tr.IntervalCTMC)
+    assert isinstance(chain, IntervalCTMC)
     assert chain.lower[:2].tolist() == [1, 3] and chain.upper[:2].tolist() == [2, 4]
     assert Fraction(chain.lower[2]) <= Fraction(1, 10) <= Fraction(chain.upper[2])
     low, high = chain.earned["gain"]

@@ -157,7 +157,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Controller": lambda: tr.Controller.memoryless(observed(), [0]),
     "CTMC": lambda: chain().instantiate(lam=0.5),
     "Exposure": lambda: rate_result().data,
-    "IntervalCTMC": lambda: rate_result().chain,
     "ParametricCTMC": lambda: chain(),
     "RateBounds": lambda: rate_result().value,
     "RateResult": lambda: rate_result(),

@@ -52,7 +52,7 @@ COMMANDS = (
     Command("draft", "Draft a model from a log."),
     Command("learn", "Learn a robust policy and its certified interval."),
     Command("compare", "Bound the differences between policies and a baseline."),
-    Command("improve", "Find the largest certified improvement over a baseline."),
+    Command("improve", "Find the largest certified improvement over a baseline.", "tightrope.cli.compare"),
     Command("shield", "Let any agent act within a guaranteed bound."),
     Command("doctor", "Test a model against a log and propose fixes."),
     Command("plan", "Forecast how much more data is needed, and design it."),

@@ -1,10 +1,14 @@
-"""`tightrope compare MODEL --data F --policy A --baseline B`: certified differences between policies."""
+"""`tightrope compare MODEL --data F --policy A --baseline B`: certified differences between policies.
+
+`tightrope improve` finds the policy with the largest one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from tightrope.cli import options
 from tightrope.cli import output as screen
@@ -20,7 +24,9 @@ if TYPE_CHECKING:
     from tightrope.cli.sources import Subject
     from tightrope.data.reading import Reading
     from tightrope.learning.differences import Comparison
-    from tightrope.model.policy import Policy
+    from tightrope.model.policy import Policy, PolicyGiven
+
+    Run: TypeAlias = Callable[[Subject, Reading, PolicyGiven, screen.PhaseProgress], Comparison]
 
 
 MOST_CHANGES = 3
@@ -75,7 +81,9 @@ def compare(request: CompareRequest) -> None:
     """
     from tightrope.learning.compare import compare as compare_policies
 
-    def run(subject: Subject, reading: Reading, baseline: Any, progress: Any) -> Comparison:
+    def run(
+        subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
+    ) -> Comparison:
         return compare_policies(
             subject.problem,
             reading.counts,
@@ -98,7 +106,7 @@ def policies_of(subject: Subject, files: list[str]) -> dict[str, Policy]:
     return {name: Policy(subject.model, file) for name, file in zip(shown, files, strict=True)}
 
 
-def answer(request: ComparedOptions, run: Any) -> None:
+def answer(request: ComparedOptions, run: Run) -> None:
     """Read, compute, print, write: the same for both commands."""
     from tightrope.cli.sources import LogRequest, Study, answer_from, read_facts
     from tightrope.learning.compare import refuse_chains
@@ -117,7 +125,7 @@ def answer(request: ComparedOptions, run: Any) -> None:
         raise refuse_chains()
     study = Study(request, log, temporal=True, any_kind=True)
     subject = study.subject
-    baseline: Any = request.baseline
+    baseline: PolicyGiven = request.baseline
     if baseline not in (UNIFORM, DO_NOTHING, LOGGED):
         from tightrope.model.policy import Policy
 
@@ -248,3 +256,47 @@ def _shown(request: ComparedOptions, result: Comparison) -> screen.Content:
         table if several else None,
         [] if several else [table],
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImproveRequest(ComparedOptions):
+    """The options of the command."""
+
+    keep: list[str] | None = declare(
+        "--keep",
+        "A property that must not get worse; the option may be repeated.",
+        "'P>=baseline [ F \"goal\" ]'",
+    )
+    candidate: list[str] | None = declare(
+        "--candidate", "A policy to try and start from; the option may be repeated.", "FILE"
+    )
+
+
+@takes(ImproveRequest, {"data": LOG_WORDS, "check": SOLVING})
+def improve(request: ImproveRequest) -> None:
+    """Find the policy with the largest certified improvement over a baseline.
+
+    All differences hold simultaneously with probability at least 1 - delta, for any number of candidates. The
+    search ends when no other choice in a single state is certified to gain more. If nothing is certified to
+    be better, the baseline is the answer. Properties to keep are bounded over the same parameters and use no
+    additional delta: 'P>=baseline [ … ]', 'R{"cost"}<=baseline+5 [ … ]', 'P>=0.9 [ … ]'.
+
+    Example: tightrope improve 'bench:betting(25)' --data log.parquet --baseline old.json -o new.json
+    """
+    from tightrope.learning.compare import improve as improve_policy
+
+    def run(
+        subject: Subject, reading: Reading, baseline: PolicyGiven, progress: screen.PhaseProgress
+    ) -> Comparison:
+        return improve_policy(
+            subject.problem,
+            reading.counts,
+            baseline=baseline,
+            keep=request.keep or (),
+            candidate=policies_of(subject, request.candidate) if request.candidate else None,
+            delta=request.delta,
+            progress=progress,
+            **options.learn_words(request),
+        )
+
+    answer(request, run)

@@ -34,7 +34,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.monitoring.episode_scores import Episodes, Scores
 from tightrope.monitoring.model_fit import weigh_fit
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import bound_text, interval_text, sure_text, text_below
 from tightrope.problem import Problem, learnable, problem_of
@@ -228,7 +228,7 @@ def learn_fleet(
     )
 
 
-def _in(unit: IndexArray, chosen: BoolArray) -> BoolArray:
+def _in(unit: OffsetArray, chosen: BoolArray) -> BoolArray:
     """The episodes of the chosen units; those without a unit have number −1."""
     result: BoolArray = np.append(chosen, False)[unit]
     return result

@@ -31,6 +31,7 @@ from tightrope.learning.pipeline import DeltaSplit, Pipeline, Settled
 from tightrope.learning.result import MODEL_RIGHT, LearningResult
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring.examination import Examination
+from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.text import interval_text
 from tightrope.problem import Problem, learnable
@@ -193,7 +194,7 @@ def learn_groups(
     return Groups(column, tuple(made), delta, _tested(made, len(log)))
 
 
-def units_of(log: EpisodeLog, column: str) -> tuple[list[str], Any]:
+def units_of(log: EpisodeLog, column: str) -> tuple[list[str], OffsetArray]:
     """The names of groups, and the number of that of each episode; episodes without a value are in none."""
     if column not in log.columns:
         raise InputError(
@@ -213,10 +214,10 @@ def units_of(log: EpisodeLog, column: str) -> tuple[list[str], Any]:
         raise InputError(
             f"`groups={column}` needs from 2 to {MOST_GROUPS:,} groups, and there are {len(names)}"
         )
-    return names, number - int(values[0] < 0)
+    return names, number.astype(np.int64) - int(values[0] < 0)
 
 
-def interval_options(model: ParametricMDP, words: dict[str, Any], column: str) -> LearnOptions:
+def interval_options(model: ParametricMDP, words: dict[str, object], column: str) -> LearnOptions:
     """Intervals of events, and sets that are made of them."""
     default = "tied" if len(model.parameters) > MANY else "rectangular"
     chosen = LearnOptions.of("learn", {"sets": default, **words})

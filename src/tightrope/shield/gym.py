@@ -7,7 +7,7 @@ a single choice every number takes it. An action that a state does not have leav
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat, SupportsInt
 
 import numpy as np
 
@@ -27,7 +27,7 @@ except ImportError as error:
     raise InputError("Gymnasium is not installed", hint="pip install 'tightrope[gym]'") from error
 
 Info = dict[str, Any]
-StateOf = Callable[[Any], object]
+StateOf = Callable[[object], object]
 
 
 def _numbers(structure: Structure) -> dict[str, int]:
@@ -93,7 +93,7 @@ class ModelEnv(Env[int, int]):
         return {self.numbers.get(self.structure.action_name(c), 0): c for c in range(first, last)}
 
 
-class ShieldWrapper(Wrapper[Any, Any, Any, Any]):
+class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
     """An environment in which every agent keeps the guaranteed bound of a shield.
 
     `state_of` turns an observation into a state of the shield's model. A forbidden action is replaced by the
@@ -102,7 +102,7 @@ class ShieldWrapper(Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(
-        self, env: Any, shield: Shield, state_of: StateOf | None = None, forbidden: str = "fallback"
+        self, env: Env[Any, Any], shield: Shield, state_of: StateOf | None = None, forbidden: str = "fallback"
     ):
         super().__init__(env)
         if not isinstance(env.action_space, Discrete):
@@ -116,12 +116,12 @@ class ShieldWrapper(Wrapper[Any, Any, Any, Any]):
             raise InputError(f"the model has {len(self.numbers)} actions, not {len(self.actions)}")
         self.state, self.allowed = object(), dict[int, str | int]()
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[object, Info]:
         observation, info = self.env.reset(seed=seed, options=options)
         self.shield.start()
         return observation, self._arrive(observation, info)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+    def step(self, action: SupportsInt) -> tuple[object, SupportsFloat, bool, bool, Info]:
         number = int(action)
         if number not in self.allowed and self.forbidden == "fallback":
             name = self.shield.fallback(self.state)
@@ -140,7 +140,7 @@ class ShieldWrapper(Wrapper[Any, Any, Any, Any]):
     def _number(self, name: str | int) -> int:
         return self.numbers.get(str(name), name if isinstance(name, int) else 0)
 
-    def _arrive(self, observation: Any, info: Info, **facts: object) -> Info:
+    def _arrive(self, observation: object, info: Info, **facts: object) -> Info:
         self.state = self.state_of(observation)
         prices = self.shield.allowed(self.state)
         self.allowed = {self._number(name): name for name in prices}

@@ -158,7 +158,7 @@ def test_what_is_stated_of_the_data_stands_first(numbers: list[int], kept: str, 
     assert verdict.result is not None and verdict.accepted == (kept == "stated")
     found = verdict.result["assumptions"]
     assert (found[0]["name"], found[len(numbers) - 1]["kept"]) == ("ends of episodes", kept)
-    assert "an episode stops" in verdict.result["assumes"][0]
+    assert "every episode is complete or was cut" in verdict.result["assumes"][0]
     for wrong in ([6], [-1], [1, 0], [0, 0]):
         forgery["problem.data.stated"] = np.array(wrong)
         assert verify(forgery.save(path)).code == 2

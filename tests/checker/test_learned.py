@@ -448,7 +448,7 @@ def test_the_assumption_follows_from_method_and_design():
     _, anytime = certified(SMALL, "polytope", "expression", "beta-binomial")
     assert not check(anytime).nominal
     censored = check(moved(anytime, f"{DATA}.censored", True))
-    assert censored.valid and censored.nominal and "left out by their outcomes" in censored.assumes[0]
+    assert censored.valid and censored.nominal and "excluded because of their outcomes" in censored.assumes[0]
     _, untied = certified(SMALL, None, "untied", "clopper-pearson")
     once = moved(moved(untied, f"{DATA}.repeats", False), f"{DATA}.design", "trajectories")
     assert not check(once).nominal and check(moved(once, f"{DATA}.repeats", True)).nominal

@@ -216,7 +216,7 @@ def test_the_command(
     assert "the data contradict the model since event" in found.err and STOPPED in found.err
     assert run([*base, "--verbose"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert said.startswith("CONTRADICTED: ") and "the data contradict the model" in said
+    assert said.startswith("CONTRADICTED: ") and "the data do not fit the model" in said
     assert "drift: the parameters since about event" in said
     assert run([*base, "--on-drift", "restart", "-o", "kept"]) == 0
     said = " ".join(capsys.readouterr().out.split())

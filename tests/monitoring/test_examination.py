@@ -15,7 +15,7 @@ import tightrope as tr
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.episode_log import EpisodeLog
-from tightrope.data.fit_tables import CountTable, VisitGrid
+from tightrope.data.fit_tables import CountTable, TableCounter, VisitGrid
 from tightrope.data.free_columns import LogColumn
 from tightrope.errors import InputError
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -133,8 +133,11 @@ def test_tables_of_parts_add_up() -> None:
     rng = np.random.default_rng(5)
     value, transition = rng.integers(-1, 500, 900), rng.integers(0, 7, 900)
     whole = CountTable.of(value, transition)
-    parts = [CountTable.of(value[rows], transition[rows]) for rows in (slice(0, 100), slice(100, 900))]
-    both = parts[0] + parts[1]
+    first, later = TableCounter(), TableCounter()
+    first.add(value[:100], transition[:100])
+    later.add(value[100:], transition[100:])
+    first.merge(later)
+    both = first.table()
     for name in ("value", "transition", "number"):
         assert np.array_equal(getattr(both, name), getattr(whole, name)), name
 

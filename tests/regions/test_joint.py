@@ -65,7 +65,7 @@ def test_the_default_is_joint_and_says_what_it_forecasts() -> None:
     result = learn(known.problem, counts, delta=DELTA)
     assert result.region is not None and result.region.kind.value == "joint"
     assert result.region.contains(known.instance.truth)
-    assert "by a forecast" in result.decisions.reasons[-1]
+    assert "forecast width" in result.decisions.reasons[-1]
     assert result.ledger.delta == DELTA and result.ledger.holds
     quick = learn(known.problem, counts, delta=DELTA, effort="quick")
     assert quick.decisions.sets.value == "rectangular" and quick.tried == ()

@@ -77,9 +77,10 @@ def test_no_file_is_too_long_and_nothing_is_left_open() -> None:
 
 def test_commands_are_thin() -> None:
     for command in COMMANDS:
-        in_core = SOURCE / "cli" / f"{command.name.replace('-', '_')}.py"
-        assert in_core.is_file() == (command.module is None)
-        assert command.module is None or command.extra in PROJECT["project"]["optional-dependencies"]
+        module = command.module or f"tightrope.cli.{command.name.replace('-', '_')}"
+        in_core = SOURCE.parent / f"{module.replace('.', '/')}.py"
+        assert in_core.is_file() == (command.extra is None)
+        assert command.extra is None or command.extra in PROJECT["project"]["optional-dependencies"]
         assert command.summary.endswith(".")
         assert len(command.summary) <= 60
 

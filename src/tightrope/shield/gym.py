@@ -2,6 +2,12 @@
 
 The action number k stands for the k-th action name of the model, the unlabelled one left out; in a state with
 a single choice every number takes it. An action that a state does not have leaves the state as it is.
+
+>>> import tightrope as tr
+>>> model = tr.build_from_rows([(0, "go", {1: 1}), (0, "wait", {0: 1}), (1, "", {1: 1})])
+>>> env = tr.gym.ModelEnv(model)
+>>> env.reset(seed=1)[0], env.step(0)[:3]
+(0, (1, 0.0, True))
 """
 
 from __future__ import annotations

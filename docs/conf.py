@@ -33,7 +33,11 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 smartquotes = False
 default_role = "code"  # docstrings write names in single backticks
 
-autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": "__new__, __init__"}
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object, Env, Wrapper",
+    "exclude-members": "__new__, __init__",
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False

@@ -67,11 +67,13 @@ class ModelEnv(Env[int, int]):
         self.action_space: Any = Discrete(len(self.actions))
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[int, Info]:
+        """Begin an episode in an initial state."""
         super().reset(seed=seed)
         self.state = int(self.np_random.choice(self.structure.initial_states))
         return self.state, {"action_mask": self.action_masks()}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, Info]:
+        """Take an action."""
         choice, reward = self._choices().get(int(action)), 0.0
         if choice is not None:
             first, last = self.structure.transition_start[choice : choice + 2].tolist()
@@ -123,11 +125,13 @@ class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
         self.state, self.allowed = object(), dict[int, str | int]()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[object, Info]:
+        """Begin an episode with the whole slack."""
         observation, info = self.env.reset(seed=seed, options=options)
         self.shield.start()
         return observation, self._arrive(observation, info)
 
     def step(self, action: SupportsInt) -> tuple[object, SupportsFloat, bool, bool, Info]:
+        """Take an action that the shield allows, or what replaces it."""
         number = int(action)
         if number not in self.allowed and self.forbidden == "fallback":
             name = self.shield.fallback(self.state)

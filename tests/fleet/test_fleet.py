@@ -65,7 +65,7 @@ def test_bounds_of_units_are_those_of_their_frequencies_and_the_answers_order_st
     assert fleet.most.bounds.lower == np.sort(lower)[0]  # 0.92^40 <= 0.1 and no further
     assert fleet.next_unit.bounds.lower == np.sort(lower)[2]  # 3 <= 0.1 * 41 * 0.8
     assert fleet.verdict.word is Word.PROVED and "for 90 % of all units" in fleet.most.text
-    assert {"units", "column", "episodes"} <= {one.name for one in fleet.most.verdict.assumptions}
+    assert {"units", "column", "episodes", "runs"} <= {one.name for one in fleet.most.verdict.assumptions}
 
 
 def test_costs_are_bounded_from_above() -> None:

@@ -282,7 +282,8 @@ class _UnitBounds:
         if self.observation is not None:
             why = f"within a unit they are independent draws of {self.observation.whose}"
             need = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, design, tied=False)
-            return (*need, Assumed.stated("episodes", why))
+            fixed = () if self.observation.planned is None else (RUNS,)
+            return (*need, Assumed.stated("episodes", why), *fixed)
         need = assumed_of(IntervalMethod.BETA_BINOMIAL.assumption, design, tied=True, ordered=True)
         return (*need, Assumed.stated("model", "its structure and domain hold within each unit"))
 
@@ -418,7 +419,7 @@ class _Promises:
         return f"at most {bound_text(bounds.upper, False)}"
 
     def _verdict(self, refuted: str | None, *more: Assumed, limit: str | None = None) -> Assessment:
-        return Assessment.of((*self.assumed, *more), contradicted=refuted, limit=limit)
+        return Assessment.of(dict.fromkeys((*self.assumed, *more)), contradicted=refuted, limit=limit)
 
     def most(self, refuted: str | None) -> FleetAnswer:
         k = order_of_most(len(self.units), self.share, self.delta)

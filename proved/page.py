@@ -1,4 +1,4 @@
-"""Write docs/verify.html: page.html with checker.js in it, and the digests of what it runs.
+"""Write docs/verify.html: page.html with the checker and what runs it, and the digests of what may run.
 
 python3 page.py > ../docs/verify.html
 """
@@ -12,15 +12,18 @@ from base64 import b64encode
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PARTS = HERE.parent / "src" / "tightrope" / "report"
 
 
 def page() -> str:
-    """The page; its policy allows the script and the style that are in it, and no others."""
-    text, checker = (HERE / "page.html").read_text(), (HERE / "checker.js").read_text()
+    """The page; its policy allows the scripts and the style that are in it, and no others."""
+    checker = (PARTS / "checker.js").read_text()
     if re.search("</script|<!--", checker):
         raise SystemExit("checker.js cannot stand in a page")
+    text = (HERE / "page.html").read_text().replace("@RUN@", (PARTS / "run_checker.js").read_text())
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
     parts = {
-        "@SCRIPT@": _digest(re.findall(r"<script>(.*?)</script>", text, re.S)[0]),
+        "@SCRIPTS@": " ".join(f"'sha256-{_digest(script)}'" for script in scripts),
         "@STYLE@": _digest(re.findall(r"<style>(.*?)</style>", text, re.S)[0]),
         "@DIGEST@": hashlib.sha256(checker.encode()).hexdigest(),
         "@CHECKER@": checker,

@@ -1,4 +1,4 @@
-"""The proved checker in JavaScript, `proved/checker.js`, under Node: what it accepts and refuses."""
+"""The proved checker in JavaScript, `report/checker.js`, under Node: what it accepts and refuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tightrope_check.archive import load
 
 pytestmark = pytest.mark.node
 
-CHECKER = TESTS.parent / "proved" / "checker.js"
+CHECKER = TESTS.parent / "src" / "tightrope" / "report" / "checker.js"
 SCRIPT = """
 require(process.argv[1]);
 const read = (path) => globalThis.tightropeCheck(require("fs").readFileSync(path));

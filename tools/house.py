@@ -119,12 +119,12 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 440,
+    "files": 441,
     "files under 60 lines": 46,
-    "modules with exactly one importer": 61,
+    "modules with exactly one importer": 62,
     "most modules in one folder": 30,
-    "lines": 131_214,
-    "tokens": 997_755,
+    "lines": 131_301,
+    "tokens": 998_227,
     "lines of numerics + top level": 3_944,
     "lines of model": 10_689,
     "lines of prism": 11_534,
@@ -140,7 +140,7 @@ REACHED = {
     "lines of certify": 4_823,
     "lines of design": 4_037,
     "lines of monitoring": 5_429,
-    "lines of report": 3_906,
+    "lines of report": 3_993,
     "lines of shield": 1_032,
     "lines of fleet": 570,
     "lines of rules + trees": 1_448,

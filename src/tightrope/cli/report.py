@@ -38,7 +38,7 @@ def report(
         ),
     ] = None,
     certificate: Annotated[
-        Path | None, option("--certificate", "The certificate of the result, whose digest is shown.", "FILE")
+        Path | None, option("--certificate", "The certificate that the page checks in the browser.", "FILE")
     ] = None,
     figures: Annotated[
         Path | None, option("--figures", "Also write every figure as PDF, for papers.", "DIR")

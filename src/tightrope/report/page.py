@@ -211,8 +211,21 @@ LINKS = (
 )
 
 
-def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None = None) -> str:
-    """The whole document; `what_if` are the values of its slider."""
+@dataclass(frozen=True)
+class PagePart:
+    """A part of a page that is made elsewhere, and the scripts in it, which may start workers."""
+
+    content: Markup
+    scripts: tuple[str, ...] = ()
+
+
+NOTHING = PagePart(Markup(""))
+
+
+def page(
+    run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None = None, head: PagePart = NOTHING
+) -> str:
+    """The whole document; `what_if` are the values of its slider, `head` stands below its headline."""
     style, script = asset("page.css"), asset("page.js")
     shown = [picture for picture in (EVIDENCE, WORST, EVENTS, WIDTHS, BOXES) if picture.applies(run)]
     panels = _panels(run)
@@ -227,7 +240,8 @@ def page(run: ResultDocument, policies: PolicyMap | None, what_if: WhatIf | None
     return template("page.html").render(
         style=style,
         script=script,
-        rules=content_rules(style, script),
+        rules=content_rules(style, script, *head.scripts),
+        head=head.content,
         version=run.versions.get("tightrope", ""),
         run=run,
         said=statement(run),
@@ -313,10 +327,11 @@ def template(name: str) -> Template:
     return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(asset(name))
 
 
-def content_rules(style: str, script: str | None = None) -> str:
-    """A content security policy that allows this style and this script."""
-    scripts = "" if script is None else f"; script-src '{_digest(script)}'"
-    return f"default-src 'none'; style-src '{_digest(style)}'{scripts}"
+def content_rules(style: str, *scripts: str) -> str:
+    """A content security policy that allows this style, these scripts and their workers."""
+    digests = "".join(f" '{_digest(script)}'" for script in scripts)
+    allowed = f"; script-src{digests}; worker-src blob:" if scripts else ""
+    return f"default-src 'none'; style-src '{_digest(style)}'{allowed}"
 
 
 def _digest(text: str) -> str:

@@ -29,6 +29,7 @@ from tightrope.report.draw_widths import EVENTS, WIDTHS
 from tightrope.report.page import comparison_page, page
 from tightrope.report.plan_page import answer_page, plan_page
 from tightrope.report.policy_map import PolicyMap, draw_policy, read_policy_map
+from tightrope.report.self_check import self_check
 from tightrope.report.statement import statement
 from tightrope.report.style import PAPER, WIDTH, interval_text, plain, save_figure
 from tightrope.report.what_if import WhatIf
@@ -139,7 +140,7 @@ def write_report(
     target = run.file.parent / REPORT if output is None else Path(output)
     alone = _claim(target, overwrite) if output is None else claimed
     values = None if what_if is None else what_if()
-    return _write(page(run, load_policies(run), values), target, alone, overwrite)
+    return _write(page(run, load_policies(run), values, self_check(run)), target, alone, overwrite)
 
 
 def refuse_beside_plans(plan: Path, others: Sequence[object]) -> None:

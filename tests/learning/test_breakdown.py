@@ -152,7 +152,7 @@ def test_breakdown_of_one_assumption_is_later() -> None:
     )
     assert whole.holds < of_p.holds < 1
     assert result.find_breakdown_point(threshold=0.1, rows="a").holds == of_p.holds
-    assert of_p.text.startswith("holds for any model error up to ") and "where p has a part" in of_p.text
+    assert of_p.text.startswith("holds for any model error up to ") and "in choices with p" in of_p.text
     with pytest.raises(tr.InputError, match="neither a parameter nor an action"):
         result.find_breakdown_point(rows="x")
 

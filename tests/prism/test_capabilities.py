@@ -142,7 +142,7 @@ def test_an_answer_has_a_directory_and_a_report(tmp_path: Path, capsys: pytest.C
     assert run(["report", str(where)]) == 0
     assert "confidence 0.999" in (where / "report.html").read_text(encoding="utf-8")
     assert run(["watch", *given, "--data", log, "--result", str(where)]) == 2
-    assert "single episodes do not show what was promised" in capsys.readouterr().err
+    assert "single episodes do not show its value" in capsys.readouterr().err
     assert run([*asked, "--prop", "R=? [ I=4 ]", "--policy", str(where / "policy.json"), "--json"]) == 0
     assert run(["plan", *given, "--data", log, "--prop", 'R{"cost"}=? [ C<=4 ]', "--gap", "0.1"]) == 0
     shown = capsys.readouterr()

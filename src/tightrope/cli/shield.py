@@ -155,13 +155,13 @@ def _headline(answer: ShieldAnswer) -> str:
 
 def _shown(request: ShieldRequest, answer: ShieldAnswer) -> screen.Content:
     patience = "" if answer.patience is None else f", patience {screen.count(answer.patience, 'step')}"
-    removed = [f"{one.action or 'unnamed'} in {screen.count(one.states, 'state')}" for one in answer.removed]
+    removed = [f"{one.action or 'unnamed'} ({screen.count(one.states, 'state')})" for one in answer.removed]
     more = f", {len(removed) - MOST_REMOVED} more (--json)" if len(removed) > MOST_REMOVED else ""
     rows = [
         ("property", answer.question),
         ("slack", f"{number_text(answer.slack)} per episode{patience}"),
-        ("choices", f"{answer.free_states:,} of {screen.count(answer.states, 'state')} leave more than one"),
-        ("removed", ", ".join(removed[:MOST_REMOVED]) + more or "no action"),
+        ("allows", f"more than one action in {answer.free_states:,} of {screen.count(answer.states, 'state')}"),
+        ("forbids", ", ".join(removed[:MOST_REMOVED]) + more or "no action"),
         *screen.assumed_facts(answer.judged),
     ]
     files = ((request.output, "written"), (request.certificate, "certificate"))

@@ -386,10 +386,10 @@ class _Watching:
         if self.returns is None or self.promised is None:
             return result
         if self.promised.nominal:
-            promise = Assumed.violated("promise", "the result that promises it is not proved itself")
+            promise = Assumed.violated("promise", "the result that states the bound is not proved")
             result = Assessment.worst([result, Assessment.of([promise])])
         if self.returns.alarm and result.is_proved:
-            return Assessment.of(result.assumptions, contradicted="the returns contradict the promise")
+            return Assessment.of(result.assumptions, contradicted="the returns contradict the guaranteed bound")
         return result
 
     def run(self) -> None:

@@ -81,8 +81,11 @@ class Breakdown(Record):
 def breakdown(
     result: LearningResult, *, threshold: float | None = None, rows: str | None = None
 ) -> Breakdown:
-    """The largest misfit under which the robust policy of a result still meets a `threshold` (keeps half of
-    its margin, where none is given); of one assumption, where `rows` names a parameter or an action."""
+    """Find the largest model error under which the robust policy of a result still meets a `threshold`.
+
+    The default threshold lies halfway from the guarantee to the worst value in the domain. `rows`, a parameter
+    or an action, restricts the error to the choices that it affects.
+    """
     sets = result.sets.narrow or result.sets
     touched = _touched(result.model, rows)
     maximises, by_model = result.problem.maximises, result.by_model
@@ -90,7 +93,7 @@ def breakdown(
     if not math.isfinite(guarantee):
         raise InputError("there is no guarantee that could break down: it is infinite")
     worst = _WorstValue(result)
-    said = "it meets the threshold"
+    said = "threshold"
     if threshold is None:
         threshold, said = _half_margin(guarantee, worst(of_domain(sets))[0 if maximises else 1])
     check_number("threshold", threshold)
@@ -151,8 +154,8 @@ class _WorstValue:
 
 def _half_margin(guarantee: float, worst: float) -> tuple[float, str]:
     if not math.isfinite(worst):
-        return 2 * guarantee, "it is at most doubled, that is"
-    return (guarantee + worst) / 2, "it keeps half of what the data add to the domain, that is"
+        return 2 * guarantee, "threshold: twice the guarantee,"
+    return (guarantee + worst) / 2, "threshold: halfway from the guarantee to the worst value in the domain,"
 
 
 def _touched(model: ParametricMDP, rows: str | None) -> BoolArray:
@@ -175,9 +178,9 @@ def _touched(model: ParametricMDP, rows: str | None) -> BoolArray:
 
 
 def _describe(holds: float, fails: float | None, said: str, rows: str | None) -> str:
-    where = "" if rows is None else f" where {rows} has a part"
+    where = "" if rows is None else f" in choices with {rows}"
     if holds < 0:
-        return f"does not meet its threshold to begin with ({said})"
+        return f"does not meet the threshold even without model error ({said})"
     if fails is None:
         return f"holds for any model error{where} over the model's transitions ({said})"
     if holds == 0:

@@ -363,7 +363,7 @@ class PromiseWatch:
         side = "at least" if promise.least else "at most"
         seen = f"{self.mean:.6g} on average over {watch.episodes:,} episodes"
         bound = bound_text(promise.bound, promise.least, 6)
-        text = f"{promise.name} returned {seen}, promised was {side} {bound}"
+        text = f"{promise.name} returned {seen}; the guaranteed bound is {side} {bound}"
         return Anomaly("returns", text, watch.log_capital)
 
     def facts(self) -> dict[str, Any]:

@@ -80,8 +80,8 @@ _WHY = {
         "leave --certificate out: the answer is proved without one",
     ),
     Task.WATCH: (
-        "single episodes do not show what was promised",
-        "watch the model alone, without --result, or promise one P or R over a path or a reward",
+        "single episodes do not show its value",
+        "watch the model alone, without --result, or use a result for one P or R property",
     ),
 }
 """Why a task does not take a kind of query, and what to do instead."""

@@ -679,7 +679,7 @@ def table(rows: list[Row]) -> str:
 
 
 def gain_table(gains: list[Gain]) -> str:
-    """The table of improvements there."""
+    """The table of improvements in `docs/results/improve.md`."""
     methods = list(dict.fromkeys(gain.method for gain in gains))
     heads = [f"{method}: claims, gains, false" for method in methods]
     lines = [f"| model | possible | {' | '.join(heads)} |", "|---" * (len(methods) + 2) + "|"]
@@ -697,7 +697,7 @@ def with_table(page: str, head: str, new: str) -> str:
 
 
 def write_pages(source: Path, root: Path = ROOT) -> None:
-    """The tables of three pages from the rows of a run; sentences about them are for people to mend."""
+    """The tables of the pages from the rows of a run; sentences about them are for people to revise."""
     known = json.loads(source.read_text(encoding="utf-8"))
     rows = [Row(**row) for row in known["rows"]]
     gains = [Gain(**gain) for gain in known["gains"]]
@@ -705,8 +705,10 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
     page = root / "docs" / "rivals.md"
     text = with_table(page.read_text(encoding="utf-8"), "| method |", table(rows))
     if gains:
-        text = with_table(text, "| model | possible |", gain_table(gains))
-        text = re.sub(r"Medians of \d+ logs", f"Medians of {gains[0].replications} logs", text)
+        results = root / "docs" / "results" / "improve.md"
+        shown = with_table(results.read_text(encoding="utf-8"), "| model | possible |", gain_table(gains))
+        shown = re.sub(r"Medians of \d+ logs", f"Medians of {gains[0].replications} logs", shown)
+        results.write_text(shown, encoding="utf-8")
     ran = f"`{known['command']}` made this table (seeds 1 to {logs}; {known['seconds']:.0f} CPU seconds)."
     last = "" if own == logs else f", of {own} in the last row"
     about = f"{ran} A cell is the median\ngap (width over the true value) · "
@@ -728,7 +730,9 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
         few = f" ({own} logs)" if method == "tightrope" and own != logs else ""
         short.append(f"| {method}{few} | {' | '.join(cells)} |")
     for place in (root / "README.md", root / "docs" / "index.md"):
-        text = with_table(place.read_text(encoding="utf-8"), "| median gap of", "\n".join(short) + "\n")
+        text = place.read_text(encoding="utf-8")
+        if place.name == "README.md":
+            text = with_table(text, "| median gap of", "\n".join(short) + "\n")
         claim = f"| {missed('tightrope')}; the bootstrap missed {missed('bootstrap')} |"
         text = re.sub(r"(?<=rivals\.md\) )\| [\d,]+ of [\d,]+; the bootstrap missed [^|]*\|", claim, text)
         place.write_text(text, encoding="utf-8")

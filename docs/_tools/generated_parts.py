@@ -13,18 +13,64 @@ import re
 from pathlib import Path
 
 from command_reference import command_reference
+from sphinx.application import Sphinx
 
 import tightrope
 
 DOCS = Path(__file__).parent.parent
 
 ELSEWHERE = {
-    "schemas": "reference/formats.md#schemas",
+    "schemas": "reference/output.md#schemas",
     "../src/tightrope/benchmarks/models": None,
     "../campaigns/README.md": None,
     "../../campaigns/README.md": None,
 }
 """Links to what is no page: the page to go to instead, or None where the words stay without a link."""
+
+MOVED = {
+    "breakdown": "doctor.html#robustness-to-model-error",
+    "campaigns": "benchmarks.html",
+    "certificate_battery": "results/certificates.html",
+    "explanation/adaptive-sampling": "statistics.html#adaptive-sampling",
+    "gallery/data": "gallery/index.html#origins-and-licences",
+    "gallery/digits": "gallery/index.html#digits-read-by-a-camera",
+    "gallery/heart": "gallery/index.html#waiting-for-a-heart",
+    "gallery/uploads": "gallery/index.html#who-uploads-a-package",
+    "gallery/valve-seats": "gallery/index.html#valve-seats-of-engines",
+    "gpu": "how-to/big-models.html#gpu",
+    "how-to/clusters": "how-to/big-models.html#clusters",
+    "how-to/draft": "how-to/own-model.html#draft-a-model-from-a-log",
+    "how-to/papers": "reports.html#figures-and-tables-for-a-paper",
+    "how-to/running-fleet": "how-to/own-data.html#a-running-fleet",
+    "policies": "python.html#policies",
+    "proofs/forecasts": "planning.html#how-forecasts-are-made",
+    "reference/calls": "reference/api.html",
+    "reference/data": "reference/api.html",
+    "reference/exit-codes": "reference/output.html#exit-codes",
+    "reference/formats": "reference/output.html#file-formats",
+    "reference/models": "reference/api.html",
+    "reference/options": "reference/api.html",
+    "reference/results": "reference/api.html",
+    "results": "results/index.html",
+    "solving": "results/solving.html",
+    "tutorials/holding-cost": "tutorials/inventory.html",
+    "tutorials/race": "tutorials/servers.html",
+}
+"""Pages of earlier versions, and the addresses that their readers are sent to."""
+
+
+def write_redirects(app: Sphinx, failure: Exception | None) -> None:
+    """Sphinx's event `build-finished`: a small page in the place of each that moved."""
+    for old, new in MOVED.items() if failure is None else ():
+        page = Path(app.outdir) / f"{old}.html"
+        address = "../" * old.count("/") + new
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Moved</title>\n'
+            f'<meta http-equiv="refresh" content="0; url={address}">\n'
+            f'<p>This page moved to <a href="{address}">{address}</a>.</p>\n',
+            encoding="utf-8",
+        )
 
 
 def listed_names() -> list[str]:

@@ -48,7 +48,7 @@ def test_a_shield_from_data_says_what_it_promises(folder: Path, capsys: Any) -> 
     lines = text.splitlines()
     assert lines[0].startswith("PROVED: probability >= 0.") and len(lines) <= 10
     assert lines[0].endswith(" for any agent under the shield, confidence 0.9")
-    assert "  allows     more than one action in 1 of 3 states" in lines and "  forbids    no action" in lines
+    assert "  allows     several actions in 1 of 3 states" in lines and "  forbids    no action" in lines
     answer = json.loads(shield(*DATA, "--slack", "0.25", "--json", capsys=capsys))
     assert answer["verdict"] == "proved" and answer["states"] == 3 and answer["free_states"] == 1
     assert (answer["slack"], answer["patience"], answer["removed"]) == (0.25, 100, [])

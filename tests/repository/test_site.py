@@ -13,6 +13,7 @@ import draw_diagrams
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
+from generated_parts import MOVED
 from run_pages import TUTORIALS, PageError, notebook, run_page, same_output
 
 import tightrope
@@ -107,7 +108,9 @@ def test_every_command_option_and_public_name_is_in_the_reference(site: Path) ->
 @pytest.mark.browser
 def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
     """All of them, each loaded once, wide in light and narrow in dark: width and colour are apart."""
-    pages = sorted(site.rglob("*.html"))
+    moved = {site / f"{old}.html" for old in MOVED}
+    assert all(page.is_file() for page in moved)
+    pages = sorted(set(site.rglob("*.html")) - moved)
     assert len(pages) > 40
     frame = site / "frame.html"
     frame.write_text(FRAME, encoding="utf-8")
@@ -132,6 +135,15 @@ def test_pages_fit_every_screen_in_light_and_dark(site: Path) -> None:
             wrong += [url for url in tab.requests() if not url.startswith(("file:", "data:"))]
     frame.unlink()
     assert wrong == [], "\n".join(wrong)
+
+
+def test_addresses_of_earlier_versions_lead_to_pages() -> None:
+    for old, new in MOVED.items():
+        page, _, heading = new.partition("#")
+        assert not (DOCS / f"{old}.md").exists(), old
+        text = (DOCS / page).with_suffix(".md").read_text(encoding="utf-8")
+        titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        assert not heading or heading in {title.lower().replace(" ", "-") for title in titles}, new
 
 
 @pytest.mark.thinned(13)

@@ -160,7 +160,7 @@ def _shown(request: ShieldRequest, answer: ShieldAnswer) -> screen.Content:
     rows = [
         ("property", answer.question),
         ("slack", f"{number_text(answer.slack)} per episode{patience}"),
-        ("allows", f"more than one action in {answer.free_states:,} of {screen.count(answer.states, 'state')}"),
+        ("allows", f"several actions in {answer.free_states:,} of {screen.count(answer.states, 'state')}"),
         ("forbids", ", ".join(removed[:MOST_REMOVED]) + more or "no action"),
         *screen.assumed_facts(answer.judged),
     ]

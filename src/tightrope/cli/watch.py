@@ -389,7 +389,7 @@ class _Watching:
             promise = Assumed.violated("promise", "the result that states the bound is not proved")
             result = Assessment.worst([result, Assessment.of([promise])])
         if self.returns.alarm and result.is_proved:
-            return Assessment.of(result.assumptions, contradicted="the returns contradict the guaranteed bound")
+            return Assessment.of(result.assumptions, contradicted="the returns contradict the bound")
         return result
 
     def run(self) -> None:

@@ -2,7 +2,7 @@
 
 To second order the likelihood region is an ellipsoid around the estimate. Its size extrapolates the past cost
 of prediction; points drawn from what the data leave give the change of widths with the estimate. Other
-regions are forecast from drawn counts. All draws are seeded. Derivation: docs/proofs/forecasts.md.
+regions are forecast from drawn counts. All draws are seeded. Derivation: docs/planning.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An oracle maps rewards to an `Answer`: the policy with its occupancy, what it collects, and an upper bound on
 what any policy collects, raised by possible rounding. Others collect most per unit of cost (Dinkelbach 1967)
 or bound the probability of bad states, at the estimate. No guarantee about the unknown model rests on them.
-Derivation: docs/proofs/forecasts.md.
+Derivation: docs/planning.md.
 """
 
 from __future__ import annotations

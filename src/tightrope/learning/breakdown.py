@@ -83,8 +83,8 @@ def breakdown(
 ) -> Breakdown:
     """Find the largest model error under which the robust policy of a result still meets a `threshold`.
 
-    The default threshold lies halfway from the guarantee to the worst value in the domain. `rows`, a parameter
-    or an action, restricts the error to the choices that it affects.
+    The default threshold lies halfway from the guarantee to the worst value in the domain. `rows`, a
+    parameter or an action, restricts the error to the choices that it affects.
     """
     sets = result.sets.narrow or result.sets
     touched = _touched(result.model, rows)

@@ -6,10 +6,6 @@ set, over the model's transitions. The policy's worst value over the sets widene
 `holds`, up to which a threshold is met, and `fails`, at which it is missed over the widened sets. These sets
 bound single probabilities. They enclose the balls of total variation (exactly, for two successors), so a
 guarantee may still hold beyond `fails`.
-
-Only choices of a named parameter or action are widened if one is given. Without a threshold, half of the
-margin must remain: the threshold is half way to the policy's worst value over the domain. If that is
-infinite, the guarantee may double.
 """
 
 from __future__ import annotations
@@ -83,8 +79,9 @@ def breakdown(
 ) -> Breakdown:
     """Find the largest model error under which the robust policy of a result still meets a `threshold`.
 
-    The default threshold lies halfway from the guarantee to the worst value in the domain. `rows`, a
-    parameter or an action, restricts the error to the choices that it affects.
+    The default threshold lies halfway from the guarantee to the policy's worst value over the domain; if
+    that is infinite, at twice the guarantee. `rows`, a parameter or an action, restricts the error to the
+    choices that it affects.
     """
     sets = result.sets.narrow or result.sets
     touched = _touched(result.model, rows)

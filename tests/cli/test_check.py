@@ -296,7 +296,9 @@ def test_infinite_rewards_are_said_in_words(tmp_path: Path, capsys: pytest.Captu
     assert run(["check", str(model), "--prop", 'R{"r"}min=? [ F s=1 ]']) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("PROVED: expected r is infinite")
-    assert "inf," not in shown
+    assert "inf," not in shown and "discount" not in shown
+    assert run(["check", str(model), "--prop", 'R{"r"}max=? [ C ]']) == 0
+    assert "expected r is infinite (discount it, or bound the steps)" in capsys.readouterr().out
     assert run(["check", str(model), "--prop", "quantile(min k, Pmax>=0.9 [ F<=k s=1 ])"]) == 0
     assert capsys.readouterr().out.startswith("PROVED: value is infinite")
 

@@ -113,6 +113,18 @@ def test_what_does_not_know_of_elsewhere_is_refused(tmp_path: Path) -> None:
         tr.learn(tr.Problem(other, DONE), tr.read_data(log, other, order="as-read"))
 
 
+def test_rows_that_lead_elsewhere_in_the_log_are_draws(tmp_path: Path) -> None:
+    """A log of 20 runs that are done and 80 that go elsewhere bounds what is done by 20 of 100, not of 20."""
+    model = load(draft(log_of(mixed(150, 50)), order="as-read").text, tmp_path)
+    away = log_of([["go", "elsewhere_missed"], *[["go", "done"]], *[["go", "elsewhere_reached"]] * 3] * 20)
+    reading = tr.read_data(away, model, order="as-read")
+    result = tr.learn(tr.Problem(model, DONE), reading, delta=0.05, outcomes="none")
+    assert 0.05 < result.interval.lower < 0.2 and result.interval.upper == 1.0
+    low, high = open_intervals(np.array([20, 0]), 0.05, 80)
+    assert low[0] < 0.2 < high[0] < 0.4 and (low[1], high[1]) == (0.0, unseen_mass(100, 81, 0.025))
+    assert (low[2], high[2]) == (0.0, 1.0)
+
+
 LAWS = {
     "one rare outcome": np.array([0.97, 0.03]),
     "many": 0.5 ** np.r_[1:12, 11],

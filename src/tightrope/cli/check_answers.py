@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ from tightrope.io.results import CoupledValueFacts, Interval, Judged, WitnessFac
 from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics.machine import peak_memory
 from tightrope.numerics.text import (
+    bounded,
     claim_text,
     interval_text,
     number_text,
@@ -325,6 +328,8 @@ def _relation(record: PropertyAnswer) -> str:
     """The relation of the value to numbers; empty where there is no value."""
     if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
         return ""
+    if record.lower == math.inf and re.search(r"\[\s*C\s*\]", str(record.question)):
+        return bounded(record.lower, is_lower=True)
     return value_text(record.lower, record.upper)
 
 

@@ -323,7 +323,7 @@ def doubts_of(verdict: Assessment) -> list[tuple[str, str]]:
         parts = [part.removeprefix("tested: ") for part in why.split("; ") if part != _MODEL_RIGHT]
         advice = [part for part in parts if "--" in as_flags(part) or "'tightrope " in part]
         reasons.append("; ".join(part for part in parts if part not in advice) or why)
-        hints += [as_flags(part) for part in advice]
+        hints += [as_flags(part) for part in advice if len(advice) < len(parts)]
     rows = [("reason", as_flags(reason)) for reason in dict.fromkeys(reasons)]
     return [*rows, *(("hint", hint) for hint in dict.fromkeys(hints))]
 

@@ -316,9 +316,7 @@ def event_intervals(
         visited = [row for row in rows if trials[row[0]] > 0]
         level = down((delta / 2.0 if closed else delta) / (len(visited) * (len(visited) + 1.0) or 1.0))
         for row in rows:
-            low, high = open_intervals(successes[row[:-2]], level)
-            if successes[row[-2:]].any():  # a log that names what is elsewhere says nothing of it
-                low[-1], high[-1] = 0.0, 1.0
+            low, high = open_intervals(successes[row[:-2]], level, int(successes[row[-2:]].sum()))
             lower[row], upper[row] = np.append(low, low[-1]), np.append(high, high[-1])
         name, gamma = (f"{name} and unseen mass", min(gamma, level)) if closed else ("unseen mass", level)
         notes = (f"{len(visited):,} visited rows have {level:.3g} each, for outcomes never seen as well",)

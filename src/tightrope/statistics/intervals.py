@@ -188,14 +188,15 @@ def unseen_mass(draws: int, distinct: int, gamma: float) -> float:
     return float(clopper_pearson(np.array([distinct - 1]), np.array([draws - 1]), level)[1][0])
 
 
-def open_intervals(seen: OffsetArray, gamma: float) -> tuple[FloatArray, FloatArray]:
+def open_intervals(seen: OffsetArray, gamma: float, others: int = 0) -> tuple[FloatArray, FloatArray]:
     """Bounds on the probabilities of the named outcomes of one row, from how often each was seen, and as the
-    last entry on that of all others together."""
+    last entry on that of all others together: none where a log has draws of `others`, which may all differ.
+    """
     lower, upper = np.zeros(len(seen) + 1), np.ones(len(seen) + 1)
-    draws, named = int(seen.sum()), np.flatnonzero(seen)
+    draws, named = int(seen.sum()) + others, np.flatnonzero(seen)
     if not draws:
         return lower, upper
-    upper[:] = unseen_mass(draws, len(named), gamma / 2.0)
+    upper[: len(seen) + (not others)] = unseen_mass(draws, len(named) + others, gamma / 2.0)
     visits = np.full(len(named), draws)
     log_q = log_beta_binomial(seen[named], visits)
     level = gamma / 2.0 * (1.0 - 1e-9)  # the error that is allowed for below is that of one draw less

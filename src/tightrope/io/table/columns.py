@@ -353,7 +353,8 @@ def _odd_text(column: Any) -> tuple[int, str, str] | None:
     number = np.bincount(code[there], minlength=len(names))
     alike: npt.NDArray[np.bool_] = there & (code == int(np.argmax(number)))
     if alike.sum() == there.sum():
-        readings = (pc.strptime(texts, form, "s", error_is_null=True) for form in (*_GERMAN, *DATE_FORMS))
+        forms = (*("%Y-%m-%d" + clock for clock in _CLOCKS), *_GERMAN, *DATE_FORMS)
+        readings = (pc.strptime(texts, form, "s", error_is_null=True) for form in forms)
         read = [there & one.is_valid().to_numpy(zero_copy_only=False) for one in readings]
         alike = max(read, key=lambda one: int(one.sum()))
     odd = np.flatnonzero(there & ~alike)

@@ -56,7 +56,7 @@ SLABS = ("slab", "slab of few data", "value slab", "value slab of few data")
 OF_THE_BEST = ("slab of the best", "value slab of the best")
 OF_DIFFERENCES = ("slab of the difference", "value slab of the difference")
 JOINT = tuple(f"{a}+{b}" for a in OF_INTERVALS for b in ("likelihood", *SLABS, *OF_THE_BEST))
-ONE_BY_ONE = ("weissman", "likelihood", *SLABS, *OF_DIFFERENCES, "ellipsoid", "gamma-poisson")
+ONE_BY_ONE = ("weissman", "likelihood", *SLABS, *OF_DIFFERENCES, "ellipsoid", "gamma-poisson", "unseen mass")
 METHODS = (*OF_INTERVALS, *ONE_BY_ONE, *JOINT)
 MOST_WORK = 8 * 10**7
 NOT_READ = 3
@@ -303,6 +303,8 @@ class Problem:
         self.learned: Learned | None = None
         self._rows(own, node, arrays)
         self._passing(own)
+        unseen = own.array("unseen", "bool", self.states)
+        require(unseen is None, "outcomes that were never seen are not read by this checker", NOT_READ)
         temporal = self.kind == "TEMPORAL"
         require(temporal == (node["automaton"] is not None), "an automaton is for temporal questions")
         known = self.earned is None or self.is_timed
@@ -1203,7 +1205,7 @@ class Data:
         self._read_episodes(own)
         self._read_prior(own)
         self.bets = "slab" in self.method
-        unread = self.first in ("ellipsoid", *OF_DIFFERENCES)
+        unread = self.first in ("ellipsoid", "unseen mass", *OF_DIFFERENCES)
         require(
             not unread, f"certificates by the method {self.method} are not read by this checker", NOT_READ
         )

@@ -132,7 +132,7 @@ let read_data json arrays transitions =
     [ "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
   let intervals = [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
   let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) ("likelihood" :: slabs @ of_the_best)) intervals in
-  let method_ = word own "method" (intervals @ "weissman" :: "likelihood" :: "ellipsoid" :: "gamma-poisson" :: slabs @ of_differences @ joint) in
+  let method_ = word own "method" (intervals @ "weissman" :: "likelihood" :: "ellipsoid" :: "gamma-poisson" :: "unseen mass" :: slabs @ of_differences @ joint) in
   let methods = String.split_on_char '+' method_ in
   let delta = share own "delta" in
   let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in
@@ -176,6 +176,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   let has_domain = field own "domain" <> Json.Null and has_data = field own "data" <> Json.Null in
   if Hashtbl.mem arrays "problem.denominator" then not_covered "quotients of parameters";
   if Hashtbl.mem arrays "problem.misfit" then not_covered "misfits of the model";
+  if Hashtbl.mem arrays "problem.unseen" then not_covered "outcomes that were never seen";
   if Hashtbl.mem arrays "problem.passing" then not_covered "states in the middle of a step";
   let polynomials_over parameters texts =
     let found = Array.of_list (List.map (polynomial parameters) texts) in

@@ -44,6 +44,7 @@ METHODS = {
     "clopper-pearson": Method("intervals", fixed=True),
     "hoeffding": Method("intervals", fixed=True),
     "beta-binomial": Method("intervals"),
+    "unseen mass": Method("unseen"),
     "weissman": Method("balls", fixed=True),
     "likelihood": Method("likelihood", ordered=True),
     **dict.fromkeys(
@@ -163,7 +164,7 @@ class Data:
     @property
     def has_intervals(self) -> bool:
         """Whether the statement is one interval for each event, outcome or transition."""
-        return METHODS[self.method].module in ("intervals", "joint")
+        return METHODS[self.method].module in ("intervals", "joint", "unseen")
 
     @property
     def bets(self) -> bool:

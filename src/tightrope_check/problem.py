@@ -134,7 +134,8 @@ class CertifiedProblem:
     reciprocals of `denominator`, in order (`tightrope_check.quotients`). `misfit`, 0 or one number at
     every choice: the process is within so much, in total variation, of a distribution over the domain or of
     the true one, at every step anew, with no transition that is not there. `passing`: states in the middle of
-    a step, where steps are counted (`tightrope_check.layers`).
+    a step, where steps are counted (`tightrope_check.layers`). `unseen`: states that stand for all
+    outcomes of choices that were never seen, and may come next (`tightrope_check.statistics.unseen`).
     """
 
     graph: Graph = fields.part(Graph)
@@ -153,6 +154,7 @@ class CertifiedProblem:
     misfit: FloatArray | None = fields.reals("CHOICES", least=0.0, most=1 - 2.0**-53, optional=True)
     time: tuple[Fraction, ...] | None = fields.rationals("times", optional=True)
     passing: BoolArray | None = fields.truths("STATES", optional=True)
+    unseen: BoolArray | None = fields.truths("STATES", optional=True)
 
     @property
     def has_vectors(self) -> bool:
@@ -192,6 +194,10 @@ class CertifiedProblem:
             return "averages are of rewards that are known"
         if self.data is not None and self.data.bets and self.objective.kind in RUNS:
             return "bets are about sums of policies without memory"
+        if self.unseen is not None and (self.law != "domain" or self.assumed_support is not None):
+            return "unseen outcomes are of models over a domain, and their support is not assumed"
+        if self.data is not None and (self.unseen is not None) != (self.data.method == "unseen mass"):
+            return "unseen outcomes have a method of their own"
         steps = (self.objective.upper_steps or 0) + self.objective.lower_steps
         if steps * max(self.graph.transitions, 20_000) > MOST_WORK:
             return f"{steps} steps and {self.graph.transitions} transitions are more than this program checks"

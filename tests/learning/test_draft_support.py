@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import tightrope as tr
+from adversary.archive import Forgery
+from adversary.second import second_verdict
 from tightrope.data.writing import write_log
 from tightrope.learning.draft import draft
 from tightrope.monitoring.best_fit import _solve
@@ -105,8 +108,6 @@ def test_what_does_not_know_of_elsewhere_is_refused(tmp_path: Path) -> None:
     about, rows = tr.Problem(choices, 'Pmax=? [ F "done" ]'), tr.read_data(acted, choices, order="as-read")
     with pytest.raises(tr.InputError, match="differences of policies"):
         tr.compare(about, rows, tr.Policy.uniform(choices))
-    with pytest.raises(tr.InputError, match="certificates do not cover"):
-        tr.certify(tr.learn(problem, reading), tmp_path / "proof.cert")
     numbered = draft(log, order="as-read").text.replace("free : (state'=1)", "0.5 : (state'=1)", 1)
     other = load(numbered, tmp_path)
     with pytest.raises(tr.InputError, match="not a free distribution"):
@@ -123,6 +124,106 @@ def test_rows_that_lead_elsewhere_in_the_log_are_draws(tmp_path: Path) -> None:
     low, high = open_intervals(np.array([20, 0]), 0.05, 80)
     assert low[0] < 0.2 < high[0] < 0.4 and (low[1], high[1]) == (0.0, unseen_mass(100, 81, 0.025))
     assert (low[2], high[2]) == (0.0, 1.0)
+
+
+def certified(folder: Path) -> tuple[Any, pa.Table, Path]:
+    """A drafted model, its own log, and the certificate of what is learned from both."""
+    log = log_of(mixed(150, 50))
+    model = load(draft(log, order="as-read", ends="complete").text, folder)
+    problem = tr.Problem(model, DONE)
+    result = tr.learn(problem, tr.read_data(log, model, order="as-read", ends="complete"), delta=0.05)
+    assert result.verdict.word == "proved" and 0.5 < result.interval.lower < 0.75
+    tr.certify(result, folder / "proof.cert")
+    return problem, log, folder / "proof.cert"
+
+
+def test_certificates_hold_what_was_never_seen(tmp_path: Path) -> None:
+    problem, log, proof = certified(tmp_path)
+    data = tr.read_data(log, problem.model, order="as-read", ends="complete")
+    alone, compared = tr.verify(proof), tr.verify(proof, model=problem.model, property=DONE, data=data)
+    assert alone.valid and compared.valid and compared.word == "proved"
+    assert {"model", "property", "data"} <= {name for name, same in compared.bound.items() if same}
+    lower, upper = compared.values["robust policy"]
+    assert 0.5 < lower < 0.75 < upper < 0.95
+    assert second_verdict(proof) == 3, "the second checker says that it does not read these"
+
+
+def forge_away(forgery: Forgery) -> int:
+    """An event of an unseen outcome that is seldom: its upper end is far below 1."""
+    lower, upper = forgery["learned.lower"], forgery["learned.upper"]
+    return int(np.flatnonzero((lower == 0) & (upper < 0.2))[0])
+
+
+def bound_lowered(forgery: Forgery) -> None:
+    forgery["learned.upper"][forge_away(forgery)] *= 0.98
+
+
+def named_end_raised(forgery: Forgery) -> None:
+    event = int(np.argmax(np.where(forgery["learned.upper"] < 1, forgery["learned.lower"], 0)))
+    forgery["learned.lower"][event] += 0.01
+
+
+def seen_more_often(forgery: Forgery) -> None:
+    """More draws of one kind than the intervals are of: the other kind's lower end no longer follows."""
+    forgery["problem.data.batch_count"][0] *= 3
+
+
+def smaller_delta(forgery: Forgery) -> None:
+    forgery["problem.data.delta"] /= 2
+
+
+def outcome_dropped(forgery: Forgery) -> None:
+    forgery["problem.unseen"][:] = False
+
+
+def method_of_known_outcomes(forgery: Forgery) -> None:
+    forgery.drop("problem.unseen")
+    forgery["problem.data.method"] = "beta-binomial"
+
+
+def one_of_two_states_dropped(forgery: Forgery) -> None:
+    forgery["problem.unseen"][np.flatnonzero(forgery["problem.unseen"])[0]] = False
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        bound_lowered,
+        named_end_raised,
+        seen_more_often,
+        smaller_delta,
+        outcome_dropped,
+        method_of_known_outcomes,
+        one_of_two_states_dropped,
+    ],
+)
+def test_forged_bounds_of_what_was_never_seen_are_refused(forge: Any, tmp_path: Path) -> None:
+    problem, log, proof = certified(tmp_path)
+    data = tr.read_data(log, problem.model, order="as-read", ends="complete")
+    forgery = Forgery.of(proof)
+    forge(forgery)
+    forged = forgery.save(tmp_path / "forged.cert")
+    with contextlib.suppress(tr.InputError, tr.CannotCertify):
+        assert not tr.verify(forged, model=problem.model, property=DONE, data=data).valid
+    if forge in (method_of_known_outcomes, one_of_two_states_dropped):
+        with pytest.raises(tr.CannotCertify, match="another model: 'unseen' differs"):
+            tr.verify(forged, model=problem.model)
+    else:
+        with contextlib.suppress(tr.InputError, tr.CannotCertify):
+            assert not tr.verify(forged).valid
+
+
+def test_unseen_outcomes_need_their_method_and_a_row_of_their_own(tmp_path: Path) -> None:
+    _, _, proof = certified(tmp_path)
+    forgery = Forgery.of(proof)
+    forgery["problem.data.method"] = "beta-binomial"
+    with pytest.raises(tr.InputError, match="unseen outcomes have a method of their own"):
+        tr.verify(forgery.save(tmp_path / "method.cert"))
+    shared = Forgery.of(proof)
+    expression, unseen = shared["problem.expression"], shared["problem.unseen"]
+    leads = np.flatnonzero(unseen[shared["problem.graph.successor"]])
+    expression[leads[1]] = expression[leads[0]]
+    assert not tr.verify(shared.save(tmp_path / "shared.cert")).valid
 
 
 LAWS = {

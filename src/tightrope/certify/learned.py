@@ -587,7 +587,7 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     if ledger.delta == 0:
         return None
     region = result.region if result.contradiction is None else None
-    method = ledger.method
+    method = ledger.method if result.model.structure.elsewhere is None else "unseen mass"
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
         method = method if region.kind.is_of_intervals else region.kind.certificate or method
         if region.kind.has_intervals:

@@ -101,6 +101,7 @@ def to_problem(
             assumed_support=assumed_support,
             automaton=automaton,
             denominator=denominator,
+            unseen=None if model.structure.elsewhere is None else np.logical_or(*model.structure.elsewhere),
         )
     kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
     if isinstance(model, MDP):

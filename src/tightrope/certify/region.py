@@ -535,12 +535,6 @@ def with_expression_rows(
 def refuse_uncertified(model: ParametricMDP, region: RegionKind | None = None) -> None:
     """What certificates do not hold: regions that the checker does not know, and denominators that it does
     not prove to be positive. None stands for a region that is not decided yet."""
-    if model.structure.elsewhere is not None:
-        raise InputError(
-            "certificates do not cover outcomes that were never seen (elsewhere): the checker knows no bound "
-            "of their mass",
-            hint="leave the certificate out",
-        )
     if region is not None and not has_proof(region):
         raise InputError(
             f"certificates do not cover the region {region.value}: the checker knows no proof of it",

@@ -5,7 +5,8 @@
 * clopper-pearson: P(Bin(N, lower) ≥ K) ≤ γ/2 and P(Bin(N, upper) ≤ K) ≤ γ/2.
 * hoeffding: the ends are at least √(log(2/γ)/(2N)) away from K/N.
 * beta-binomial: at both ends the likelihood ratio of the mixture with the Beta(½, ½) distribution is at least
-  1/γ.
+  1/γ; of *named outcomes* at least 1/(γ·p) at an end p (`unseen.py`). That excludes all beyond p as well:
+  p^(K−1)·(1−p)^(N−K) has one maximum, and K/N is never excluded.
 
 0 and 1 are always valid, and an upper end is a lower one of the failures. All is computed in whole numbers of
 2⁻¹²⁸, rounded to the safe side, by Stirling's and geometric series (`proofs/certificates.md`).
@@ -61,6 +62,7 @@ class Intervals:
     def holds(self, k: int, size: int, end: float | Fraction, upward: bool) -> bool:
         """The condition at an end that is neither 0 nor 1: of p = a/b as a lower end."""
         a, b = end.as_integer_ratio()
+        own = log_ratio(a, b, False)[0] if self.method == "named outcomes" else 0
         if upward:
             k, a = size - k, b - a
         away = k * b - size * a
@@ -74,7 +76,7 @@ class Intervals:
             return total is not None and value + log_ratio(total, UNIT, True)[0] <= self.half
         for part in (k, size - k):
             value += 2 * stirling(part, True) - stirling(2 * part, False)
-        return -value >= -self.level
+        return own - value >= -self.level
 
     def _series(self, k: int, size: int, a: int, rest: int) -> int | None:
         """An upper bound of 1 + r + r·r' + … over the ratios of probabilities from k upwards: the ratios are

@@ -1,0 +1,101 @@
+"""Choices with outcomes that were never seen: these lead to states of their own, `unseen` of the problem.
+
+Named outcomes, and the choices themselves, may have been found in the same data. Choices with the same
+outcomes are one *row*. The row that is visited as the r-th for the first time is known before its first
+outcome and has δ/(r(r + 1)); all R visited rows get the least of these. Of n draws at level γ, at all times:
+
+* *Named outcomes.* One of probability p has the share p·γ/2, so all of them share γ/2: p^(K−1)·(1−p)^(n−K) >
+  q·γ/2 after K of n, where q is the probability of these draws under the Beta(½, ½) mixture (Ville).
+* *All others.* Where k different outcomes were seen, others have at most u, P(Bin(n−1, u) ≤ k−1) =
+  γ/2/(k(k + 1)). Draws of unseen states may all be of different outcomes, and say nothing of these.
+
+Events of other choices share δ/2 where there are both. Proofs: `proofs/statistics.md`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from tightrope_check.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope_check.learned import IntervalRows, Learned, RowOrigin, Statements
+from tightrope_check.statistics.binomial import Intervals
+from tightrope_check.statistics.intervals import EventCounts
+from tightrope_check.verdict import Check
+
+
+def prove(about: Learned, delta: Fraction) -> Statements:
+    """Do the intervals of events follow, those of rows with unseen outcomes by draws of the row?"""
+    data, hints, seen = about.data, about.hints, about.outcomes
+    assert data is not None and hints.lower is not None and hints.upper is not None
+    events, ends = EventCounts(about, data.shared_by == "events"), (hints.lower, hints.upper)
+    if about.is_untied or len(hints.lower) != len(events.polynomials):
+        raise ValueError("the intervals do not fit the model's events")
+    away = _unseen_expressions(about)
+    rows = np.unique(seen.owner[away[seen.expression]])
+    at = [slice(*seen.start[row : row + 2].tolist()) for row in rows.tolist()]
+    event = {e: links[0][0] for e, links in events.links.items() if len(links) == 1}
+    own = [[event.get(e, -1) for e in seen.expression[span].tolist()] for span in at]
+    linked = Counter(link[0] for links in events.links.values() for link in links)
+    is_open = np.zeros(len(hints.lower), dtype=np.bool_)
+    for names in own:
+        if any(e < 0 or is_open[e] or linked[e] != 1 for e in names):
+            raise ValueError("a row with unseen outcomes shares some of them, or knows their probability")
+        is_open[names] = True
+    closed = ~is_open
+    share = delta / 2 if closed.any() and at else delta
+    level = share / max(int(closed.sum()), 1)
+    wrong = np.zeros(len(is_open), dtype=np.bool_)
+    counted = events.successes, events.trials, *ends
+    wrong[closed] = Intervals("beta-binomial", level).unproved(*(of[closed] for of in counted))
+    visited = [(span, names) for span, names in zip(at, own, strict=True) if seen.seen[span].any()]
+    gamma = share / max(len(visited) * (len(visited) + 1), 1)
+    for span, names in zip(at, own, strict=True):
+        low, high = (end[names] for end in ends)
+        wrong[names] = _unproved(seen.seen[span], away[seen.expression[span]], low, high, gamma)
+    check = Check.everywhere(
+        "events' intervals follow from the counts, unseen outcomes included", wrong, "event"
+    )
+    words = f"{len(at)} rows, {len(visited)} of them visited, have {float(gamma):.3g} each of δ = {float(delta):g}"
+    written = IntervalRows(about.space, events.polynomials, *ends)
+    return Statements(
+        replace(check, detail=words) if check.passed else check,
+        {RowOrigin.EVENT: written},
+        events.ends_of_expressions(*ends),
+    )
+
+
+def _unseen_expressions(about: Learned) -> BoolArray:
+    """Which expressions are the probabilities of unseen outcomes: these are of nothing else."""
+    graph, unseen = about.problem.graph, about.problem.unseen
+    assert unseen is not None
+    state = np.repeat(np.arange(graph.states), np.diff(graph.choice_start))
+    choice = np.repeat(np.arange(graph.choices), np.diff(graph.transition_start))
+    leads, inside = unseen[graph.successor], unseen[state[choice]]
+    away = np.zeros(len(about.polynomials), dtype=np.bool_)
+    away[about.expression[leads & ~inside]] = True
+    if np.any(inside & ~leads) or np.any(away[about.expression] & (inside | ~leads)):
+        raise ValueError("unseen states are left, or their probability is that of a named outcome")
+    return away
+
+
+def _unproved(
+    seen: OffsetArray, away: BoolArray, low: FloatArray, high: FloatArray, gamma: Fraction
+) -> BoolArray:
+    """Where the ends of a row's outcomes do not follow from how often each was seen."""
+    draws, others = int(seen.sum()), int(seen[away].sum())
+    wrong = ~((low >= 0) & (low <= high) & (high <= 1))
+    named = (seen > 0) & ~away
+    if draws:
+        part = seen[named], np.full(int(named.sum()), draws), low[named], high[named]
+        wrong[named] |= Intervals("named outcomes", gamma / 2).unproved(*part)
+    wrong |= ~named & (low > 0)
+    kinds = int(named.sum()) + others
+    mass = Intervals("clopper-pearson", gamma / (kinds * (kinds + 1) or 1))
+    for i in np.flatnonzero(~named & (high < 1)).tolist():
+        follows = draws > 1 and mass.holds(kinds - 1, draws - 1, float(high[i]), True)
+        wrong[i] |= not follows or bool(away[i] and others)
+    return wrong

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -297,7 +297,7 @@ def _shown(loaded: LoadedModel | TimedModel, answer: Answered, is_part: bool) ->
     if isinstance(record.initial, InitialFacts):
         rows.append(("initial", f"{record.initial.states:,} initial states"))
         rows += [("least", str(record.initial.least)), ("greatest", str(record.initial.greatest))]
-    more = [("bounds", span)] if (span := _span(record)) else []
+    more = [("bounds", span)] if (span := _relation(record, interval_text)) else []
     if loaded.is_partial:
         part = "enough for this question" if is_part else "none behind targets or forbidden ones"
         more.append(("built", f"{count(loaded.model.states, 'state')}, {part} (--build-all)"))
@@ -324,20 +324,13 @@ def _states(record: PropertyAnswer) -> Table | None:
     return Table(("state", "lower", "upper", *(["action"] if acts else [])), rows)
 
 
-def _relation(record: PropertyAnswer) -> str:
-    """The relation of the value to numbers; empty where there is no value."""
+def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = value_text) -> str:
+    """The value in numbers, as a relation or otherwise `shown`; empty where there is no value."""
     if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
         return ""
-    if record.lower == math.inf and re.search(r"\[\s*C\s*\]", str(record.question)):
+    if shown is value_text and record.lower == math.inf and re.search(r"\[\s*C\s*\]", str(record.question)):
         return bounded(record.lower, is_lower=True)
-    return value_text(record.lower, record.upper)
-
-
-def _span(record: PropertyAnswer) -> str:
-    """The bounds of the initial states; empty where there are none."""
-    if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
-        return ""
-    return interval_text(record.lower, record.upper)
+    return shown(record.lower, record.upper)
 
 
 def report_domain(answer: DomainAnswer, details: Sequence[tuple[str, str]]) -> None:

@@ -4,18 +4,18 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(s){"use strict";var
-dP="TOTAL",od="a cut at a point where something seen has no probability",iN="transition_start",nF="Invalid_argument",fW="Map.bal",mD="@[",gd=192,i7="choice_start",eC="the header is no JSON text of ours",nE="%ni",oc="values",bZ=4096,na="coupled",nb="plain",ck=0xff,f2="censored",m$="outcomes of episodes",ob=1073741824,aW="0",bC="upper",oa="difference",b1=128,mC="Sys_blocked_io",m_="fd ",iu="target",n$="costs",aj=248,n_=">",iM="batch_count",n9=1027,mB=-16,dK="claims",mA="problem.objective.",iL="Z.Overflow",gc="terminal",i=246,ig="successor",fV="earlier",mz="%u",f6="generative-fixed",i6="method",my="text",iK=2049,m9=20000,nD=1000000000.,ie=127,c$=1024,mx="@{",dN="episodes",it=-2147483648,i5="e",mw=" : flags Open_rdonly and Open_wronly are not compatible",nC="is out of range",id=240,cE="-",is="int16",nB="a region beside intervals of transitions",ir=": Not a directory",mv=" : file already exists",cm=0xffffff,i4="int32",m8="Out_of_memory",gb="randomised",m7="problem.data",i3="inf",iq="index out of bounds",bt="likelihood",mu="problem.graph.choice_start",f1="_bigarr02",nA="automaton",ga="nature",n8="hoeffding",m5=-1.,m6="theta",c_=2147483647,nz=", characters ",eD="discount",bY=0xffff,m4="problem.graph.transition_start",mt=12520,ip=400,i2="batch_start",bk="UNTIL",n7="infinity",ms="robust policy",ic="bool",aL=1000,fU="problem.expression",l="",iJ=224,fT="agent",mr="^",im="MIN",io="coefficient",iI="a member has a word of no code",i1="header.json",fS="stated",eB="upper_steps",dJ=0x3f,m3="region",m2=150,mq="Match_failure",cD="NEXT",mp=16777215,n6="costs that were seen",ib="initial",f0=252,bj=".",c9="+",n5=": the lower bound is not inductive",m1=0xf0,f$="kind",mo=2147483648,ny="the region does not fit the coordinates",nx="claims.%d.%s",ia="data",dO="AVERAGE",n4=110,h$="learned",eA="earned",m0=116,mn="%li",ez="anytime",mZ="impossible case",nw="probability",fZ="complement",i0=-32,mY="trajectories",bE=1023,mX=-1080,iH="nan",n3="expression",mW="value",mm=0xe0,mV=-1023,n2=117,iZ="clopper-pearson",nv=0xdfff,bD="/",n1="Assert_failure",mU="format",il=1000000.,iG="ENOTDIR",nu=1073741823,fR="problem.data.",A=250,fY='"',n0=0.001,h_=1255,nt="polynomial",nZ="Fatal error: exception %s\n",mT=0x800,eF=255,nY="ANY",ml="jsError",bW=0x8000,iF="int8",f_="planned",b0=256,eE="TEMPORAL",ns="End_of_file",mk="float64",iE="Failure",f9="DISCOUNTED",mj="\n",iY="ENOENT",h9="learned.ml",mS="([^/]+)",f5="claims.",iX=200,mi=194,mR=-257,ik=0xf,mg=-48,mh="weissman",iD="choices of earlier steps do not fit",nr=0xdc00,mQ=125,nX="ENOTEMPTY",iW="bound",az="camlinternalFormat.ml",mP="Division_by_zero",iC="fixed",nW="problem.probability",ey="problem",nq="Sys_error",fQ="lower_steps",mO=": ",iV="arrays",mN="there is nothing to cut",mf="EEXIST",eK="%d",np="Printexc.handle_uncaught_exception",bB="lower",nV="buffer.ml",f4="int_of_string",mM="no such tangent",ij="delta",iB="name",me=120,iA=103,nT="graph",nU="problem.theta",fX=102,eJ="transitions",fP="MAX",h8=512,h7="shared_by",no=257,md=0x7ff0,mc="adaptive",iU=1000000,f8="CUMULATIVE",eI="design",nS="int64",h6=144,mb="0x",h5="nothing",ma="\n",l$="about",bX=254,ex="reward",a4=100,ew="free",mL=" : flags Open_text and Open_binary are not compatible",nn="%Li",eH=0.5,nR="it ends early",nm="bound_side",dM=160,mK="region.ml",f3="is of another type",l9=0.1,l_="problem.polynomial",dL="REACH_REWARD",iT="Unix.Unix_error",l8="problem.data.method",h4="mkdir",nQ="Stack_overflow",fO=": No such file or directory",eG="policy",nP="problem.data.delta",nO="/static/",mJ=-97,iS="allowed",nN="Not_found",nl=227,nj=1e-08,nk="intervals without one of their ends",nM="problem.domain",h3="batch_transition",ni="problem.assumed_support",fN="is_equality",iz=", ",l6="problem.domain.",l7="digest",iR="rmdir",nL=32752,nK=1026,iy="domain",f7="repeats",nJ="false",ix="slab",iQ="events",nh="problem.data.prior",l4="Pervasives.do_at_exit",l5="utf8",ng="a member has another length",cl=" ",iP="Fatal error: exception ",bu=0x80,nf="Undefined_recursive_module",nI="problem.data.batch_start",ne=1074,mI="bound_expression",iw="choice",mH="point",nH="prior",iv="weight",mG="objective",ii="a code has too many words",nG="_",iO="compare: functional value",mF="products with equalities of the domain",nd="%i",l3="beta-binomial",mE="true",nc="certificate",ih="assumed_support";function
-Dn(c,d){var
+dP="TOTAL",od="a cut at a point where something seen has no probability",iN="transition_start",nF="Invalid_argument",fW="Map.bal",mD="@[",gd=192,i7="choice_start",eC="the header is no JSON text of ours",nE="%ni",oc="values",bZ=4096,na="coupled",nb="plain",ck=0xff,f2="censored",m$="outcomes of episodes",ob=1073741824,aW="0",bC="upper",oa="difference",b1=128,mC="Sys_blocked_io",m_="fd ",iu="target",n$="costs",aj=248,n_=">",iM="batch_count",n9=1027,mB=-16,dK="claims",mA="problem.objective.",iL="Z.Overflow",gc="terminal",i=246,ig="successor",fV="earlier",mz="%u",f6="generative-fixed",i6="method",my="text",iK=2049,m9=20000,nD=1000000000.,ie=127,c$=1024,mx="@{",dN="episodes",it=-2147483648,i5="e",mw=" : flags Open_rdonly and Open_wronly are not compatible",nC="is out of range",id=240,cE="-",is="int16",nB="a region beside intervals of transitions",ir=": Not a directory",mv=" : file already exists",cm=0xffffff,i4="int32",m8="Out_of_memory",gb="randomised",m7="problem.data",i3="inf",iq="index out of bounds",bt="likelihood",mu="problem.graph.choice_start",f1="_bigarr02",nA="automaton",ga="nature",n8="hoeffding",m5=-1.,m6="theta",c_=2147483647,nz=", characters ",eD="discount",bY=0xffff,m4="problem.graph.transition_start",mt=12520,ip=400,i2="batch_start",bk="UNTIL",n7="infinity",ms="robust policy",ic="bool",aM=1000,fU="problem.expression",l="",iJ=224,fT="agent",mr="^",im="MIN",io="coefficient",iI="a member has a word of no code",i1="header.json",fS="stated",eB="upper_steps",dJ=0x3f,m3="region",m2=150,mq="Match_failure",cD="NEXT",mp=16777215,n6="costs that were seen",ib="initial",f0=252,bj=".",c9="+",n5=": the lower bound is not inductive",m1=0xf0,f$="kind",mo=2147483648,ny="the region does not fit the coordinates",nx="claims.%d.%s",ia="data",dO="AVERAGE",n4=110,h$="learned",eA="earned",m0=116,mn="%li",ez="anytime",mZ="impossible case",nw="probability",fZ="complement",i0=-32,mY="trajectories",bE=1023,mX=-1080,iH="nan",n3="expression",mW="value",mm=0xe0,mV=-1023,n2=117,iZ="clopper-pearson",nv=0xdfff,bD="/",n1="Assert_failure",mU="format",il=1000000.,iG="ENOTDIR",nu=1073741823,fR="problem.data.",A=250,fY='"',n0=0.001,h_=1255,nt="polynomial",nZ="Fatal error: exception %s\n",mT=0x800,eF=255,nY="ANY",ml="jsError",bW=0x8000,iF="int8",f_="planned",b0=256,eE="TEMPORAL",ns="End_of_file",mk="float64",iE="Failure",f9="DISCOUNTED",mj="\n",iY="ENOENT",h9="learned.ml",mS="([^/]+)",f5="claims.",iX=200,mi=194,mR=-257,ik=0xf,mg=-48,mh="weissman",iD="choices of earlier steps do not fit",nr=0xdc00,mQ=125,nX="ENOTEMPTY",iW="bound",az="camlinternalFormat.ml",mP="Division_by_zero",iC="fixed",nW="problem.probability",ey="problem",nq="Sys_error",fQ="lower_steps",mO=": ",iV="arrays",mN="there is nothing to cut",mf="EEXIST",eK="%d",np="Printexc.handle_uncaught_exception",bB="lower",nV="buffer.ml",f4="int_of_string",mM="no such tangent",ij="delta",iB="name",me=120,iA=103,nT="graph",nU="problem.theta",fX=102,eJ="transitions",fP="MAX",h8=512,h7="shared_by",no=257,md=0x7ff0,mc="adaptive",iU=1000000,f8="CUMULATIVE",eI="design",nS="int64",h6=144,mb="0x",h5="nothing",ma="\n",l$="about",bX=254,ex="reward",a4=100,ew="free",mL=" : flags Open_text and Open_binary are not compatible",nn="%Li",eH=0.5,nR="it ends early",nm="bound_side",dM=160,mK="region.ml",f3="is of another type",l9=0.1,l_="problem.polynomial",dL="REACH_REWARD",iT="Unix.Unix_error",l8="problem.data.method",h4="mkdir",nQ="Stack_overflow",fO=": No such file or directory",eG="policy",nP="problem.data.delta",nO="/static/",mJ=-97,iS="allowed",nN="Not_found",nl=227,nj=1e-08,nk="intervals without one of their ends",nM="problem.domain",h3="batch_transition",ni="problem.assumed_support",fN="is_equality",iz=", ",l6="problem.domain.",l7="digest",iR="rmdir",nL=32752,nK=1026,iy="domain",f7="repeats",nJ="false",ix="slab",iQ="events",nh="problem.data.prior",l4="Pervasives.do_at_exit",l5="utf8",ng="a member has another length",cl=" ",iP="Fatal error: exception ",bu=0x80,nf="Undefined_recursive_module",nI="problem.data.batch_start",ne=1074,mI="bound_expression",iw="choice",mH="point",nH="prior",iv="weight",mG="objective",ii="a code has too many words",nG="_",iO="compare: functional value",mF="products with equalities of the domain",nd="%i",l3="beta-binomial",mE="true",nc="certificate",ih="assumed_support";function
+Dq(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Do(d,b,e,c,f){if(c<=b)for(var
+Dr(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-Dp(b,d,c,e){for(var
+Ds(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-El(b,a){throw[0,b,a]}function
+Eo(b,a){throw[0,b,a]}function
 dU(b,a){if(b==0)return l;if(a.repeat)return a.repeat(b);var
 d=l,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
 gq(c,b,a){var
@@ -42,7 +42,7 @@ b2(this.t,a,this.l)};function
 oo(a){return new
 b2(0,a,a.length)}function
 a(a){return oo(a)}function
-jl(c,b){El(c,a(b))}var
+jl(c,b){Eo(c,a(b))}var
 ak=[0];function
 ar(a){jl(ak.Invalid_argument,a)}function
 da(){ar(iq)}function
@@ -116,8 +116,8 @@ ov(b,a){return new
 t(b&cm,b>>>24&ck|(a&bY)<<8,a>>>16&bY)}function
 jf(a){return a.hi32()}function
 jg(a){return a.lo32()}var
-Dt=f1;function
-cF(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}cF.prototype.caml_custom=Dt;cF.prototype.offset=function(b){var
+Dw=f1;function
+cF(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}cF.prototype.caml_custom=Dw;cF.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
@@ -171,11 +171,11 @@ i9(c,d,a,b){var
 e=oi(c);if(ge(a)*e!=b.length)ar("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 dQ(c,d,a,b);return new
 cF(c,d,a,b)}function
-D9(a){return a.slice(1)}function
-Ds(b,e,d){var
-a=D9(d),c=og(b,ge(a));return i9(b,e,a,c)}function
-Du(a,b){return a.get(a.offset(b))}function
-Dv(a,b,c){a.set(a.offset(b),c);return 0}function
+Ea(a){return a.slice(1)}function
+Dv(b,e,d){var
+a=Ea(d),c=og(b,ge(a));return i9(b,e,a,c)}function
+Dx(a,b){return a.get(a.offset(b))}function
+Dy(a,b,c){a.set(a.offset(b),c);return 0}function
 gf(b){if(s.Uint8Array)var
 c=new(s.Uint8Array)(b.l);else
 var
@@ -197,20 +197,20 @@ bb(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
 om(b,a){if(a>>>0>=b.l)dR();return bb(b,a)}function
-Dx(b,a){if(a>>>0>=b.l-1)dR();var
+DA(b,a){if(a>>>0>=b.l-1)dR();var
 c=bb(b,a),d=bb(b,a+1);return d<<8|c}function
 on(b,a){if(a>>>0>=b.l-3)dR();var
 c=bb(b,a),d=bb(b,a+1),e=bb(b,a+2),f=bb(b,a+3);return f<<24|e<<16|d<<8|c}function
 dc(a){return new
 t(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Dy(d,c){if(c>>>0>=d.l-7)dR();var
+DB(d,c){if(c>>>0>=d.l-7)dR();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bb(d,c+a);return dc(b)}function
 ae(a,c,b){b&=ck;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}gf(a)}a.c[c]=b;return 0}function
 cH(b,a,c){if(a>>>0>=b.l)dR();return ae(b,a,c)}function
 dd(a){return a.toArray()}function
-DB(c,b,e){if(b>>>0>=c.l-7)dR();var
+DE(c,b,e){if(b>>>0>=c.l-7)dR();var
 d=dd(e);for(var
 a=0;a<8;a++)ae(c,b+7-a,d[a]);return 0}function
 cn(c,a){if(c.fun)return cn(c.fun,a);if(typeof
@@ -226,8 +226,8 @@ b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return cn(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)da();return a}function
 op(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
 bl(a){a.t&6&&db(a);return a.c}var
-Ew=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-oM(a){if(Ew)return Math.floor(Math.log2(a));var
+Ez=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+oM(a){if(Ez)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
 jd(c){var
@@ -338,8 +338,8 @@ l=bG(dc(e));g.set(a,[bX,m,l])}break}v[0]=(4+i)*4;return i9(j,o,h,f)}function
 of(a,b,c){return a.compare(b,c)}function
 aS(a,b){return Math.imul(a,b)}function
 aR(b,a){a=aS(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=aS(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-DP(a,b){a=aR(a,jg(b));a=aR(a,jf(b));return a}function
-jb(a,b){return DP(a,eO(b))}function
+DS(a,b){a=aR(a,jg(b));a=aR(a,jf(b));return a}function
+jb(a,b){return DS(a,eO(b))}function
 oj(c){var
 b=ge(c.dims),d=0;switch(c.kind){case
 2:case
@@ -365,20 +365,20 @@ a=0;a<b;a++)d=jb(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
 a=0;a<b;a++)d=jb(d,c.data[a]);break}return d}function
-DU(a,b){b[0]=4;return a.read32s()}function
-Ef(a,b){switch(a.read8u()){case
+DX(a,b){b[0]=4;return a.read32s()}function
+Ei(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bc("input_value: native integer value too large");default:bc("input_value: ill-formed native integer")}}function
-D7(c,d){var
+D_(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return dc(b)}function
-D2(e,d,b){var
+D5(e,d,b){var
 c=dd(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-DX(a,b,c){return a.compare(b)}function
-DZ(a){return a.lo32()^a.hi32()}var
-eN={"_j":{deserialize:D7,serialize:D2,fixed_length:8,compare:DX,hash:DZ},"_i":{deserialize:DU,fixed_length:4},"_n":{deserialize:Ef,fixed_length:4},"_bigarray":{deserialize:function(a,b){return oh(a,b,"_bigarray")},serialize:ok,compare:of,hash:oj},"_bigarr02":{deserialize:function(a,b){return oh(a,b,f1)},serialize:ok,compare:of,hash:oj}};function
+D0(a,b,c){return a.compare(b)}function
+D2(a){return a.lo32()^a.hi32()}var
+eN={"_j":{deserialize:D_,serialize:D5,fixed_length:8,compare:D0,hash:D2},"_i":{deserialize:DX,fixed_length:4},"_n":{deserialize:Ei,fixed_length:4},"_bigarray":{deserialize:function(a,b){return oh(a,b,"_bigarray")},serialize:ok,compare:of,hash:oj},"_bigarr02":{deserialize:function(a,b){return oh(a,b,f1)},serialize:ok,compare:of,hash:oj}};function
 i_(a){return eN[a.caml_custom]&&eN[a.caml_custom].compare}function
 oq(f,c,d,e){var
 b=i_(c);if(b){var
@@ -388,7 +388,7 @@ instanceof
 b2}function
 gk(a){return eP(a)}function
 or(a){if(typeof
-a==="number")return aL;else
+a==="number")return aM;else
 if(eP(a))return f0;else
 if(gk(a))return 1252;else
 if(a
@@ -402,7 +402,7 @@ if(typeof
 a=="string")return mt;else
 if(a
 instanceof
-Number)return aL;else
+Number)return aM;else
 if(a&&a.caml_custom)return h_;else
 if(a&&a.compare)return 1256;else
 if(typeof
@@ -415,7 +415,7 @@ gp(a,b){return ol(a,b)}function
 dS(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
 f=or(a);if(f==A){a=a[1];continue}var
-g=or(b);if(g==A){b=b[1];continue}if(f!==g){if(f==aL){if(g==h_)return oq(a,b,-1,d);return-1}if(g==aL){if(f==h_)return oq(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+g=or(b);if(g==A){b=b[1];continue}if(f!==g){if(f==aM){if(g==h_)return oq(a,b,-1,d);return-1}if(g==aM){if(f==h_)return oq(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
 247:ar(iO);break;case
 248:var
 c=cI(a[2],b[2]);if(c!=0)return c|0;break;case
@@ -444,14 +444,14 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
 ap(a,b){return dS(a,b,true)}function
-DC(){return[0]}function
+DF(){return[0]}function
 aq(a){if(a<0)ar("Bytes.create");return new
 b2(a?2:9,l,a)}function
 dT(b,a){if(a==0)cJ();return b/a|0}function
 aY(a,b){return+(dS(a,b,false)==0)}function
-DE(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=l;a.t=2}else{a.c=dU(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)gf(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-DF(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-DG(a){var
+DH(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=l;a.t=2}else{a.c=dU(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)gf(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+DI(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+DJ(a){var
 b;a=bl(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,l);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,l),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bc("float_of_string")}function
@@ -487,9 +487,9 @@ b=jk(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=cl;var
 f=b.prec-d.length;if(f>0)d=dU(f,aW)+d}return i$(b,d)}var
-Eh=0;function
-co(){return Eh++}function
-DI(a){if(a==0||!isFinite(a))return[0,a,0];var
+Ek=0;function
+co(){return Ek++}function
+DL(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
 b=Math.max(-bE,oM(a)+1);a*=Math.pow(2,-b);while(a<eH){a*=2;b--}while(a>=1){a*=eH;b++}if(c)a=-a;return[0,a,b]}function
 oy(a){return a.toUtf16()}function
@@ -497,40 +497,40 @@ eQ(){return typeof
 s.process!=="undefined"&&typeof
 s.process.versions!=="undefined"&&typeof
 s.process.versions.node!=="undefined"}function
-Ex(){function
+EA(){function
 a(a){if(a.charAt(0)===bD)return[l,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||l,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
 d=a[1]||l,f=a[2]||l;return[d,c.substring(d.length+f.length)]}return}return eQ()&&s.process&&s.process.platform?s.process.platform==="win32"?b:a:a}var
-jq=Ex();function
+jq=EA();function
 oK(a){return a.slice(-1)!==bD?a+bD:a}if(eQ()&&s.process&&s.process.cwd)var
 eM=s.process.cwd().replace(/\\/g,bD);else
 var
 eM="/static";eM=oK(eM);function
-D_(a){a=oy(a);if(!jq(a))a=eM+a;var
+Eb(a){a=oy(a);if(!jq(a))a=eM+a;var
 e=jq(a),d=e[1].split(bD),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Et(e){for(var
+Ew(e){for(var
 f=l,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bu){for(var
 d=c+1;d<g&&(a=e.charCodeAt(d))<bu;d++);if(d-c>h8){b.substr(0,1);f+=b;b=l;f+=e.slice(c,d)}else
 b+=e.slice(c,d);if(d==g)break;c=d}if(a<mT){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bu|a&dJ)}else
 if(a<0xd800||a>=nv)b+=String.fromCharCode(mm|a>>12,bu|a>>6&dJ,bu|a&dJ);else
 if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<nr||h>nv)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(m1|a>>18,bu|a>>12&dJ,bu|a>>6&dJ,bu|a&dJ)}if(b.length>c$){b.substr(0,1);f+=b;b=l}}return f+b}function
-DA(a){var
-b=9;if(!oN(a))b=8,a=Et(a);return new
+DD(a){var
+b=9;if(!oN(a))b=8,a=Ew(a);return new
 b2(b,a,a.length)}function
-bH(a){return DA(a)}var
-EO=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",mf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",iY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",iG,nX,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+bH(a){return DD(a)}var
+ER=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",mf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",iY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",iG,nX,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 dh(d,f,e,a){var
-b=EO.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+b=ER.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
 c=[b,bH(f||l),bH(e||l)];return c}var
 oD={};function
 df(a){return oD[a]}function
 dg(b,a){throw[0,b].concat(a)}function
-Dz(a){return new
+DC(a){return new
 b2(4,a,a.length)}function
 W(a){jl(ak.Sys_error,a)}function
-Ej(a){W(a+fO)}function
+Em(a){W(a+fO)}function
 bd(a){return a.l}function
 oe(){}function
 aD(a){this.data=a}aD.prototype=new
@@ -572,14 +572,14 @@ this.content[a];return b};aX.prototype.open=function(a,b){if(b.rdonly&&b.wronly)
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
 aD(aq(0));return this.content[a]}else
-Ej(this.nm(a))};aX.prototype.register=function(c,a){var
+Em(this.nm(a))};aX.prototype.register=function(c,a){var
 b;if(this.content[c])W(this.nm(c)+mv);if(eP(a))b=new
 aD(a);if(gk(a))b=new
 aD(a5(a));else
 if(a
 instanceof
 Array)b=new
-aD(Dz(a));else
+aD(DC(a));else
 if(typeof
 a==="string")b=new
 aD(oo(a));else
@@ -589,17 +589,17 @@ aD(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 W(this.nm(c)+" : registering file with invalid content type")};aX.prototype.constructor=aX;function
 p(a){return bd(a)}function
 a6(b,a){return bb(b,a)}function
-Dr(d){var
+Du(d){var
 c=p(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=a6(d,a);return b}function
-Dq(a){if(a.t!=4)gf(a);return a.c}function
+Dt(a){if(a.t!=4)gf(a);return a.c}function
 b3(a){this.fs=require("fs");this.fd=a}b3.prototype=new
 oe();b3.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){W(a.toString())}};b3.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){W(a.toString())}};b3.prototype.write=function(f,b,c,e){var
-a=Dr(b);if(!(a
+a=Du(b);if(!(a
 instanceof
 s.Uint8Array))a=new(s.Uint8Array)(a);var
 d=s.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){W(a.toString())}return 0};b3.prototype.read=function(g,d,c,f){var
-a=Dq(d);if(!(a
+a=Dt(d);if(!(a
 instanceof
 s.Uint8Array))a=new(s.Uint8Array)(a);var
 e=s.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){W(a.toString())}for(var
@@ -634,28 +634,28 @@ dV.push({path:gn,device:new
 aX(gn)});dV.push({path:nO,device:new
 aX(nO)});function
 oW(b){var
-g=D_(b),b=g.join(bD),f=oK(b),c;for(var
+g=Eb(b),b=g.join(bD),f=oK(b),c;for(var
 e=0;e<dV.length;e++){var
 a=dV[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&eQ()){var
 d=ou(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
 aE(d)};dV.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;W("no device found for "+f)}function
-DD(c,b){var
+DG(c,b){var
 a=oW(c);if(!a.device.register)bc("cannot register file");a.device.register(a.rest,b);return 0}function
 oL(c,b){var
-c=a(c),b=a(b);return DD(c,b)}function
-DJ(){var
+c=a(c),b=a(b);return DG(c,b)}function
+DM(){var
 b=s.caml_fs_tmp;if(b)for(var
 a=0;a<b.length;a++)oL(b[a].name,b[a].content);s.jsoo_create_file=oL;s.caml_fs_tmp=[];return 0}function
 ot(){return[0]}function
-DK(a,b){return+(dS(a,b,false)>=0)}function
+DN(a,b){return+(dS(a,b,false)>=0)}function
 jc(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=aR(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=aR(d,c)}d^=e;return d}function
-DQ(a,b){return jc(a,bl(b))}function
-DN(d,b){var
+DT(a,b){return jc(a,bl(b))}function
+DQ(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=aR(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
@@ -663,11 +663,11 @@ e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=aR(
 oA(a){switch(a.t&6){default:db(a);case
 0:return a.c;case
 4:return a.c}}function
-DM(b,c){var
+DP(b,c){var
 a=oA(c);return typeof
-a==="string"?jc(b,a):DN(b,a)}function
-DO(a){a^=a>>>16;a=aS(a,0x85ebca6b|0);a^=a>>>13;a=aS(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-DL(j,l,n,m){var
+a==="string"?jc(b,a):DQ(b,a)}function
+DR(a){a^=a>>>16;a=aS(a,0x85ebca6b|0);a^=a>>>13;a=aS(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+DO(j,l,n,m){var
 f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>b0)d=b0;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(eN[a.caml_custom]&&eN[a.caml_custom].hash){var
 k=eN[a.caml_custom].hash(a);b=aR(b,k);c--}}else
 if(a
@@ -676,13 +676,13 @@ Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=aR(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=aR(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(eP(a)){b=DM(b,a);c--}else
-if(gk(a)){b=DQ(b,a);c--}else
+if(eP(a)){b=DP(b,a);c--}else
+if(gk(a)){b=DT(b,a);c--}else
 if(typeof
 a==="string"){b=jc(b,a);c--}else
 if(a===(a|0)){b=aR(b,a+a+1);c--}else
-if(a===+a){b=jb(b,a);c--}}b=DO(b);return b&0x3FFFFFFF}function
-DR(a,c,k){if(!isFinite(a)){if(isNaN(a))return bH(iH);return bH(a>0?n7:"-infinity")}var
+if(a===+a){b=jb(b,a);c--}}b=DR(b);return b&0x3FFFFFFF}function
+DU(a,c,k){if(!isFinite(a)){if(isNaN(a))return bH(iH);return bH(a>0?n7:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
@@ -696,24 +696,24 @@ b=a.toString(16);if(c>=0){var
 h=b.indexOf(bj);if(h<0)b+=bj+dU(c,aW);else{var
 f=h+1+c;if(b.length<f)b+=dU(f-b.length,aW);else
 b=b.substr(0,f)}}return bH(e+mb+b+"p"+j+d.toString(10))}function
-DT(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-DW(b){var
+DW(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+DZ(b){var
 a=dd(b);return dc([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-D1(a){return+a.isZero()}function
+D4(a){return+a.isZero()}function
 gh(a){return new
 t(a&cm,a>>24&cm,a>>31&bY)}function
 ox(a){return a.toInt()}function
-D0(a){return+a.isNeg()}function
-D4(a){return a.neg()}function
-DY(g,c){var
-a=jk(g);if(a.signedconv&&D0(c)){a.sign=-1;c=D4(c)}var
+D3(a){return+a.isNeg()}function
+D7(a){return a.neg()}function
+D1(g,c){var
+a=jk(g);if(a.signedconv&&D3(c)){a.sign=-1;c=D7(c)}var
 b=l,h=gh(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(ox(e.modulus))+b}while(!D1(c));if(a.prec>=0){a.filler=cl;var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(ox(e.modulus))+b}while(!D4(c));if(a.prec>=0){a.filler=cl;var
 d=a.prec-b.length;if(d>0)b=dU(d,aW)+b}return i$(a,b)}function
-D3(a,b){return a.mul(b)}function
-D5(a,b){return a.or(b)}function
+D6(a,b){return a.mul(b)}function
+D8(a,b){return a.or(b)}function
 gi(a){return a.toFloat()}function
-Ei(c){var
+El(c){var
 a=0,e=p(c),b=10,d=1;if(e>0)switch(a6(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&a6(c,a)==48)switch(a6(c,a+1)){case
@@ -727,7 +727,7 @@ a=0,e=p(c),b=10,d=1;if(e>0)switch(a6(c,a)){case
 85:a+=2;break}return[a,d,b]}function
 oF(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
 gj(f){var
-h=Ei(f),c=h[0],i=h[1],d=h[2],g=p(f),j=-1>>>0,e=c<g?a6(f,c):0,b=oF(e);if(b<0||b>=d)bc(f4);var
+h=El(f),c=h[0],i=h[1],d=h[2],g=p(f),j=-1>>>0,e=c<g?a6(f,c):0,b=oF(e);if(b<0||b>=d)bc(f4);var
 a=b;for(c++;c<g;c++){e=a6(f,c);if(e==95)continue;b=oF(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bc(f4)}if(c!=g)bc(f4);a=i*a;if(d==10&&(a|0)!=a)bc(f4);return a|0}function
 gl(b,a){a|=0;if(a>bE){a-=bE;b*=Math.pow(2,bE);if(a>bE){a-=bE;b*=Math.pow(2,bE)}}if(a<-bE){a+=bE;b*=Math.pow(2,-bE)}b*=Math.pow(2,a);return b}function
 gm(a,b){return+(dS(a,b,false)<=0)}function
@@ -740,8 +740,8 @@ I(a,d){if(a<0)da();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Eo(b){return a(gq(b,0,b.length))}var
-D$=function(){function
+Er(b){return a(gq(b,0,b.length))}var
+Ec=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -763,9 +763,9 @@ a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Eo(k(e,f))}}();function
-Ea(c,b,a){return D$(a5(c),b,a)}function
-Eb(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Er(k(e,f))}}();function
+Ed(c,b,a){return Ec(a5(c),b,a)}function
+Ee(){return 0}var
 b4=new
 Array();function
 de(c){var
@@ -774,16 +774,16 @@ b=ak.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=l;return 0}function
 oI(e,f){var
 b=b4[e],d=a(f),c=p(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Eu(a){var
+Ex(a){var
 a=jo(a),b=s;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Ev(a){var
+Ey(a){var
 a=jo(a),b=s;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
 gr(c,e,d,a){if(ak.fds===undefined)ak.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;ak.fds[c]=b;if(!ak.fd_last_idx||c>ak.fd_last_idx)ak.fd_last_idx=c;return c}function
-EP(c,b,g){var
+ES(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -795,10 +795,10 @@ a={};while(b){switch(b[1]){case
 7:a.text=1;break;case
 8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)W(bl(c)+mw);if(a.text&&a.binary)W(bl(c)+mL);var
 d=oW(c),e=d.device.open(d.rest,a),f=ak.fd_last_idx?ak.fd_last_idx:0;return gr(f+1,oI,e,a)}gr(0,oI,new
-aD(aq(0)));gr(1,Ev,new
-aD(aq(0)));gr(2,Eu,new
+aD(aq(0)));gr(1,Ey,new
+aD(aq(0)));gr(2,Ex,new
 aD(aq(0)));function
-Ec(a){var
+Ef(a){var
 c=ak.fds[a];if(c.flags.wronly)W(m_+a+" is writeonly");var
 d=null;if(a==0&&eQ()){var
 e=require("fs");d=function(){return bH(e.readFileSync(0,l5))}}var
@@ -806,25 +806,25 @@ b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};b4[b.fd]=b;r
 oB(c){var
 b=ak.fds[c];if(b.flags.rdonly)W(m_+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:l};b4[a.fd]=a;return a.fd}function
-Ed(){var
+Eg(){var
 b=0;for(var
 a=0;a<b4.length;a++)if(b4[a]&&b4[a].opened&&b4[a].out)b=[0,b4[a].fd,b];return b}function
 aA(a){return a}function
-Ee(g,d,h,f){var
+Eh(g,d,h,f){var
 b=b4[g];if(!b.opened)W("Cannot output to a closed channel");var
 a;if(h==0&&bd(d)==f)a=d;else{a=aq(f);cG(d,h,a,0,f)}var
 i=aA(a),c=bl(i),e=c.lastIndexOf(mj);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);de(g);b.buffer+=c.substr(e+1)}return 0}function
-ji(b,a,d,c){return Ee(b,a5(a),d,c)}function
+ji(b,a,d,c){return Eh(b,a5(a),d,c)}function
 oC(c,b){var
 d=a(String.fromCharCode(b));ji(c,d,0,1);return 0}function
 jj(b,a){if(a==0)cJ();return b%a}function
-DV(a,b){return a.add(b)}function
-D6(a,b){return a.sub(b)}function
+DY(a,b){return a.add(b)}function
+D9(a,b){return a.sub(b)}function
 oE(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-ne):Math.pow(2,-ne);var
-b=eO(a),d=gh(1);if(a<c==a>0)b=DV(b,d);else
-b=D6(b,d);return bG(b)}function
+b=eO(a),d=gh(1);if(a<c==a>0)b=DY(b,d);else
+b=D9(b,d);return bG(b)}function
 cp(a,b){return+(dS(a,b,false)!=0)}function
-Eg(a,b){a[0]=A;a[1]=b;return 0}function
+Ej(a,b){a[0]=A;a[1]=b;return 0}function
 y(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
@@ -835,35 +835,35 @@ instanceof
 Function||typeof
 a=="function")return 247;else
 if(a&&a.caml_custom)return eF;else
-return aL}function
+return aM}function
 bw(b,c,a){if(a&&s.toplevelReloc)b=s.toplevelReloc(a);ak[b+1]=c;if(a)ak[a]=c}function
 jm(a,b){oD[bl(a)]=b;return 0}function
 go(a){if(a==0)a=1/a;return a<0?1:0}function
-Dw(a,b){if(a===b)return 1;a.t&6&&db(a);b.t&6&&db(b);return a.c==b.c?1:0}function
-B(a,b){return Dw(a,b)}function
-En(){ar(iq)}function
-K(b,a){if(a>>>0>=p(b))En();return a6(b,a)}function
+Dz(a,b){if(a===b)return 1;a.t&6&&db(a);b.t&6&&db(b);return a.c==b.c?1:0}function
+B(a,b){return Dz(a,b)}function
+Eq(){ar(iq)}function
+K(b,a){if(a>>>0>=p(b))Eq();return a6(b,a)}function
 u(a,b){return 1-B(a,b)}function
-Ep(){return 0x7FFFFFFF/4|0}function
-Ek(){oG(ak.Not_found)}function
+Es(){return 0x7FFFFFFF/4|0}function
+En(){oG(ak.Not_found)}function
 oJ(c){var
-a=s,b=oy(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return bH(a.process.env[b]);if(s.jsoo_static_env&&s.jsoo_static_env[b])return bH(s.jsoo_static_env[b]);Ek()}function
-Eq(){if(s.crypto)if(typeof
+a=s,b=oy(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return bH(a.process.env[b]);if(s.jsoo_static_env&&s.jsoo_static_env[b])return bH(s.jsoo_static_env[b]);En()}function
+Et(){if(s.crypto)if(typeof
 s.crypto.getRandomValues==="function"){var
 a=new(s.Uint32Array)(1);s.crypto.getRandomValues(a);return[0,a[0]]}else
 if(s.crypto.randomBytes==="function"){var
 b=s.crypto.randomBytes(4),a=new(s.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-DS=new
+DV=new
 Date().getTime()*n0;function
-Er(){var
+Eu(){var
 a=new
-Date().getTime();return a*n0-DS}function
+Date().getTime();return a*n0-DV}function
 jn(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 aF(b,a){return{joo_tramp:b,joo_args:a}}function
-Es(a){return Math.trunc(a)}function
+Ev(a){return Math.trunc(a)}function
 oH(a){return a}function
 bm(a){if(a
 instanceof
@@ -876,61 +876,61 @@ instanceof
 s.Error&&df(ml))return[0,df(ml),a];return[0,ak.Failure,bH(String(a))]}function
 as(b){var
 a=Number(b);return a>=-mo&&a<=c_?a:b}function
-Y(a){return BigInt(a)}var
+Z(a){return BigInt(a)}var
 a8=BigInt(0);function
 oO(b){var
-a=Y(b);return as(a<a8?-a:a)}function
-oP(a,b){return as(Y(a)+Y(b))}var
+a=Z(b);return as(a<a8?-a:a)}function
+oP(a,b){return as(Z(a)+Z(b))}var
 bI=BigInt(1);function
 oQ(f,b){if(b===0)cJ();var
-e=Y(f),a=Y(b),c=e/a,d=e%a;return as(d!==a8&&d<a8===a<a8?c+bI:c)}function
+e=Z(f),a=Z(b),c=e/a,d=e%a;return as(d!==a8&&d<a8===a<a8?c+bI:c)}function
 di(a,b){return a<b?-1:a>b?1:0}function
-gs(b,a){if(a===0)cJ();return as(Y(b)/Y(a))}function
-EI(b,a){if(a===0)cJ();return as(Y(b)%Y(a))}function
-Ey(a,b){return[0,gs(a,b),EI(a,b)]}function
+gs(b,a){if(a===0)cJ();return as(Z(b)/Z(a))}function
+EL(b,a){if(a===0)cJ();return as(Z(b)%Z(a))}function
+EB(a,b){return[0,gs(a,b),EL(a,b)]}function
 oR(a,b){return gs(a,b)}function
 dj(a,b){return a===b?1:0}function
-oS(a,b,c){return as(Y(a)>>BigInt(b)&(bI<<BigInt(c))-bI)}function
+oS(a,b,c){return as(Z(a)>>BigInt(b)&(bI<<BigInt(c))-bI)}function
 jp(f,b){if(b===0)cJ();var
-e=Y(f),a=Y(b),c=e/a,d=e%a;return as(d!==a8&&d<a8!==a<a8?c-bI:c)}function
-Ez(c,b){if(bl(c)!==eK)ar("Z.format");return a(String(b))}function
-EA(f,g){var
-b=Y(f),a=Y(g),h=BigInt("9007199254740992"),c,e,d;if(b<a8)b=-b;if(a<a8)a=-a;if(b<a){c=b;b=a;a=c}while(a!==a8){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return as(BigInt(e))}if((b&b-bI)===a8)return as(a&-a);if((a&a-bI)===a8){c=b&-b;return as(c<a?c:a)}c=b%a;b=a;a=c}return as(b)}function
-EB(a){return 0}function
-EC(a,b){return as(Y(a)|Y(b))}function
-ED(a,b){return as(Y(a)*Y(b))}function
-EE(b,c){var
+e=Z(f),a=Z(b),c=e/a,d=e%a;return as(d!==a8&&d<a8!==a<a8?c-bI:c)}function
+EC(c,b){if(bl(c)!==eK)ar("Z.format");return a(String(b))}function
+ED(f,g){var
+b=Z(f),a=Z(g),h=BigInt("9007199254740992"),c,e,d;if(b<a8)b=-b;if(a<a8)a=-a;if(b<a){c=b;b=a;a=c}while(a!==a8){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return as(BigInt(e))}if((b&b-bI)===a8)return as(a&-a);if((a&a-bI)===a8){c=b&-b;return as(c<a?c:a)}c=b%a;b=a;a=c}return as(b)}function
+EE(a){return 0}function
+EF(a,b){return as(Z(a)|Z(b))}function
+EG(a,b){return as(Z(a)*Z(b))}function
+EH(b,c){var
 a=b*c;return a>=-mo&&a<=c_?0:1}function
-EF(a){return as(-Y(a))}function
+EI(a){return as(-Z(a))}function
 bx(b){var
-a=Y(b);return a===a8?0:(a<a8?-a:a).toString(2).length}function
+a=Z(b);return a===a8?0:(a<a8?-a:a).toString(2).length}function
 oT(a){if(!isFinite(a))bc(iL);return as(BigInt(Math.trunc(a)))}function
-EG(a,e,c,d){var
+EJ(a,e,c,d){var
 b=bl(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))ar("Z.of_substring_base: invalid digit");return as(BigInt(b))}function
 jr(b,a){var
 c=bI;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-eR(b,a){if(a<0)ar("Z.pow");return as(jr(Y(b),a))}function
-EH(a){return as(Y(a)-bI)}function
-EJ(g,d){var
-f=Y(g),b=a8,a=bI,e=BigInt(2);while(jr(a,d)<=f)a=a*e;while(a-b>bI){var
+eR(b,a){if(a<0)ar("Z.pow");return as(jr(Z(b),a))}function
+EK(a){return as(Z(a)-bI)}function
+EM(g,d){var
+f=Z(g),b=a8,a=bI,e=BigInt(2);while(jr(a,d)<=f)a=a*e;while(a-b>bI){var
 c=(b+a)/e;if(jr(c,d)<=f)b=c;else
 a=c}return as(b)}function
-oU(a,b){return as(Y(a)<<BigInt(b))}function
-EK(a,b){return as(Y(a)>>BigInt(b))}function
+oU(a,b){return as(Z(a)<<BigInt(b))}function
+EN(a,b){return as(Z(a)>>BigInt(b))}function
 a7(a){return a<0?-1:a>0?1:0}function
-oV(a,b){return as(Y(a)-Y(b))}function
-EL(a){return as(Y(a)+bI)}function
-EM(a){if(typeof
+oV(a,b){return as(Z(a)-Z(b))}function
+EO(a){return as(Z(a)+bI)}function
+EP(a){if(typeof
 a!=="number")bc(iL);return a}function
 gt(b){var
-a=BigInt.asUintN(64,Y(b));return ov(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-EN(f){s.tightropeCheck=function(d){var
+a=BigInt.asUintN(64,Z(b));return ov(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+EQ(f){s.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=bZ)e.push(String.fromCharCode.apply(null,d.subarray(b,b+bZ)));var
 c=f(a(e.join(l)));return{code:c[1],words:bl(c[2])}};return 0}function
-D8(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-DH(b){var
-a=l;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&D8(b[1]))var
+D$(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+DK(b){var
+a=l;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&D$(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
@@ -948,19 +948,19 @@ os(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==aj)){var
 c=df(np);if(c)c(a,false);else{var
-d=DH(a),b=df(l4);if(b)b(0);s.console.error(iP+d+mj)}}else
+d=DK(a),b=df(l4);if(b)b(0);s.console.error(iP+d+mj)}}else
 throw a}function
-Em(){var
+Ep(){var
 a=s;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){os(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)os(a.error)})}Em();function
+if(a.addEventListener)a.addEventListener("error",function(a){if(a.error)os(a.error)})}Ep();function
 b(a,b){return a.length==1?a(b):cn(a,[b])}function
 d(a,b,c){return a.length==2?a(b,c):cn(a,[b,c])}function
 H(a,b,c,d){return a.length==3?a(b,c,d):cn(a,[b,c,d])}function
 h2(a,b,c,d,e){return a.length==4?a(b,c,d,e):cn(a,[b,c,d,e])}function
 h1(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):cn(a,[b,c,d,e,f])}function
-Dm(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cn(a,[b,c,d,e,f,g,h])}DJ();var
-eT=[aj,a(m8),-1],ju=[aj,a(nq),-2],eS=[aj,a(iE),-3],js=[aj,a(nF),-4],jv=[aj,a(mP),-6],C=[aj,a(nN),-7],jt=[aj,a(mq),-8],gv=[aj,a(nQ),-9],S=[aj,a(n1),-11],jw=[aj,a(nf),-12],Dk=[4,0,0,0,[12,45,[4,0,0,0,0]]],gU=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(nz),[4,0,0,0,[12,45,[4,0,0,0,[11,a(mO),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Dl=[0,a(iw),[0,a(iv),[0,a(fV),0]]],hL=[0,a(iZ),[0,a(n8),[0,a(l3),0]]],hK=[0,a(ix),[0,a("slab of few data"),[0,a("value slab"),[0,a("value slab of few data"),0]]]],lo=[0,a("slab of the best"),[0,a("value slab of the best"),0]],l1=[0,1,0,0];bw(11,jw,nf);bw(10,S,n1);bw(9,[aj,a(mC),-10],mC);bw(8,gv,nQ);bw(7,jt,mq);bw(6,C,nN);bw(5,jv,mP);bw(4,[aj,a(ns),-5],ns);bw(3,js,nF);bw(2,eS,iE);bw(1,ju,nq);bw(0,eT,m8);var
-o_=a("output_substring"),o7=a("%.12g"),o6=a(bj),o4=a(mE),o5=a(nJ),oX=bv(0,0,nL),oY=bv(0,0,65520),oZ=bv(1,0,nL),o1=bv(mp,mp,32751),o2=bv(0,0,15536),pa=a("option is None"),pc=a("\\\\"),pd=a("\\'"),pe=a("\\b"),pf=a("\\t"),pg=a("\\n"),ph=a("\\r"),pb=a("Char.chr"),pn=a("List.fold_left2"),po=a("List.combine"),pm=a("List.init"),pk=a("nth"),pl=a("List.nth"),pj=a("tl"),pi=a("hd"),pr=a("String.blit / Bytes.blit_string"),pq=a("Bytes.blit"),pp=a("String.sub / Bytes.sub"),pw=a("String.contains_from / Bytes.contains_from"),pt=a(l),ps=a("String.concat"),pA=a("Array.blit"),pz=a("Array.fill"),py=a("Array.sub"),px=a("Array.init"),pF=a("Map.remove_min_elt"),pG=[0,0,0,0],pH=[0,a("map.ml"),ip,10],pI=[0,0,0],pB=a(fW),pC=a(fW),pD=a(fW),pE=a(fW),pJ=a("Stdlib.Queue.Empty"),pL=a("CamlinternalLazy.Undefined"),pR=a("Buffer.add_substring/add_subbytes"),pQ=a("Buffer.add: cannot grow buffer"),pP=[0,a(nV),93,2],pO=[0,a(nV),94,2],p0=a("%c"),p1=a("%s"),p2=a(nd),p3=a(mn),p4=a(nE),p5=a(nn),p6=a("%f"),p7=a("%B"),p8=a("%{"),p9=a("%}"),p_=a("%("),p$=a("%)"),qa=a("%a"),qb=a("%t"),qc=a("%?"),qd=a("%r"),qe=a("%_r"),qf=[0,a(az),850,23],qq=[0,a(az),814,21],qi=[0,a(az),815,21],qr=[0,a(az),818,21],qj=[0,a(az),819,21],qs=[0,a(az),822,19],qk=[0,a(az),823,19],qt=[0,a(az),826,22],ql=[0,a(az),827,22],qu=[0,a(az),831,30],qm=[0,a(az),832,30],qo=[0,a(az),836,26],qg=[0,a(az),837,26],qp=[0,a(az),846,28],qh=[0,a(az),847,28],qn=[0,a(az),851,23],rx=a(mz),rv=[0,a(az),1558,4],rw=a("Printf: bad conversion %["),ry=[0,a(az),1626,39],rz=[0,a(az),1649,31],rA=[0,a(az),1650,31],rB=a("Printf: bad conversion %_"),rC=a(mx),rD=a(mD),rE=a(mx),rF=a(mD),rt=a(iH),rr=a("neg_infinity"),rs=a(n7),rq=a(bj),rl=[0,iA],q$=a("%+nd"),ra=a("% nd"),rc=a("%+ni"),rd=a("% ni"),re=a("%nx"),rf=a("%#nx"),rg=a("%nX"),rh=a("%#nX"),ri=a("%no"),rj=a("%#no"),q_=a("%nd"),rb=a(nE),rk=a("%nu"),qY=a("%+ld"),qZ=a("% ld"),q1=a("%+li"),q2=a("% li"),q3=a("%lx"),q4=a("%#lx"),q5=a("%lX"),q6=a("%#lX"),q7=a("%lo"),q8=a("%#lo"),qX=a("%ld"),q0=a(mn),q9=a("%lu"),qL=a("%+Ld"),qM=a("% Ld"),qO=a("%+Li"),qP=a("% Li"),qQ=a("%Lx"),qR=a("%#Lx"),qS=a("%LX"),qT=a("%#LX"),qU=a("%Lo"),qV=a("%#Lo"),qK=a("%Ld"),qN=a(nn),qW=a("%Lu"),qy=a("%+d"),qz=a("% d"),qB=a("%+i"),qC=a("% i"),qD=a("%x"),qE=a("%#x"),qF=a("%X"),qG=a("%#X"),qH=a("%o"),qI=a("%#o"),qx=a(eK),qA=a(nd),qJ=a(mz),pS=a("@]"),pT=a("@}"),pU=a("@?"),pV=a("@\n"),pW=a("@."),pX=a("@@"),pY=a("@%"),pZ=a("@"),qv=a("CamlinternalFormat.Type_mismatch"),rJ=a(l),rK=[0,[11,a(iz),[2,0,[2,0,0]]],a(", %s%s")],r_=[0,[11,a(iP),[2,0,[12,10,0]]],a(nZ)],r$=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],r9=a("Fatal error: out of memory in uncaught exception handler"),r7=[0,[11,a(iP),[2,0,[12,10,0]]],a(nZ)],r2=[0,[2,0,[12,10,0]],a("%s\n")],rU=a("Raised at"),rV=a("Re-raised at"),rW=a("Raised by primitive operation at"),rX=a("Called from"),rY=a(" (inlined)"),r0=a(l),rZ=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(nz),Dk]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],r1=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],rP=a("Out of memory"),rQ=a("Stack overflow"),rR=a("Pattern matching failed"),rS=a("Assertion failed"),rT=a("Undefined recursive module"),rL=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],rM=a(l),rN=a(l),rO=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],rI=[0,[4,0,0,0,0],a(eK)],rG=[0,[3,0,0],a("%S")],rH=a(nG),r4=[0,a(l),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],sc=a("Fun.Finally_raised: "),sa=a("Stdlib.Fun.Finally_raised"),sd=a("x"),sh=a("Hashtbl: unsupported hash table format"),Di=a("OCAMLRUNPARAM"),Dg=a("CAMLRUNPARAM"),se=a(l),sC=[3,0,3],sD=a(bj),sx=a(n_),sy=a("<\/"),sz=a(l),st=a(n_),su=a("<"),sv=a(l),sr=a(ma),sq=[0,a(l)],sm=a(l),sn=a(l),so=a(l),sp=a(l),sk=[0,a(l),0,a(l)],sj=a(l),si=a("Stdlib.Format.String_tag"),sN=bv(1,0,0),sK=a(iL),sL=a("ml_z_overflow"),sM=a(eK),sU=a(mZ),sT=a(mZ),sO=a(aW),sP=a("+inf"),sQ=a("-inf"),sR=a("undef"),sS=a(bD),sW=[0,0,0],s1=a("this is not a certificate, or it is damaged: "),s0=a("Refusal.Refused"),s$=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],s7=bv(8,0,0),s8=a("\x80"),s9=[0,[4,6,[0,2,8],0,0],a("%08x")],s_=a(l),tr=a(iI),ts=a(iI),tt=a("a member repeats what is not there"),tp=a("a member has a block of no kind"),tq=a("a member has a block of another length"),tu=a(ii),tw=a("a code repeats nothing"),tv=a(ii),to=a("a member is longer than it says"),tn=a(iI),tm=a("a member ends early"),tx=a(ng),ta=a(ii),tb=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],td=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,nl,258],tf=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],th=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,no,385,513,769,1025,1537,iK,3073,4097,6145,8193,12289,16385,24577],tj=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],tI=a("a member has another length or sum"),tB=a(nR),tC=a("a member is encrypted or stored in another way"),tD=a(nR),tE=a("a member's name is no ASCII text"),tF=a("it would take more than 40 times its own size in memory"),tG=a("too many members, or two of one name"),tH=a(ng),tJ=a("PK\x01\x02"),tA=a("PK\x03\x04"),tK=a("PK\x05\x06"),tL=a("there are bytes that belong to no member, or its directory is another one"),tM=a(l7),tN=a("the digest is longer"),tP=a(l),tO=a(l7),tU=[5,0],tS=[0,1],tT=a(mE),tR=a("null"),tW=[0,0],tX=a(nJ),tV=[4,0],tQ=a("Json.Wrong"),t7=a(l),tY=a(ic),tZ=a(mk),t0=a(is),t1=a(i4),t2=a(nS),t3=a(iF),t4=a(my),t5=a(oa),t6=a(nb),uj=a('"\\/bfnrt'),uk=a(eC),ul=a("a name is there twice"),vc=a("no term of a polynomial"),va=a("no term"),u$=a("no power of a parameter"),vb=a(l),vd=a("a polynomial has a monomial twice"),u9=a(l),u_=a("no rational"),u8=a("no number"),u4=a(f3),u5=a("has too many lines, terms or factors"),u7=a(l),u6=a("is no list of lines"),u3=a("has another number of dimensions"),u2=a("is missing"),u1=a(f3),u0=a(nC),uZ=a(f3),uX=a(nC),uY=a(f3),uV=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],uW=a("has another length"),uU=bv(1,0,0),uT=a(i3),uS=a("is no number in range"),uR=a("is no whole number in range"),uQ=a("is not true or false"),uP=a("is none of its words"),uO=a("the field "),uN=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],uM=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],ux=a("there is no header"),uy=a(i1),uz=a(i1),uA=a("the header is longer than 1 MiB"),uB=a(eC),uC=a(eC),uE=[0,a(iV),[0,a(nc),[0,a(mU),0]]],uF=a("a certificate of another format: format 6 is read"),uG=[1,6],uH=a(mU),uI=a(iV),uJ=a("no arrays"),uK=a("it lists other members"),uL=a("it would take too much memory"),uD=a("the header has other fields"),uo=a("-+.0123456789"),up=a(cE),uq=a(aW),ur=a(bj),us=a("eE"),ut=a("+-"),uu=a(eC),uv=a("-+.eE0123456789"),un=a(eC),t8=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],t9=a(nb),t_=a(oa),t$=a(ic),ua=a(mk),ub=a(is),uc=a(i4),ud=a(nS),ue=a(iF),uf=a(my),uh=[0,a(iF),[0,a(is),[0,a(i4),0]]],ug=a(ic),w9=a(l3),w_=a(iZ),w$=a(bt),xc=a(bt),xd=a(bt),xa=a(l8),xb=a("the method "),wS=a(": the confidence is nominal"),wR=a(fR),wT=a(fS),wU=a(fS),wV=a(eI),wW=a(ez),wX=a(mY),wY=a(f7),wZ=a(eJ),w0=[0,a(iZ),[0,a(n8),[0,a(mh),0]]],w1=a("rows were left out by their outcomes"),w2=a(f2),w3=a("nobody says that ends or order in time of the data are known"),w4=a("visits were not fixed in advance, or the data looked at while they came"),w8=a(f6),w5=a("the amount was not fixed in advance: the data were looked at"),w6=a(f6),w7=a(bt),wI=a(fR),wJ=a(eI),wK=a(mc),wL=a(f_),wQ=a(dN),wM=a(f6),wN=a(ez),wO=a(dN),wP=a(dN),wH=a(fU),wE=a(nI),wF=a("problem.data.batch_transition"),wG=a("problem.data.batch_count"),wD=a(nI),wB=a(nh),wC=a(nh),wy=[0,a(bt),0],wz=a(h5),wA=a("problem.data.shared_by"),wx=a(l8),ww=a(nP),wv=a(m7),wu=a(fU),wt=a(l_),wn=a(l6),wo=a(bB),wp=a(bC),wq=a(io),wr=a(iW),ws=a(fN),wm=a(nM),wj=[0,[11,a(f5),[4,0,0,0,[12,46,[2,0,0]]]],a(nx)],wk=a(bC),wl=a(bB),v6=[0,[11,a(f5),[4,0,0,0,[12,46,[2,0,0]]]],a(nx)],v7=a(eG),v8=a(ew),v9=a(gb),wi=a(iv),v_=a(iw),v$=a(fV),wa=a(fV),wb=a(ga),wc=a(fP),wd=a(im),wg=[0,0],wh=[0,1],we=a(fP),wf=a(fT),v5=a(fZ),v4=a(eA),vJ=a(f$),vK=a(eD),v3=a(eD),vL=a(cD),vM=[0,1],v1=a(eB),v2=a(eB),vN=a(fQ),vO=a(gc),vP=a(gc),vQ=a(iS),vR=a(iu),vS=a(dO),vT=a(f8),vU=a(f9),vV=a(cD),vW=a(dL),vX=a(dP),vY=a(bk),vZ=a("problem.graph.initial"),v0=a(mu),vG=a(eA),vH=a(ex),vI=a(eA),vE=a(ex),vF=a(ex),vD=a(mA),vu=a(m4),vv=a(nW),vw=a(nW),vx=a(nU),vy=a(nU),vz=a(l_),vA=a(fU),vB=a("problem.lower"),vC=a("problem.upper"),vr=a(ni),vs=a(ni),vo=a("problem.graph.successor"),vp=a(m4),vq=a(mu),vk=a(bj),vj=a(bj),vm=a(dK),vn=a(ey),vg=a(bj),vh=a(bj),vi=a("what it says of "),vl=[0,a(ey),[0,a(dK),0]],ve=a(i3),vf=[0,[0,a("problem.graph"),[0,a(ib),[0,a(i7),[0,a(iN),[0,a(ig),0]]]]],[0,oz([a("problem.objective"),a(f$),a(fT),a(ga),a(fZ),a(fQ),a(eB),a(eD),a(ex),a(eA),a(iu),a(iS),a(gc)]),[0,[0,a(ey),[0,a(nw),[0,a(bB),[0,a(bC),[0,a(n3),[0,a(nt),[0,a(m6),[0,a(ih),0]]]]]]]],[0,[0,a(nM),[0,a(bB),[0,a(bC),[0,a(io),[0,a(iW),[0,a(fN),0]]]]]],[0,oz([a(m7),a(ij),a(i6),a(h7),a(eI),a(f7),a(f2),a(ez),a(dN),a(f_),a(fS),a(nH),a(i2),a(h3),a(iM)]),[0,[0,a(dK),[0,a(iB),[0,a(eG),[0,a(bB),[0,a(bC),Dl]]]]],0]]]]]],Bj=a("'"),Bk=a("nobody asked for the member '"),AY=[0,a(ey),[0,a(dK),[0,a(oc),[0,a(h$),[0,a(l$),0]]]]],AZ=a(l),A0=a(l$),A1=[0,a(nT),[0,a(mG),[0,a(iy),[0,a(ia),[0,a(ih),[0,a(nA),0]]]]]],A2=a("problem."),A3=a(ey),A4=a("problem.time"),A5=a("chains in continuous time"),A6=a(nT),A7=a(mG),A8=a("an automaton is for temporal questions"),A9=a(eE),A_=a(nA),A$=a(eE),Ba=a("temporal formulas"),Bb=a(ih),Bc=a("an assumption about supports that does not fit the model"),Bd=a("hints about sets do not fit the model"),Be=a(h$),Bl=a(h$),Bf=a(dK),Bg=a(oc),Bh=a("every claim needs its hints, and there must be one"),Bi=a("two claims have one name"),AW=a("'about' has texts that are too long"),AV=a("'about' has other things than texts"),AU=a("'about' is no object of texts"),AN=a("shares of pilots that are none, or too many"),Av=[0,a(m3),[0,a(na),[0,a(ix),0]]],Aw=a("learned."),Ax=a(bB),Ay=[0,1.],Az=[0,0.],AA=a(bC),AB=[0,1.],AC=[0,0.],AD=[4,0],AE=a(na),AF=a("coupled proofs"),AG=[4,0],AH=a(ix),AI=a("slabs"),AJ=a("learned.cost_lower"),AK=a(n6),AL=a("pilot_share"),AM=[0,bZ],AO=a(nk),AT=a(nk),AP=a("intervals do not fit the method"),AQ=a(bt),AR=a("shares of pilots where there are none"),AS=a(m3),Ad=[0,c_],Ae=[0,0],Ac=a("learned.region."),Af=a("row"),Ag=a(mH),Ah=a(mH),Ai=a("box_basis"),Aj=a("bound_basis"),Ak=a("choice_basis"),Al=a(mI),Am=a(mI),An=a(nm),Ao=[0,1],Ap=a(nm),Aq=a("bound_near"),Ar=a("box_lower"),As=a("box_upper"),At=a(ny),Au=a("bounds near a value"),z5=a("a bound is infinite, the value is not"),zY=a(iD),zU=a("the weights are no distribution"),zT=a("a choice that its state does not have"),zj=[0,a(iB),[0,a(eG),[0,a(bB),[0,a(bC),0]]]],zk=[0,[11,a(f5),[4,0,0,0,[12,46,0]]],a("claims.%d.")],zl=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],zm=[0,-1],zn=a("lower_ranking"),zo=[0,[3,a("pair")],0],zp=a(eG),zq=a("differences of policies"),zr=a("upper_basis"),zs=a("lower_basis"),zt=a("upper_bias"),zu=a("lower_bias"),zv=a("witness"),zw=a("upper_ranking"),zx=a(bC),zy=a(bB),zz=a(fV),zA=[0,0],zB=a(iD),zC=a(iv),zD=[0,1.],zE=[0,0.],zF=a(iw),zG=a(bC),zH=[0,1],zI=a(bB),zJ=[0,1],zK=[0,a(ew),[0,a(iC),[0,a(gb),0]]],zL=a(eG),zM=[0,a(mW),[0,a(ms),[0,a("given policy"),0]]],zN=a(iB),zO=a("a lower bound above the upper one"),zP=a("the policy does not fit"),zQ=a(iC),zR=a("the weights do not fit"),zS=a(gb),zV=a("what is claimed is no value of the quantity"),zW=a("a witness beside a policy that is given"),Ab=a(ew),zX=a(iD),Aa=a(iC),zZ=a("vectors do not fit"),z0=a(dO),z1=[0,a(dL),[0,a(dP),0]],z2=a("a bias does not fit"),z3=a("the average of a randomised policy"),z4=a(gb),z6=a(ms),z7=a("a policy of another kind than its name says"),z8=a(mW),z9=a(ew),z_=a("bases without a region"),z$=a("averages over a region"),y$=a("an expression's number is out of range"),yR=a(nw),yS=[0,1.],yT=[0,0.],yU=a(bB),yV=[0,1.],yW=[0,0.],yX=a(bC),yY=[0,1.],yZ=[0,0.],y0=a(n3),y1=a(nt),y2=a(m6),y3=a(iy),y4=a(ia),y5=a("problem.denominator"),y6=a("quotients of parameters"),y7=a("problem.misfit"),y8=a("misfits of the model"),y9=a("problem.passing"),y_=a("states in the middle of a step"),zg=a(iy),zh=a(ia),za=a("not what labels the transitions of one model"),zb=a("nature's direction does not fit the model"),zc=a(nY),zd=a("rewards with parameters are for models over a domain"),ze=a("averages are of rewards that are known"),zf=a(dO),yp=a("priors are of parameters, and of a likelihood"),yq=a(bt),yr=a("priors are of parameters, in their order"),ya=a(c9),x$=a(bt),x_=a(fR),x7=[0,a(ij),[0,a(i6),[0,a(h7),[0,a(eI),[0,a(f7),[0,a(f2),[0,a(ez),[0,a(dN),[0,a(f_),[0,a(n$),0]]]]]]]]]],x8=a(fR),x9=[0,[0,a("seen"),a(m$)],[0,[0,a("seen_delta"),a(m$)],0]],yb=a("gamma-poisson"),yc=a("ellipsoid"),yd=a(bt),ye=a(mh),yf=a(i6),yg=a(ij),yh=[0,a(iQ),[0,a("outcomes"),[0,a(eJ),0]]],yi=a(h7),yj=a("the method shares its confidence in one way only"),yP=a(iQ),yk=a(eJ),yl=a(nB),ym=a(nH),yn=[0,nD],yo=[0,0.],ys=a(f_),yt=a(dN),yu=a(ez),yv=a(n$),yw=a(n6),yx=a(i2),yy=a(i2),yz=a(h3),yA=a(h3),yB=a(iM),yC=[0,1],yD=a(iM),yE=a("the batches do not fit"),yF=[0,0],yO=a("there are too many counts"),yN=a("the transitions of a batch do not rise"),yG=a(fS),yH=[0,5],yI=a("what is stated of the data does not rise"),yJ=a(f2),yK=a(f7),yL=[0,a(f6),[0,a(mY),[0,a(mc),0]]],yM=a(eI),xY=a(l6),xZ=a(bB),x0=a(bC),x1=a(io),x2=a(iW),x3=a(fN),x4=a(fN),x5=a("the domain's constraints do not fit"),xX=a("the expressions are too large to be evaluated at the point"),xQ=a("the fields of the objective are not those of "),xu=[0,a(f$),[0,a(fT),[0,a(ga),[0,a(fZ),[0,a(fQ),[0,a(eB),[0,a(eD),0]]]]]]],xv=a(mA),xw=[0,a(bk),[0,a(cD),[0,a(dL),[0,a(f8),[0,a(dP),[0,a(f9),[0,a(dO),[0,a(eE),0]]]]]]]],xx=a(f$),xy=a(gc),xz=a(iS),xA=a(iu),xB=a(eA),xC=a(ex),xD=a(eD),xE=a(eB),xF=[0,iU],xG=a(fQ),xH=[0,iU],xI=a(fZ),xJ=[0,a(fP),[0,a(im),[0,a(nY),0]]],xK=a(ga),xL=[0,a(fP),[0,a(im),0]],xM=a(fT),xN=[0,a(bk),[0,a(cD),[0,a(eE),0]]],xW=a(dL),xV=a(bk),xO=[0,a(bk),[0,a(cD),[0,a(dL),0]]],xU=a(bk),xT=a(f8),xS=[0,a(bk),[0,a(f8),0]],xP=a(f9),xR=a("more steps than are checked"),xj=[0,a(ib),0],xk=a("problem.graph."),xl=a(i7),xm=a(i7),xn=a(iN),xo=a(iN),xp=a(ig),xq=a(ig),xr=a("the choices of states do not fit"),xs=a("the transitions of choices do not fit"),xt=a(ib),xg=[0,a(bk),[0,a(cD),[0,a(eE),0]]],xh=[0,0.,1.],xi=[0,a(dL),[0,a(dP),0]],xe=a(cD),xf=[0,1],x6=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Bm=a(h5),Bn=a(eJ),Bo=a(iQ),BB=a("a basis of rows that are not there"),By=a("no such product"),Bz=a("a tangent in the middle is for squares"),Bx=[0,a(mK),nl,21],Bv=a("no such row of the domain"),Bw=a("the other side of an inequality"),Bu=a("a polynomial that is not affine in the coordinates"),Bs=a("expressions of so high a degree"),Bt=a("so many coordinates"),Br=[0,a(mK),108,10],Bp=[3,0,0],Bq=a("Region.Found"),BE=a("a prior of a parameter that there is not"),BC=[0,0,0],BU=a("a reward has too many terms to be bounded"),BT=a("a bound of no expression"),BL=a("no such row"),BN=a("no such event"),BO=a(mM),BP=a("rows of balls"),BQ=a("rows of expressions that are not there"),BM=a("rows of no origin"),BJ=a(mM),BK=a("rows of origin 3 where there are none"),BI=[0,a("sets.ml"),109,90],BR=a(ny),BS=a("rows that rest on proved bounds come last"),BH=a("a range over a box without width"),BF=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),BG=a("the domain contradicts the model: it has no instantiation"),B4=a(": a choice has no distribution, or the policy is none"),B0=a(": a lower bound above an upper one"),B1=a(": the agent's witness is missing"),B2=a(ew),B3=a(": a ranking is missing"),B$=[0,a(f9),[0,a(dO),0]],B5=a(": no value is below 0"),B6=[0,a(bk),[0,a(dP),0]],B_=a(n5),B7=[0,a(bk),[0,a(cD),0]],B8=a(n5),B9=a(": the upper bound is not inductive"),BV=a(bk),BW=a(bk),BY=a(dO),BZ=a(dP),BX=a(bk),CF=a("an event of more than 2,000,000 trials"),CK=a("probabilities of a choice do not sum to 1"),CG=a("more than 30,000,000 trials of events"),CH=a(eJ),CI=a("the intervals do not fit the events"),CJ=a(nB),CE=[0,a(h9),mi,77],Cy=a(od),Cz=a(od),CA=a("a logarithm that is not proved"),Cx=a(mN),Cw=a("rewards among probabilities"),Cs=a(bt),Ct=a("shares of pilots where a plan decides on one"),Cu=[0,1,0],Cv=a("so many pilots"),CB=a(mN),CC=[0,0,0],Cp=[0,a(h9),142,49],Cc=a(mF),Ce=a("bases of choices without a region"),Cd=a("bases of choices that are not there"),Cb=a(mF),Ca=[0,a(h9),22,fX],C_=a(ma),C$=a(mO),Db=a("REFUSED"),Dc=a("NOT COVERED"),Da=a("NO CERTIFICATE"),De=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Dd=[0,1,a("REFUSED: it takes more memory than there is\n")],C6=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(iz),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],C2=[0,[11,a(f5),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],C1=a(dK),C3=a(nP),C4=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],C8=a(l),C5=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],C7=a(l),CR=a(": the claim is not proved"),CZ=a("value_sound"),CS=a(fU),CY=a(h5),CT=a(bt),CU=a(bt),CX=a("domain_sound"),CV=a("fixed_sound"),CW=a("learned_sound"),CM=a("the file's contents do not match its digest"),CN=a(i1),CO=[0,a(iV),0],CP=[0,a(nc),0];function
+Dp(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):cn(a,[b,c,d,e,f,g,h])}DM();var
+eT=[aj,a(m8),-1],ju=[aj,a(nq),-2],eS=[aj,a(iE),-3],js=[aj,a(nF),-4],jv=[aj,a(mP),-6],C=[aj,a(nN),-7],jt=[aj,a(mq),-8],gv=[aj,a(nQ),-9],S=[aj,a(n1),-11],jw=[aj,a(nf),-12],Dn=[4,0,0,0,[12,45,[4,0,0,0,0]]],gU=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(nz),[4,0,0,0,[12,45,[4,0,0,0,[11,a(mO),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Do=[0,a(iw),[0,a(iv),[0,a(fV),0]]],hL=[0,a(iZ),[0,a(n8),[0,a(l3),0]]],hK=[0,a(ix),[0,a("slab of few data"),[0,a("value slab"),[0,a("value slab of few data"),0]]]],lo=[0,a("slab of the best"),[0,a("value slab of the best"),0]],l1=[0,1,0,0];bw(11,jw,nf);bw(10,S,n1);bw(9,[aj,a(mC),-10],mC);bw(8,gv,nQ);bw(7,jt,mq);bw(6,C,nN);bw(5,jv,mP);bw(4,[aj,a(ns),-5],ns);bw(3,js,nF);bw(2,eS,iE);bw(1,ju,nq);bw(0,eT,m8);var
+o_=a("output_substring"),o7=a("%.12g"),o6=a(bj),o4=a(mE),o5=a(nJ),oX=bv(0,0,nL),oY=bv(0,0,65520),oZ=bv(1,0,nL),o1=bv(mp,mp,32751),o2=bv(0,0,15536),pa=a("option is None"),pc=a("\\\\"),pd=a("\\'"),pe=a("\\b"),pf=a("\\t"),pg=a("\\n"),ph=a("\\r"),pb=a("Char.chr"),pn=a("List.fold_left2"),po=a("List.combine"),pm=a("List.init"),pk=a("nth"),pl=a("List.nth"),pj=a("tl"),pi=a("hd"),pr=a("String.blit / Bytes.blit_string"),pq=a("Bytes.blit"),pp=a("String.sub / Bytes.sub"),pw=a("String.contains_from / Bytes.contains_from"),pt=a(l),ps=a("String.concat"),pA=a("Array.blit"),pz=a("Array.fill"),py=a("Array.sub"),px=a("Array.init"),pF=a("Map.remove_min_elt"),pG=[0,0,0,0],pH=[0,a("map.ml"),ip,10],pI=[0,0,0],pB=a(fW),pC=a(fW),pD=a(fW),pE=a(fW),pJ=a("Stdlib.Queue.Empty"),pL=a("CamlinternalLazy.Undefined"),pR=a("Buffer.add_substring/add_subbytes"),pQ=a("Buffer.add: cannot grow buffer"),pP=[0,a(nV),93,2],pO=[0,a(nV),94,2],p0=a("%c"),p1=a("%s"),p2=a(nd),p3=a(mn),p4=a(nE),p5=a(nn),p6=a("%f"),p7=a("%B"),p8=a("%{"),p9=a("%}"),p_=a("%("),p$=a("%)"),qa=a("%a"),qb=a("%t"),qc=a("%?"),qd=a("%r"),qe=a("%_r"),qf=[0,a(az),850,23],qq=[0,a(az),814,21],qi=[0,a(az),815,21],qr=[0,a(az),818,21],qj=[0,a(az),819,21],qs=[0,a(az),822,19],qk=[0,a(az),823,19],qt=[0,a(az),826,22],ql=[0,a(az),827,22],qu=[0,a(az),831,30],qm=[0,a(az),832,30],qo=[0,a(az),836,26],qg=[0,a(az),837,26],qp=[0,a(az),846,28],qh=[0,a(az),847,28],qn=[0,a(az),851,23],rx=a(mz),rv=[0,a(az),1558,4],rw=a("Printf: bad conversion %["),ry=[0,a(az),1626,39],rz=[0,a(az),1649,31],rA=[0,a(az),1650,31],rB=a("Printf: bad conversion %_"),rC=a(mx),rD=a(mD),rE=a(mx),rF=a(mD),rt=a(iH),rr=a("neg_infinity"),rs=a(n7),rq=a(bj),rl=[0,iA],q$=a("%+nd"),ra=a("% nd"),rc=a("%+ni"),rd=a("% ni"),re=a("%nx"),rf=a("%#nx"),rg=a("%nX"),rh=a("%#nX"),ri=a("%no"),rj=a("%#no"),q_=a("%nd"),rb=a(nE),rk=a("%nu"),qY=a("%+ld"),qZ=a("% ld"),q1=a("%+li"),q2=a("% li"),q3=a("%lx"),q4=a("%#lx"),q5=a("%lX"),q6=a("%#lX"),q7=a("%lo"),q8=a("%#lo"),qX=a("%ld"),q0=a(mn),q9=a("%lu"),qL=a("%+Ld"),qM=a("% Ld"),qO=a("%+Li"),qP=a("% Li"),qQ=a("%Lx"),qR=a("%#Lx"),qS=a("%LX"),qT=a("%#LX"),qU=a("%Lo"),qV=a("%#Lo"),qK=a("%Ld"),qN=a(nn),qW=a("%Lu"),qy=a("%+d"),qz=a("% d"),qB=a("%+i"),qC=a("% i"),qD=a("%x"),qE=a("%#x"),qF=a("%X"),qG=a("%#X"),qH=a("%o"),qI=a("%#o"),qx=a(eK),qA=a(nd),qJ=a(mz),pS=a("@]"),pT=a("@}"),pU=a("@?"),pV=a("@\n"),pW=a("@."),pX=a("@@"),pY=a("@%"),pZ=a("@"),qv=a("CamlinternalFormat.Type_mismatch"),rJ=a(l),rK=[0,[11,a(iz),[2,0,[2,0,0]]],a(", %s%s")],r_=[0,[11,a(iP),[2,0,[12,10,0]]],a(nZ)],r$=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],r9=a("Fatal error: out of memory in uncaught exception handler"),r7=[0,[11,a(iP),[2,0,[12,10,0]]],a(nZ)],r2=[0,[2,0,[12,10,0]],a("%s\n")],rU=a("Raised at"),rV=a("Re-raised at"),rW=a("Raised by primitive operation at"),rX=a("Called from"),rY=a(" (inlined)"),r0=a(l),rZ=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(nz),Dn]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],r1=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],rP=a("Out of memory"),rQ=a("Stack overflow"),rR=a("Pattern matching failed"),rS=a("Assertion failed"),rT=a("Undefined recursive module"),rL=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],rM=a(l),rN=a(l),rO=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],rI=[0,[4,0,0,0,0],a(eK)],rG=[0,[3,0,0],a("%S")],rH=a(nG),r4=[0,a(l),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],sc=a("Fun.Finally_raised: "),sa=a("Stdlib.Fun.Finally_raised"),sd=a("x"),sh=a("Hashtbl: unsupported hash table format"),Dl=a("OCAMLRUNPARAM"),Dj=a("CAMLRUNPARAM"),se=a(l),sC=[3,0,3],sD=a(bj),sx=a(n_),sy=a("<\/"),sz=a(l),st=a(n_),su=a("<"),sv=a(l),sr=a(ma),sq=[0,a(l)],sm=a(l),sn=a(l),so=a(l),sp=a(l),sk=[0,a(l),0,a(l)],sj=a(l),si=a("Stdlib.Format.String_tag"),sN=bv(1,0,0),sK=a(iL),sL=a("ml_z_overflow"),sM=a(eK),sU=a(mZ),sT=a(mZ),sO=a(aW),sP=a("+inf"),sQ=a("-inf"),sR=a("undef"),sS=a(bD),sW=[0,0,0],s1=a("this is not a certificate, or it is damaged: "),s0=a("Refusal.Refused"),s$=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],s7=bv(8,0,0),s8=a("\x80"),s9=[0,[4,6,[0,2,8],0,0],a("%08x")],s_=a(l),tr=a(iI),ts=a(iI),tt=a("a member repeats what is not there"),tp=a("a member has a block of no kind"),tq=a("a member has a block of another length"),tu=a(ii),tw=a("a code repeats nothing"),tv=a(ii),to=a("a member is longer than it says"),tn=a(iI),tm=a("a member ends early"),tx=a(ng),ta=a(ii),tb=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],td=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,nl,258],tf=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],th=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,no,385,513,769,1025,1537,iK,3073,4097,6145,8193,12289,16385,24577],tj=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],tI=a("a member has another length or sum"),tB=a(nR),tC=a("a member is encrypted or stored in another way"),tD=a(nR),tE=a("a member's name is no ASCII text"),tF=a("it would take more than 40 times its own size in memory"),tG=a("too many members, or two of one name"),tH=a(ng),tJ=a("PK\x01\x02"),tA=a("PK\x03\x04"),tK=a("PK\x05\x06"),tL=a("there are bytes that belong to no member, or its directory is another one"),tM=a(l7),tN=a("the digest is longer"),tP=a(l),tO=a(l7),tU=[5,0],tS=[0,1],tT=a(mE),tR=a("null"),tW=[0,0],tX=a(nJ),tV=[4,0],tQ=a("Json.Wrong"),t7=a(l),tY=a(ic),tZ=a(mk),t0=a(is),t1=a(i4),t2=a(nS),t3=a(iF),t4=a(my),t5=a(oa),t6=a(nb),uj=a('"\\/bfnrt'),uk=a(eC),ul=a("a name is there twice"),vc=a("no term of a polynomial"),va=a("no term"),u$=a("no power of a parameter"),vb=a(l),vd=a("a polynomial has a monomial twice"),u9=a(l),u_=a("no rational"),u8=a("no number"),u4=a(f3),u5=a("has too many lines, terms or factors"),u7=a(l),u6=a("is no list of lines"),u3=a("has another number of dimensions"),u2=a("is missing"),u1=a(f3),u0=a(nC),uZ=a(f3),uX=a(nC),uY=a(f3),uV=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],uW=a("has another length"),uU=bv(1,0,0),uT=a(i3),uS=a("is no number in range"),uR=a("is no whole number in range"),uQ=a("is not true or false"),uP=a("is none of its words"),uO=a("the field "),uN=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],uM=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],ux=a("there is no header"),uy=a(i1),uz=a(i1),uA=a("the header is longer than 1 MiB"),uB=a(eC),uC=a(eC),uE=[0,a(iV),[0,a(nc),[0,a(mU),0]]],uF=a("a certificate of another format: format 6 is read"),uG=[1,6],uH=a(mU),uI=a(iV),uJ=a("no arrays"),uK=a("it lists other members"),uL=a("it would take too much memory"),uD=a("the header has other fields"),uo=a("-+.0123456789"),up=a(cE),uq=a(aW),ur=a(bj),us=a("eE"),ut=a("+-"),uu=a(eC),uv=a("-+.eE0123456789"),un=a(eC),t8=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],t9=a(nb),t_=a(oa),t$=a(ic),ua=a(mk),ub=a(is),uc=a(i4),ud=a(nS),ue=a(iF),uf=a(my),uh=[0,a(iF),[0,a(is),[0,a(i4),0]]],ug=a(ic),w9=a(l3),w_=a(iZ),w$=a(bt),xc=a(bt),xd=a(bt),xa=a(l8),xb=a("the method "),wS=a(": the confidence is nominal"),wR=a(fR),wT=a(fS),wU=a(fS),wV=a(eI),wW=a(ez),wX=a(mY),wY=a(f7),wZ=a(eJ),w0=[0,a(iZ),[0,a(n8),[0,a(mh),0]]],w1=a("rows were left out by their outcomes"),w2=a(f2),w3=a("nobody says that ends or order in time of the data are known"),w4=a("visits were not fixed in advance, or the data looked at while they came"),w8=a(f6),w5=a("the amount was not fixed in advance: the data were looked at"),w6=a(f6),w7=a(bt),wI=a(fR),wJ=a(eI),wK=a(mc),wL=a(f_),wQ=a(dN),wM=a(f6),wN=a(ez),wO=a(dN),wP=a(dN),wH=a(fU),wE=a(nI),wF=a("problem.data.batch_transition"),wG=a("problem.data.batch_count"),wD=a(nI),wB=a(nh),wC=a(nh),wy=[0,a(bt),0],wz=a(h5),wA=a("problem.data.shared_by"),wx=a(l8),ww=a(nP),wv=a(m7),wu=a(fU),wt=a(l_),wn=a(l6),wo=a(bB),wp=a(bC),wq=a(io),wr=a(iW),ws=a(fN),wm=a(nM),wj=[0,[11,a(f5),[4,0,0,0,[12,46,[2,0,0]]]],a(nx)],wk=a(bC),wl=a(bB),v6=[0,[11,a(f5),[4,0,0,0,[12,46,[2,0,0]]]],a(nx)],v7=a(eG),v8=a(ew),v9=a(gb),wi=a(iv),v_=a(iw),v$=a(fV),wa=a(fV),wb=a(ga),wc=a(fP),wd=a(im),wg=[0,0],wh=[0,1],we=a(fP),wf=a(fT),v5=a(fZ),v4=a(eA),vJ=a(f$),vK=a(eD),v3=a(eD),vL=a(cD),vM=[0,1],v1=a(eB),v2=a(eB),vN=a(fQ),vO=a(gc),vP=a(gc),vQ=a(iS),vR=a(iu),vS=a(dO),vT=a(f8),vU=a(f9),vV=a(cD),vW=a(dL),vX=a(dP),vY=a(bk),vZ=a("problem.graph.initial"),v0=a(mu),vG=a(eA),vH=a(ex),vI=a(eA),vE=a(ex),vF=a(ex),vD=a(mA),vu=a(m4),vv=a(nW),vw=a(nW),vx=a(nU),vy=a(nU),vz=a(l_),vA=a(fU),vB=a("problem.lower"),vC=a("problem.upper"),vr=a(ni),vs=a(ni),vo=a("problem.graph.successor"),vp=a(m4),vq=a(mu),vk=a(bj),vj=a(bj),vm=a(dK),vn=a(ey),vg=a(bj),vh=a(bj),vi=a("what it says of "),vl=[0,a(ey),[0,a(dK),0]],ve=a(i3),vf=[0,[0,a("problem.graph"),[0,a(ib),[0,a(i7),[0,a(iN),[0,a(ig),0]]]]],[0,oz([a("problem.objective"),a(f$),a(fT),a(ga),a(fZ),a(fQ),a(eB),a(eD),a(ex),a(eA),a(iu),a(iS),a(gc)]),[0,[0,a(ey),[0,a(nw),[0,a(bB),[0,a(bC),[0,a(n3),[0,a(nt),[0,a(m6),[0,a(ih),0]]]]]]]],[0,[0,a(nM),[0,a(bB),[0,a(bC),[0,a(io),[0,a(iW),[0,a(fN),0]]]]]],[0,oz([a(m7),a(ij),a(i6),a(h7),a(eI),a(f7),a(f2),a(ez),a(dN),a(f_),a(fS),a(nH),a(i2),a(h3),a(iM)]),[0,[0,a(dK),[0,a(iB),[0,a(eG),[0,a(bB),[0,a(bC),Do]]]]],0]]]]]],Bm=a("'"),Bn=a("nobody asked for the member '"),A1=[0,a(ey),[0,a(dK),[0,a(oc),[0,a(h$),[0,a(l$),0]]]]],A2=a(l),A3=a(l$),A4=[0,a(nT),[0,a(mG),[0,a(iy),[0,a(ia),[0,a(ih),[0,a(nA),0]]]]]],A5=a("problem."),A6=a(ey),A7=a("problem.time"),A8=a("chains in continuous time"),A9=a(nT),A_=a(mG),A$=a("an automaton is for temporal questions"),Ba=a(eE),Bb=a(nA),Bc=a(eE),Bd=a("temporal formulas"),Be=a(ih),Bf=a("an assumption about supports that does not fit the model"),Bg=a("hints about sets do not fit the model"),Bh=a(h$),Bo=a(h$),Bi=a(dK),Bj=a(oc),Bk=a("every claim needs its hints, and there must be one"),Bl=a("two claims have one name"),AZ=a("'about' has texts that are too long"),AY=a("'about' has other things than texts"),AX=a("'about' is no object of texts"),AQ=a("shares of pilots that are none, or too many"),Ay=[0,a(m3),[0,a(na),[0,a(ix),0]]],Az=a("learned."),AA=a(bB),AB=[0,1.],AC=[0,0.],AD=a(bC),AE=[0,1.],AF=[0,0.],AG=[4,0],AH=a(na),AI=a("coupled proofs"),AJ=[4,0],AK=a(ix),AL=a("slabs"),AM=a("learned.cost_lower"),AN=a(n6),AO=a("pilot_share"),AP=[0,bZ],AR=a(nk),AW=a(nk),AS=a("intervals do not fit the method"),AT=a(bt),AU=a("shares of pilots where there are none"),AV=a(m3),Ag=[0,c_],Ah=[0,0],Af=a("learned.region."),Ai=a("row"),Aj=a(mH),Ak=a(mH),Al=a("box_basis"),Am=a("bound_basis"),An=a("choice_basis"),Ao=a(mI),Ap=a(mI),Aq=a(nm),Ar=[0,1],As=a(nm),At=a("bound_near"),Au=a("box_lower"),Av=a("box_upper"),Aw=a(ny),Ax=a("bounds near a value"),z8=a("a bound is infinite, the value is not"),z1=a(iD),zX=a("the weights are no distribution"),zW=a("a choice that its state does not have"),zm=[0,a(iB),[0,a(eG),[0,a(bB),[0,a(bC),0]]]],zn=[0,[11,a(f5),[4,0,0,0,[12,46,0]]],a("claims.%d.")],zo=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],zp=[0,-1],zq=a("lower_ranking"),zr=[0,[3,a("pair")],0],zs=a(eG),zt=a("differences of policies"),zu=a("upper_basis"),zv=a("lower_basis"),zw=a("upper_bias"),zx=a("lower_bias"),zy=a("witness"),zz=a("upper_ranking"),zA=a(bC),zB=a(bB),zC=a(fV),zD=[0,0],zE=a(iD),zF=a(iv),zG=[0,1.],zH=[0,0.],zI=a(iw),zJ=a(bC),zK=[0,1],zL=a(bB),zM=[0,1],zN=[0,a(ew),[0,a(iC),[0,a(gb),0]]],zO=a(eG),zP=[0,a(mW),[0,a(ms),[0,a("given policy"),0]]],zQ=a(iB),zR=a("a lower bound above the upper one"),zS=a("the policy does not fit"),zT=a(iC),zU=a("the weights do not fit"),zV=a(gb),zY=a("what is claimed is no value of the quantity"),zZ=a("a witness beside a policy that is given"),Ae=a(ew),z0=a(iD),Ad=a(iC),z2=a("vectors do not fit"),z3=a(dO),z4=[0,a(dL),[0,a(dP),0]],z5=a("a bias does not fit"),z6=a("the average of a randomised policy"),z7=a(gb),z9=a(ms),z_=a("a policy of another kind than its name says"),z$=a(mW),Aa=a(ew),Ab=a("bases without a region"),Ac=a("averages over a region"),zc=a("an expression's number is out of range"),yS=a(nw),yT=[0,1.],yU=[0,0.],yV=a(bB),yW=[0,1.],yX=[0,0.],yY=a(bC),yZ=[0,1.],y0=[0,0.],y1=a(n3),y2=a(nt),y3=a(m6),y4=a(iy),y5=a(ia),y6=a("problem.denominator"),y7=a("quotients of parameters"),y8=a("problem.misfit"),y9=a("misfits of the model"),y_=a("problem.unseen"),y$=a("outcomes that were never seen"),za=a("problem.passing"),zb=a("states in the middle of a step"),zj=a(iy),zk=a(ia),zd=a("not what labels the transitions of one model"),ze=a("nature's direction does not fit the model"),zf=a(nY),zg=a("rewards with parameters are for models over a domain"),zh=a("averages are of rewards that are known"),zi=a(dO),yq=a("priors are of parameters, and of a likelihood"),yr=a(bt),ys=a("priors are of parameters, in their order"),ya=a(c9),x$=a(bt),x_=a(fR),x7=[0,a(ij),[0,a(i6),[0,a(h7),[0,a(eI),[0,a(f7),[0,a(f2),[0,a(ez),[0,a(dN),[0,a(f_),[0,a(n$),0]]]]]]]]]],x8=a(fR),x9=[0,[0,a("seen"),a(m$)],[0,[0,a("seen_delta"),a(m$)],0]],yb=a("unseen mass"),yc=a("gamma-poisson"),yd=a("ellipsoid"),ye=a(bt),yf=a(mh),yg=a(i6),yh=a(ij),yi=[0,a(iQ),[0,a("outcomes"),[0,a(eJ),0]]],yj=a(h7),yk=a("the method shares its confidence in one way only"),yQ=a(iQ),yl=a(eJ),ym=a(nB),yn=a(nH),yo=[0,nD],yp=[0,0.],yt=a(f_),yu=a(dN),yv=a(ez),yw=a(n$),yx=a(n6),yy=a(i2),yz=a(i2),yA=a(h3),yB=a(h3),yC=a(iM),yD=[0,1],yE=a(iM),yF=a("the batches do not fit"),yG=[0,0],yP=a("there are too many counts"),yO=a("the transitions of a batch do not rise"),yH=a(fS),yI=[0,5],yJ=a("what is stated of the data does not rise"),yK=a(f2),yL=a(f7),yM=[0,a(f6),[0,a(mY),[0,a(mc),0]]],yN=a(eI),xY=a(l6),xZ=a(bB),x0=a(bC),x1=a(io),x2=a(iW),x3=a(fN),x4=a(fN),x5=a("the domain's constraints do not fit"),xX=a("the expressions are too large to be evaluated at the point"),xQ=a("the fields of the objective are not those of "),xu=[0,a(f$),[0,a(fT),[0,a(ga),[0,a(fZ),[0,a(fQ),[0,a(eB),[0,a(eD),0]]]]]]],xv=a(mA),xw=[0,a(bk),[0,a(cD),[0,a(dL),[0,a(f8),[0,a(dP),[0,a(f9),[0,a(dO),[0,a(eE),0]]]]]]]],xx=a(f$),xy=a(gc),xz=a(iS),xA=a(iu),xB=a(eA),xC=a(ex),xD=a(eD),xE=a(eB),xF=[0,iU],xG=a(fQ),xH=[0,iU],xI=a(fZ),xJ=[0,a(fP),[0,a(im),[0,a(nY),0]]],xK=a(ga),xL=[0,a(fP),[0,a(im),0]],xM=a(fT),xN=[0,a(bk),[0,a(cD),[0,a(eE),0]]],xW=a(dL),xV=a(bk),xO=[0,a(bk),[0,a(cD),[0,a(dL),0]]],xU=a(bk),xT=a(f8),xS=[0,a(bk),[0,a(f8),0]],xP=a(f9),xR=a("more steps than are checked"),xj=[0,a(ib),0],xk=a("problem.graph."),xl=a(i7),xm=a(i7),xn=a(iN),xo=a(iN),xp=a(ig),xq=a(ig),xr=a("the choices of states do not fit"),xs=a("the transitions of choices do not fit"),xt=a(ib),xg=[0,a(bk),[0,a(cD),[0,a(eE),0]]],xh=[0,0.,1.],xi=[0,a(dL),[0,a(dP),0]],xe=a(cD),xf=[0,1],x6=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Bp=a(h5),Bq=a(eJ),Br=a(iQ),BE=a("a basis of rows that are not there"),BB=a("no such product"),BC=a("a tangent in the middle is for squares"),BA=[0,a(mK),nl,21],By=a("no such row of the domain"),Bz=a("the other side of an inequality"),Bx=a("a polynomial that is not affine in the coordinates"),Bv=a("expressions of so high a degree"),Bw=a("so many coordinates"),Bu=[0,a(mK),108,10],Bs=[3,0,0],Bt=a("Region.Found"),BH=a("a prior of a parameter that there is not"),BF=[0,0,0],BX=a("a reward has too many terms to be bounded"),BW=a("a bound of no expression"),BO=a("no such row"),BQ=a("no such event"),BR=a(mM),BS=a("rows of balls"),BT=a("rows of expressions that are not there"),BP=a("rows of no origin"),BM=a(mM),BN=a("rows of origin 3 where there are none"),BL=[0,a("sets.ml"),109,90],BU=a(ny),BV=a("rows that rest on proved bounds come last"),BK=a("a range over a box without width"),BI=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),BJ=a("the domain contradicts the model: it has no instantiation"),B7=a(": a choice has no distribution, or the policy is none"),B3=a(": a lower bound above an upper one"),B4=a(": the agent's witness is missing"),B5=a(ew),B6=a(": a ranking is missing"),Cc=[0,a(f9),[0,a(dO),0]],B8=a(": no value is below 0"),B9=[0,a(bk),[0,a(dP),0]],Cb=a(n5),B_=[0,a(bk),[0,a(cD),0]],B$=a(n5),Ca=a(": the upper bound is not inductive"),BY=a(bk),BZ=a(bk),B1=a(dO),B2=a(dP),B0=a(bk),CI=a("an event of more than 2,000,000 trials"),CN=a("probabilities of a choice do not sum to 1"),CJ=a("more than 30,000,000 trials of events"),CK=a(eJ),CL=a("the intervals do not fit the events"),CM=a(nB),CH=[0,a(h9),mi,77],CB=a(od),CC=a(od),CD=a("a logarithm that is not proved"),CA=a(mN),Cz=a("rewards among probabilities"),Cv=a(bt),Cw=a("shares of pilots where a plan decides on one"),Cx=[0,1,0],Cy=a("so many pilots"),CE=a(mN),CF=[0,0,0],Cs=[0,a(h9),142,49],Cf=a(mF),Ch=a("bases of choices without a region"),Cg=a("bases of choices that are not there"),Ce=a(mF),Cd=[0,a(h9),22,fX],Db=a(ma),Dc=a(mO),De=a("REFUSED"),Df=a("NOT COVERED"),Dd=a("NO CERTIFICATE"),Dh=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Dg=[0,1,a("REFUSED: it takes more memory than there is\n")],C9=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(iz),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],C5=[0,[11,a(f5),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],C4=a(dK),C6=a(nP),C7=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],C$=a(l),C8=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],C_=a(l),CU=a(": the claim is not proved"),C2=a("value_sound"),CV=a(fU),C1=a(h5),CW=a(bt),CX=a(bt),C0=a("domain_sound"),CY=a("fixed_sound"),CZ=a("learned_sound"),CP=a("the file's contents do not match its digest"),CQ=a(i1),CR=[0,a(iV),0],CS=[0,a(nc),0];function
 al(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1048,7 +1048,7 @@ gu(a,c,b){return a[1]===c?(a[1]=b,1):0}function
 dk(a){throw[0,eS,a]}function
 ai(a){throw[0,js,a]}function
 cK(b,a){return gm(b,a)?b:a}function
-a9(b,a){return DK(b,a)?b:a}function
+a9(b,a){return DN(b,a)?b:a}function
 cL(a){return 0<=a?a:-a|0}var
 a_=bG(oX),dl=bG(oY),cM=bG(o1),jx=bG(o2),gw=c_,o0=bG(oZ);function
 m(d,c){var
@@ -1056,15 +1056,15 @@ a=p(d),e=p(c),b=aq(a+e|0);bF(d,0,b,0,a);bF(c,0,b,a,e);return aA(b)}function
 o3(a){return a?o4:o5}function
 jy(a){try{var
 b=[0,gj(a)];return b}catch(a){a=bm(a);if(a[1]===eS)return 0;throw a}}function
-aM(a,b){if(a){var
-c=a[1];return[0,c,aM(a[2],b)]}return b}Ec(0);var
+aN(a,b){if(a){var
+c=a[1];return[0,c,aN(a[2],b)]}return b}Ef(0);var
 o8=oB(1),bJ=oB(2);function
 o9(b){function
 a(b){var
 a=b;for(;;){if(a){var
 c=a[2],d=a[1];try{de(d)}catch(a){a=bm(a);if(a[1]!==ju)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Ed(0))}function
+a=c;continue}return 0}}return a(Eg(0))}function
 dW(b,a){return ji(b,a,0,p(a))}function
 jz(a){dW(bJ,a);oC(bJ,10);return de(bJ)}var
 gx=[0,o9];function
@@ -1084,7 +1084,7 @@ cq(c,a){return a?[0,b(c,a[1])]:0}function
 jC(d,c,a){return a?b(c,a[1]):d}function
 b5(c,a){return a?b(c,a[1]):0}function
 jD(a){if(0<=a&&!(eF<a))return a;return ai(pb)}var
-gA=Ep(0),dX=(4*gA|0)-1|0;function
+gA=Es(0),dX=(4*gA|0)-1|0;function
 z(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
@@ -1103,7 +1103,7 @@ Q(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return at(d);var
 d=[0,b(e,a),d],a=a+1|0;continue}}return jE(0,c,e)}return ai(pm)}function
 cO(a){if(a){var
-b=a[1];return aM(b,cO(a[2]))}return 0}function
+b=a[1];return aN(b,cO(a[2]))}return 0}function
 j(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,j(c,d)]}return 0}function
 jF(c,b,a){if(a){var
@@ -1132,7 +1132,7 @@ jH(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aN(d,c){var
+aO(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===ap(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
@@ -1267,7 +1267,7 @@ g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}function
 dZ(b,a){return b<=a?b:a}function
 jI(b,a){return a<=b?b:a}function
 cr(a,c){var
-b=aq(a);DE(b,0,a,c);return b}function
+b=aq(a);DH(b,0,a,c);return b}function
 jJ(a){var
 b=bd(a),c=aq(b);cG(a,0,c,0,b);return c}function
 jK(c,b,a){if(0<=b&&0<=a&&!((bd(c)-a|0)<b)){var
@@ -1350,7 +1350,7 @@ h=c[1];c[1]=[0,bM(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,bM(b,0,d[1]),g]}function
-jP(b,a){return Dy(a5(b),a)}function
+jP(b,a){return DB(a5(b),a)}function
 M(c,d){if(0===c)return[0];if(0<=c){var
 e=I(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
@@ -1364,10 +1364,10 @@ a=h;continue}break}}return c}function
 b9(a){var
 b=a.length-1;return 0===b?[0]:i8(a,0,b)}function
 bN(b,a){var
-c=b.length-1;return 0===c?b9(a):0===a.length-1?i8(b,0,c):Dn(b,a)}function
+c=b.length-1;return 0===c?b9(a):0===a.length-1?i8(b,0,c):Dq(b,a)}function
 cs(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return i8(c,b,a);return ai(py)}function
-jR(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Dp(c,b,a,d);return ai(pz)}function
-jS(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Do(e,c,d,b,a);return ai(pA)}function
+jR(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Ds(c,b,a,d);return ai(pz)}function
+jS(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Dr(e,c,d,b,a);return ai(pA)}function
 cS(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
@@ -1625,7 +1625,7 @@ pM=[aj,pL,co(0)];function
 pN(a){throw pM}function
 F(a){var
 d=a[1];a[1]=pN;try{var
-c=b(d,0);Eg(a,c);return c}catch(b){b=bm(b);a[1]=function(a){throw b};throw b}}function
+c=b(d,0);Ej(a,c);return c}catch(b){b=bm(b);a[1]=function(a){throw b};throw b}}function
 eX(a){var
 b=1<=a?a:1,c=dX<b?dX:b,d=aq(c);return[0,d,0,c,d]}function
 gM(a){return jL(a[1],0,a[2])}function
@@ -2261,14 +2261,14 @@ a=qK;break;case
 3:case
 14:var
 a=qN;break;default:var
-a=qW}return eZ(b,DY(a,c))}function
+a=qW}return eZ(b,D1(a,c))}function
 b$(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return DR(b,i,a)}function
+a=32}return DU(b,i,a)}function
 s(c){var
 a=op(b);return 3===a?b<0.?rr:rs:4<=a?rt:c}switch(c[2]){case
 5:var
@@ -2522,10 +2522,10 @@ c=rM;break;case
 c=rN;break;default:var
 p=gV(a,1),c=b(am(rO),p)}return m(x,c)}return a[1]}function
 gW(u,t){var
-f=DC(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+f=DF(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
 a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?rU:rV:0===a?rW:rX}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?rY:r0,m=a[2],n=a[7],o=g(a[1]),e=[0,Dm(am(rZ),o,n,m,l,k,j,i)];else
+i=a[5],j=a[4],k=a[3],l=a[6]?rY:r0,m=a[2],n=a[7],o=g(a[1]),e=[0,Dp(am(rZ),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
@@ -2538,7 +2538,7 @@ a=gT[1],b=1-gu(gT,a,[0,c,a]);if(b)continue;return b}}var
 r5=r4.slice();function
 r6(f,e){var
 g=e1(f);b(gS(r7),g);gW(bJ,e);var
-a=Eb(0);if(a<0){var
+a=Ee(0);if(a<0){var
 d=cL(a);jz(c(r5,d)[1+d])}return de(bJ)}var
 r8=[0];jm(a(np),function(e,i){try{try{var
 c=i?r8:ot(0);try{gy(0)}catch(a){}try{var
@@ -2552,17 +2552,17 @@ sb=[aj,sa,co(0)];r3(function(a){return a[1]===sb?[0,m(sc,e1(a[2]))]:0});function
 gX(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 dv(a){a[4]=-a[4]|0;return 0}try{var
-Dj=oJ(Di),j4=Dj}catch(a){a=bm(a);if(a!==C)throw a;try{var
-Dh=oJ(Dg),j3=Dh}catch(a){a=bm(a);if(a!==C)throw a;var
+Dm=oJ(Dl),j4=Dm}catch(a){a=bm(a);if(a!==C)throw a;try{var
+Dk=oJ(Dj),j3=Dk}catch(a){a=bm(a);if(a!==C)throw a;var
 j3=se}var
 j4=j3}var
 sf=gG(j4,82),e2=[i,function(A){var
-q=Eq(0),d=[0,I(55,0),0],j=0===q.length-1?[0,0]:q,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+q=Et(0),d=[0,I(55,0),0],j=0===q.length-1?[0,0]:q,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
 h=[0,sd],n=54+jI(55,k)|0,v=0;if(!(n<0)){var
 e=v;for(;;){var
-f=e%55|0,o=jj(e,k),w=c(j,o)[1+o],i=m(h[1],a(l+w));h[1]=Ea(i,0,p(i));var
+f=e%55|0,o=jj(e,k),w=c(j,o)[1+o],i=m(h[1],a(l+w));h[1]=Ed(i,0,p(i));var
 g=h[1],r=K(g,3)<<24,s=K(g,2)<<16,t=K(g,1)<<8,u=((K(g,0)+t|0)+s|0)+r|0,x=(c(d[1],f)[1+f]^u)&nu;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(n!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
@@ -2629,7 +2629,7 @@ b=0,f=0;return function(a){return e(f,b,a)}}function
 e3(a){var
 b=g0(a);function
 c(a){return a[1]}return function(a){return gz(c,b,a)}}function
-cb(a,b){return 4<=a.length-1?DL(10,a4,a[3],b)&(a[2].length-1-1|0):ai(sh)}function
+cb(a,b){return 4<=a.length-1?DO(10,a4,a[3],b)&(a[2].length-1-1|0):ai(sh)}function
 a1(a,d,f){var
 b=cb(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
 e=a[2].length-1<<1<a[1]?1:0;return e?j5(cb,a):e}function
@@ -2645,7 +2645,7 @@ m=f[2],n=f[3];if(0===ap(b,f[1]))return m;var
 a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===ap(b,a[1]))return i;var
 a=j;continue}throw C}}throw C}throw C}throw C}function
-Z(g,b){var
+_(g,b){var
 h=cb(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===ap(b,d[1]))return[0,k];if(e){var
 f=e[3],l=e[2];if(0===ap(b,e[1]))return[0,l];if(f){var
@@ -2664,7 +2664,7 @@ i=a[2].length-1<<1<a[1]?1:0;if(i)return j5(cb,a);var
 j=i}else
 var
 j=f;return j}}function
-aO(d,b){var
+aJ(d,b){var
 f=cb(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===ap(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
@@ -2785,9 +2785,9 @@ sE(a){function
 b(a){return 0}return kg(function(b,c,d){return gO(a,b,c,d)},b)}var
 sF=h8,sG=function(a){return eX(sF)}(0),sH=kh(o8),sI=kh(bJ);sE(sG);o$(function(a){kd(sH,0);return kd(sI,0)});function
 sJ(b,a){var
-c=y(a)===aj?a:a[1];return jm(b,c)}EB(0);sJ(sL,[aj,sK,co(0)]);function
+c=y(a)===aj?a:a[1];return jm(b,c)}EE(0);sJ(sL,[aj,sK,co(0)]);function
 an(a){if(typeof
-a==="number"&&a!==it)return-a|0;return EF(a)}function
+a==="number"&&a!==it)return-a|0;return EI(a)}function
 aP(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
@@ -2798,7 +2798,7 @@ b==="number"){var
 c=a-b|0;return 0<=((a^b)&(c^a))?c:oV(a,b)}return oV(a,b)}function
 O(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!EE(b,a))return aS(b,a);return ED(b,a)}function
+a==="number"&&!EH(b,a))return aS(b,a);return EG(b,a)}function
 e6(b,a){return typeof
 a==="number"?-1===a?an(b):typeof
 b==="number"?dT(b,a):gs(b,a):gs(b,a)}function
@@ -2806,7 +2806,7 @@ ki(b,a){return typeof
 a==="number"?-1===a?an(b):typeof
 b==="number"?dT(b,a):oR(b,a):oR(b,a)}function
 kj(a){if(typeof
-a==="number"&&a!==c_)return a+1|0;return EL(a)}function
+a==="number"&&a!==c_)return a+1|0;return EO(a)}function
 kk(a){return typeof
 a==="number"?0<=a?a:a!==it?-a|0:oO(a):oO(a)}function
 ab(b,a){if(typeof
@@ -2814,20 +2814,20 @@ b==="number"&&0<=a&&a<32){var
 c=b<<a;return c>>a===b?c:oU(b,a)}return oU(b,a)}function
 dx(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return EK(b,a)}function
+c=a<32?a:31;return b>>c}return EN(b,a)}function
 d3(a){return typeof
-a==="number"?a:EM(a)}var
+a==="number"?a:EP(a)}var
 h=0,e=1,kl=-1;function
 d4(b,a){return di(b,a)<=0?1:0}function
 e7(b,a){return di(b,a)<0?1:0}function
-g4(a){return Ez(sM,a)}function
-e8(a){return EG(0,a,0,p(a))}function
+g4(a){return EC(sM,a)}function
+e8(a){return EJ(0,a,0,p(a))}function
 g5(a){if(typeof
 a==="number")return a;var
 d=bx(a);if(63<d){var
-b=d-55|0,e=dx(a,b),g=dj(a,ab(e,b)),c=gt(e),f=g?c:D5(c,sN);return gl(gi(f),b)}return gi(gt(a))}function
+b=d-55|0,e=dx(a,b),g=dj(a,ab(e,b)),c=gt(e),f=g?c:D8(c,sN);return gl(gi(f),b)}return gi(gt(a))}function
 cU(a,b){if(a!==0&&b!==1){var
-c=EA(a,b);if(c===1)return[0,a,b];var
+c=ED(a,b);if(c===1)return[0,a,b];var
 d=ki(b,c);return[0,ki(a,c),d]}return[0,a,e]}function
 cc(b,a){var
 c=a7(a);if(0===c)return[0,a7(b),h];if(0<c)return cU(b,a);var
@@ -2837,7 +2837,7 @@ cv(a){return ac(a)}function
 d5(b,a){return cc(b,a)}var
 r=ac(h),n=ac(e),a2=ac(kl),e9=[0,e,h],g6=[0,kl,h],dy=[0,h,h];function
 au(a){if(a==a_)return e9;if(a==dl)return g6;if(4===op(a))return dy;var
-c=DI(a),b=c[2]-53|0,d=oT(gl(c[1],53));return 0<=b?ac(ab(d,b)):cU(d,ab(e,-b|0))}function
+c=DL(a),b=c[2]-53|0,d=oT(gl(c[1],53));return 0<=b?ac(ab(d,b)):cU(d,ab(e,-b|0))}function
 bf(a){if(a[2]===0){var
 b=a7(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
@@ -2920,13 +2920,13 @@ b=g,i=ab(c,-d|0);if(0<=di(kk(i),b))var
 e=d,r=i;else
 var
 e=d-1|0,r=ab(i,1);var
-m=Ey(ab(r,54),b),f=m[2],a=m[1];if(0<=a7(f))var
+m=EB(ab(r,54),b),f=m[2],a=m[1];if(0<=a7(f))var
 j=[0,a,f];else
 if(0<=a7(b)){var
 u=0,v=aP(f,b);if(typeof
 a==="number"&&a!==it){var
 n=a-1|0;u=1}if(!u)var
-n=EH(a);var
+n=EK(a);var
 j=[0,n,v]}else
 var
 w=cu(f,b),j=[0,kj(a),w];if(mX<e){var
@@ -2934,7 +2934,7 @@ s=mV<e?h:ab(q,55+(mV-e|0)|0),k=aP(s,j[1]);if(0===a7(j[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:EC(1,k),t=y;var
+k==="number"?1|k:EF(1,k),t=y;var
 x=g5(t);return gl(x-g5(s),e-54|0)}return gl(q,mX)}}function
 U(a){var
 b=a[2];return[0,an(a[1]),b]}function
@@ -3052,7 +3052,7 @@ ha(f,e,c,b){var
 a=e[3];if(a){var
 g=dZ(c,bO(f));return d(a[1],g,b)}return a}function
 fa(a){return cW(function(a){return v(f([0,e,e]),a)},a)}function
-aJ(f,e){var
+aK(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
@@ -3150,7 +3150,7 @@ var
 i=a;return i}function
 hg(a,e){function
 b(b){function
-c(c){return e$(a,b,c)?1:d(e,b,c)}return aJ(a[1],c)}return aJ(bO(a)+1|0,b)}function
+c(c){return e$(a,b,c)?1:d(e,b,c)}return aK(a[1],c)}return aK(bO(a)+1|0,b)}function
 kv(g,l,e,k,f,j,i,c,a){var
 h=d(e[3],c,a);if(h){var
 m=h[1];return d(g,b(f,a),m)}var
@@ -3160,12 +3160,12 @@ f=d(i,a,c);return cf(e[4],l,j,f,b)}var
 p=b(f,a);return cg(g,d(k,c,a),p,o,n)}function
 kw(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return kv(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aJ(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return kv(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aK(e[1],n);if(f){var
 d=a;continue}return f}}function
 kx(a){return a[9]?0:0===bO(a)?5<=a[4]?0:1:0}function
 ky(a,d){var
 c=kx(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return aJ(a[1],e)}function
+e(a){return 1-b(d[2],a)}return aK(a[1],e)}function
 kz(m,c,l,i){var
 t=ky(m,i);if(t){var
 a=bO(m),g=b(i[1],a);if(m[9])var
@@ -3230,7 +3230,7 @@ q=x}}else
 var
 q=v;return q};break;default:var
 j=function(a){return 0}}var
-q=aJ(c[1],j)}else
+q=aK(c[1],j)}else
 var
 q=t;return q?kw(o,dE,c,l,i,bO(m)):q}function
 kA(l,c,k,i){var
@@ -3271,7 +3271,7 @@ l=d(c[2],a,i),m=d(k,a,i),s=b(g,i),n=o(f([0,h,e]),s),p=n?cY(m,function(a){return 
 t=function(b,a){var
 e=d(u,i,b);return cf(c[4],d8,g,e,a)};return cg(d_,m,b(g,i),t,l)}return p};break;default:var
 j=function(a){return 0}}var
-m=aJ(c[1],j)}else
+m=aK(c[1],j)}else
 var
 m=r;return m?kw(d_,d8,c,k,i,bO(l)):m}function
 kB(a,b){return a[3]?0:e_(a[1],b)}function
@@ -3344,7 +3344,7 @@ c=d;return c?o(b[2],b[3]):c},g);if(d)var
 i=f([0,e,e]),j=c[2],b=o(dD(function(a){return a[2]},j),i);else
 var
 b=d;if(b){var
-k=c[2],l=dD(function(a){return a[3]},k);return o(f([0,e,e]),l)}return b},d)},i=aJ(a[1],F);else
+k=c[2],l=dD(function(a){return a[3]},k);return o(f([0,e,e]),l)}return b},d)},i=aK(a[1],F);else
 var
 i=c;return i?hg(a,function(l,d){var
 i=b(a[3],d),g=ha(a,y,l,d);if(typeof
@@ -3367,7 +3367,7 @@ kD(a){function
 c(c){var
 g=b(a[3],c),d=cX(function(a){var
 b=a[1];return o(f([0,h,e]),b)},g);if(d){if(2===a[4]){var
-i=b(a[7],c);return o(f([0,h,e]),i)}return 1}return d}return aJ(a[1],c)}function
+i=b(a[7],c);return o(f([0,h,e]),i)}return 1}return d}return aK(a[1],c)}function
 ff(a,i,c,b){var
 m=hi(a,i);if(m){if(b)var
 r=f([0,h,e]),n=o(b[1],r),j=n?kD(a):n;else
@@ -3566,14 +3566,14 @@ j=d(a[17],h,g),e=b(a[15],j);return i?e[3]:e[2]}function
 kT(d,c,a){if(a){var
 e=a[1],f=kT(d,c,a[2]),g=b(d[3],e[2]);return b(av(b(c,e[1]),g),f)}return a}function
 kU(a,s,r,q,p,o,g,n){var
-h=bO(a[1]);return aJ(h+1|0,function(c){function
+h=bO(a[1]);return aK(h+1|0,function(c){function
 d(d){var
 i=b(a[2],d),j=0;return ce(function(i,t){var
 j=H(g[5],c,d,i);if(0===j[0])return 1;var
 k=j[1],u=t[2],v=dZ(c+1|0,h),l=kT(a,b(g[1],v),u);if(o)var
 w=br(k),m=b(av(f([0,an(e),e]),l),w);else
 var
-x=br(k),m=b(av(f([0,an(e),e]),x),l);return hn(a,s,r,q,p,H(n,c,d,i),m)},j,i)}return aJ(a[1][1],d)})}function
+x=br(k),m=b(av(f([0,an(e),e]),x),l);return hn(a,s,r,q,p,H(n,c,d,i),m)},j,i)}return aK(a[1][1],d)})}function
 kV(c,k,j,D,a){var
 l=0,m=a[13];for(;;){if(m){var
 g=m[1];switch(g[0]){case
@@ -3598,7 +3598,7 @@ var
 n=[0,l];if(n){var
 p=n[1],E=function(o){var
 d=b(a[15],o),g=b(c[3],d[1]),i=br(d[2]),l=b(av(f([0,an(e),e]),i),g),h=hn(c,k,j,a,p,d[4],l);if(h){var
-m=br(d[3]),n=b(av(f([0,an(e),e]),g),m);return hn(c,k,j,a,p,d[5],n)}return h},x=aJ(a[14],E);if(x)var
+m=br(d[3]),n=b(av(f([0,an(e),e]),g),m);return hn(c,k,j,a,p,d[5],n)}return h},x=aK(a[14],E);if(x)var
 F=function(h){var
 g=b(c[2],h),i=0;return ce(function(l,i){if(kS(i[1]))var
 g=1;else{var
@@ -3610,7 +3610,7 @@ p=i[2],q=0;return ce(function(g,f){var
 c=H(a[16],h,l,g),d=c<a[14]?1:0;if(d)var
 i=f[2],e=b(a[15],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return g},i,g)},s=aJ(c[1][1],F);else
+e=d;return e},q,p)}return g},i,g)},s=aK(c[1][1],F);else
 var
 s=x;var
 y=s?kU(c,k,j,a,p,0,a[5],a[18]):s;if(y)return kU(c,k,j,a,p,1,a[6],a[19]);var
@@ -3691,14 +3691,14 @@ r=o(f([0,h,e]),m);if(r)var
 G=function(a){var
 d=b(c[2],a),g=0;return ce(function(j,a){var
 g=k3(c,a[2]),h=br(f([0,e,e])),d=fh(b(av(f([0,an(e),e]),h),g));if(d){var
-i=a[2];return cX(function(a){return a[2]<l?1:0},i)}return d},g,d)},s=aJ(c[1][1],G);else
+i=a[2];return cX(function(a){return a[2]<l?1:0},i)}return d},g,d)},s=aK(c[1][1],G);else
 var
 s=r;if(s){var
 t=hs(a,q,J);if(t){var
 u=k5(a,q,i,a[11]);if(u){var
 w=k2(function(g){var
 k=ed(g,i,a[11]);if(0===k)return[0,h];var
-m=d(K,g,function(a,b){return hr(g,p,a,b)}),j=aJ(l,function(a){var
+m=d(K,g,function(a,b){return hr(g,p,a,b)}),j=aK(l,function(a){var
 d=ec(m,b(c[3],a));return o(f([0,h,e]),d)});if(j){var
 n=k2(function(e){if(k1(b(c[3],e)))return[0,h];var
 f=ec(m,b(c[3],e));return hs(a,d(p,g,e),f)},l,h);return cW(function(a){return O(k,a)},n)}return j},B,h);if(w){var
@@ -3755,11 +3755,11 @@ j=l}else
 var
 j=k}return j}var
 fl=[aj,s0,co(0)];function
-_(a){throw[0,fl,2,m(s1,a)]}function
+$(a){throw[0,fl,2,m(s1,a)]}function
 ci(a){throw[0,fl,1,a]}function
-$(a){throw[0,fl,3,a]}function
+Y(a){throw[0,fl,3,a]}function
 k(c,b){var
-a=1-c;return a?_(b):a}function
+a=1-c;return a?$(b):a}function
 G(c,b){var
 a=1-c;return a?ci(b):a}function
 fm(a){var
@@ -3769,12 +3769,12 @@ a=f,b=e,c=d;for(;;){if(64===c)return at(b);if(jH(function(b){return function(a){
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
 la(a,c){var
-b=EJ(ab(c,32*a|0),a),d=d3(oS(b,0,16));return d3(oS(b,16,16))<<16|d}var
+b=EM(ab(c,32*a|0),a),d=d3(oS(b,0,16));return d3(oS(b,16,16))<<16|d}var
 s2=3,s3=D(function(a){return la(s2,a)},k$),s4=cs(k$,0,8),s5=2,s6=D(function(a){return la(s5,a)},s4);function
 bQ(b,a){return b>>>a|0|b<<(32-a|0)}function
 lb(a,e,w,v){var
 h=0;for(;;){var
-U=DT(on(a5(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=DW(on(a5(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
@@ -3789,7 +3789,7 @@ b=a9(1,b_(a9,0,f)),e=I(b+2|0,0),d=I(b+2|0,0);cS(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))_(ta);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))$(ta);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=I(1<<b,0);T(function(s,a){var
@@ -3811,29 +3811,29 @@ o=m;return o},f);return[0,b,l]}var
 tc=tb.slice(),te=td.slice(),tg=tf.slice(),ti=th.slice(),tk=tj.slice();function
 tl(ab,D,aa,u){var
 v=D+aa|0,k=[0,D],f=[0,0],b=[0,0];function
-E(a){for(;;){if(b[1]<a){if(v<=k[1])_(tm);f[1]=f[1]|a6(ab,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+E(a){for(;;){if(b[1]<a){if(v<=k[1])$(tm);f[1]=f[1]|a6(ab,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 w(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;E(a);var
 b=f[1]&((1<<a)-1|0);w(a);return b}function
 x(a){for(;;){if(b[1]<a[1]&&k[1]<v){E(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)_(tn);w(d);return g>>>4|0}}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)$(tn);w(d);return g>>>4|0}}var
 l=cr(u,1),d=[0,0];function
 z(b){var
-a=u<(d[1]+b|0)?1:0;return a?_(to):a}var
+a=u<(d[1]+b|0)?1:0;return a?$(to):a}var
 q=[i,function(b){var
 a=ee(I(30,5));return[0,ee(M(288,function(a){return h6<=a?b0<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ac=a(1),G=a(2),au=0;if(2<G>>>0)_(tp);else{var
-$=0;switch(G){case
+ac=a(1),G=a(2),au=0;if(2<G>>>0)$(tp);else{var
+_=0;switch(G){case
 0:w(b[1]&7);var
-r=a(16);if(65535!==(r^a(16)))_(tq);z(r);var
+r=a(16);if(65535!==(r^a(16)))$(tq);z(r);var
 ad=1;if(!(r<1)){var
 B=ad;for(;;){var
 af=jD(a(8));cH(l,d[1],af);d[1]++;var
 ag=B+1|0;if(r!==B){var
-B=ag;continue}break}}$=1;break;case
+B=ag;continue}break}}_=1;break;case
 1:var
 H=y(q),J=A===H?q[1]:i===H?F(q):q,L=J[2],K=J[1];break;default:var
-h=a(5)+no|0,o=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<o?1:0);if(am)_(tu);var
+h=a(5)+no|0,o=a(5)+1|0,al=286<h?1:0,ak=a(4)+4|0,am=al||(30<o?1:0);if(am)$(tu);var
 S=I(19,0),T=ak-1|0,an=0;if(!(T<0)){var
 p=an;for(;;){var
 ar=a(3),X=c(tc,p)[1+p];c(S,X)[1+X]=ar;var
@@ -3843,16 +3843,16 @@ s=I(h+o|0,0),e=0,ao=ee(S);for(;;){if(e<(h+o|0)){var
 U=x(ao),V=U+mB|0;if(2<V>>>0)var
 j=1,t=U;else
 switch(V){case
-0:if(0===e)_(tw);var
+0:if(0===e)$(tw);var
 W=e-1|0,ap=3+a(2)|0,j=ap,t=c(s,W)[1+W];break;case
 1:var
 j=3+a(3)|0,t=0;break;default:var
-j=11+a(7)|0,t=0}if((h+o|0)<(e+j|0))_(tv);jR(s,e,j,t);var
+j=11+a(7)|0,t=0}if((h+o|0)<(e+j|0))$(tv);jR(s,e,j,t);var
 e=e+j|0;continue}var
-aq=ee(cs(s,h,o)),L=aq,K=ee(cs(s,0,h));break}}if(!$)for(;;){var
-g=x(K);if(!(b0<=g)){z(1);ae(l,d[1],g);d[1]++;continue}if(b0<g){if(285<g)_(tr);var
-N=g+mR|0,O=g+mR|0,ah=a(c(tg,N)[1+N]),C=c(te,O)[1+O]+ah|0,m=x(L);if(29<m)_(ts);var
-ai=a(c(tk,m)[1+m]),P=c(ti,m)[1+m]+ai|0;if(d[1]<P)_(tt);z(C);var
+aq=ee(cs(s,h,o)),L=aq,K=ee(cs(s,0,h));break}}if(!_)for(;;){var
+g=x(K);if(!(b0<=g)){z(1);ae(l,d[1],g);d[1]++;continue}if(b0<g){if(285<g)$(tr);var
+N=g+mR|0,O=g+mR|0,ah=a(c(tg,N)[1+N]),C=c(te,O)[1+O]+ah|0,m=x(L);if(29<m)$(ts);var
+ai=a(c(tk,m)[1+m]),P=c(ti,m)[1+m]+ai|0;if(d[1]<P)$(tt);z(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
 n=Q;for(;;){ae(l,n,bb(l,n-P|0));var
 aj=n+1|0;if(R!==n){var
@@ -3860,7 +3860,7 @@ n=aj;continue}break}}d[1]=d[1]+C|0;continue}au=1;break}}if(0===ac)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-at=k[1]!==v?1:0,Z=at||(d[1]!==u?1:0);if(Z)_(tx);return aA(l)}}var
+at=k[1]!==v?1:0,Z=at||(d[1]!==u?1:0);if(Z)$(tx);return aA(l)}}var
 ty=M(b0,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
@@ -3921,7 +3921,7 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=bM(f,s,a[1]-s|0),u=jy(t),D=u?[1,u[1]]:[2,DG(t)],d=D;break}break;case
+t=bM(f,s,a[1]-s|0),u=jy(t),D=u?[1,u[1]]:[2,DJ(t)],d=D;break}break;case
 0:break;default:jN(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
@@ -4048,22 +4048,22 @@ var
 r=q;k(r,uu);var
 a=f;continue}var
 a=a+1|0;continue}return n}}function
-uw(p,h){k(aO(h,uy),ux);var
+uw(p,h){k(aJ(h,uy),ux);var
 l=ay(h,uz),a=l[2];k(l[1]<=1048576?1:0,uA);var
 m=y(a),e=A===m?a[1]:i===m?F(a):a;k(ui(e),uB);um(e);try{var
 v=ld(e),c=v}catch(a){a=bm(a);if(a!==cz&&a[1]!==eS)throw a;var
-c=_(uC)}if(typeof
+c=$(uC)}if(typeof
 c!=="number"&&5===c[0]){var
 f=c[1];if(aY(by(gp,j(function(a){return a[1]},f)),uE)){fq(c);k(aY(eU(uH,f),uG),uF);var
 g=eU(uI,f),o=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];o=1}if(!o)var
-d=_(uJ);var
-q=h[1]-1|0,n=z(d)===q?1:0,r=n?cP(function(a){return aO(h,a[1])},d):n;k(r,uK);var
+d=$(uJ);var
+q=h[1]-1|0,n=z(d)===q?1:0,r=n?cP(function(a){return aJ(h,a[1])},d):n;k(r,uK);var
 s=0.,t=J(function(U,G){var
 H=G[1],I=ay(h,H)[1],t=G[2];function
 c(c){var
-a=fm(H);return _(b(am(t8),a))}var
+a=fm(H);return $(b(am(t8),a))}var
 K=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4097,25 +4097,25 @@ P=dT(I,d)<m?1:0,D=P||(aS(m,d)!==I?1:0);else
 var
 D=C;if(D)c(0);var
 E=1-x;if(E)var
-Q=1!==z(g)?1:0,F=Q||1-aN(a,uh);else
+Q=1!==z(g)?1:0,F=Q||1-aO(a,uh);else
 var
 F=E;if(F)c(0);var
-R=B(a,ug)?1.:8.;return U+m*R},s,d);return k(t<=lc(p)?1:0,uL)}}return _(uD)}function
+R=B(a,ug)?1.:8.;return U+m*R},s,d);return k(t<=lc(p)?1:0,uL)}}return $(uD)}function
 a3(c,b,a){var
-d=c[2];return _(H(am(uM),d,b,a))}function
+d=c[2];return $(H(am(uM),d,b,a))}function
 bR(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
 d=c[1];if(cP(function(e){var
 a=d;for(;;){if(a){var
 c=a[2],b=0===ap(a[1][1],e)?1:0;if(b)return b;var
 a=c;continue}return 0}},e)){L(function(d){var
-b=d[1],c=1-aN(b,e);return c?$(m(uO,fm(m(a,b)))):c},d);return[0,d,a,f]}}return _(b(am(uN),a))}function
+b=d[1],c=1-aO(b,e);return c?Y(m(uO,fm(m(a,b)))):c},d);return[0,d,a,f]}}return $(b(am(uN),a))}function
 ao(b,a){return eU(a,b[1])}function
 ef(c,b,a){return 0===ao(b,a)?0:[0,d(c,b,a)]}function
 cA(c,b,e){var
 a=ao(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aN(d,e))return d}return a3(c,b,uP)}function
+d=a[1];if(aO(d,e))return d}return a3(c,b,uP)}function
 fr(c,b){var
 a=ao(c,b);if(typeof
 a!=="number"&&0===a[0])return a[1];return a3(c,b,uQ)}function
@@ -4131,7 +4131,7 @@ c=a[1];if(i<=c&&c<=j)return c;break;case
 3:if(!u(a[1],uT)&&h)return a_;break}return a3(e,d,uS)}function
 hx(b,a){return hw(0,[0,bG(uU)],[0,1.-jx/2.],b,a)}function
 eh(a,c){var
-b=m(a[2],c),d=Z(a[3],b);j6(a[3],b);return d}function
+b=m(a[2],c),d=_(a[3],b);j6(a[3],b);return d}function
 fs(e,c,b,a){var
 f=c[2],g=d(am(uV),f,b);k(1===z(a[1])?1:0,g);if(e&&e[1]!==a[2])return a3(c,b,uW);return 0}function
 hy(e,d){var
@@ -4212,7 +4212,7 @@ a!=="number")switch(a[0]){case
 3:if(!u(a[1],ve))return a_;break}throw C}function
 bT(a){if(Math.abs(a)<=cM)return au(a);throw C}function
 le(a){return a==a_?0:[0,bT(a)]}function
-bA(b,a){return aO(b[2],a)}function
+bA(b,a){return aJ(b[2],a)}function
 fu(b,a){return ay(b[2],a)}function
 aQ(d,c){var
 a=fu(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw C}function
@@ -4244,7 +4244,7 @@ l=c2(a,c(vP)),g=function(a){return bT(b(l[2],a))};else
 var
 g=function(a){return r};var
 m=f(vQ,1),o=f(vR,0);if(u(d,vS))if(u(d,vT))if(u(d,vU))if(u(d,vV))if(u(d,vW))if(u(d,vX))var
-h=u(d,vY),e=h?$(d):h;else
+h=u(d,vY),e=h?Y(d):h;else
 var
 e=4;else
 var
@@ -4300,16 +4300,16 @@ c=r,j=m;continue}var
 i=m;break}}return i}}function
 em(a){return B(a[1],xe)?xf:a[6]}function
 fz(b,a){return j(hE,bs(b,a,hC(b,a)))}var
-Df=ob;function
-yQ(e,a2,h,aP,r){var
-s=aP[3],aj=bh([0,s],yT,yS,e,yR),O=bh([0,s],yW,yV,e,yU),A=bh([0,s],yZ,yY,e,yX),t=aV([0,s],0,0,e,y0),C=hC(e,y1),D=hC(e,y2),F=0!==ao(e,y3)?1:0,v=0!==ao(e,y4)?1:0;if(aO(h,y5))$(y6);if(aO(h,y7))$(y8);if(aO(h,y9))$(y_);function
+Di=ob;function
+yR(e,a2,g,aP,r){var
+s=aP[3],aj=bh([0,s],yU,yT,e,yS),O=bh([0,s],yX,yW,e,yV),A=bh([0,s],y0,yZ,e,yY),t=aV([0,s],0,0,e,y1),C=hC(e,y2),D=hC(e,y3),F=0!==ao(e,y4)?1:0,v=0!==ao(e,y5)?1:0;if(aJ(g,y6))Y(y7);if(aJ(g,y8))Y(y9);if(aJ(g,y_))Y(y$);if(aJ(g,za))Y(zb);function
 ak(m,e){var
 c=aa(j(function(b){function
 c(c){var
 a=aZ(94,c);if(a){var
-b=a[2];if(b&&!b[2]){hD(5,a[1]);return hD(4,b[1])}}return _(u$)}function
+b=a[2];if(b&&!b[2]){hD(5,a[1]);return hD(4,b[1])}}return $(u$)}function
 d(b){var
-a=aZ(42,b);return a?(hE(a[1]),L(c,a[2])):_(va)}if(u(b,vb))L(d,aZ(32,b));var
+a=aZ(42,b);return a?(hE(a[1]),L(c,a[2])):$(va)}if(u(b,vb))L(d,aZ(32,b));var
 e=hv(b),a=j(function(a){return[0,a[2],a[1]]},e);L(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
@@ -4333,7 +4333,7 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(t),f=d?a(r[9]):d;k(f,y$);return c}var
+d=a(t),f=d?a(r[9]):d;k(f,zc);return c}var
 G=0;if(aj){if(!O&&!A&&!t&&!C&&!D&&!F&&!v){var
 f=[0,aj[1]];G=1}}else
 if(O){if(A&&!t&&!C&&!D&&!F&&!v){var
@@ -4345,54 +4345,54 @@ au=0.;k(gZ(function(b,d,a){return J(function(g,a){var
 b=a[1],d=c(am,b)[1+b],e=bx(d[2]),f=bx(d[1])+e|0;return g+a[2]*f},a,b)},T,au)<=10000000.?1:0,xX);var
 an=0}else
 if(F){var
-g=bR(ao(e,zg),xY,h,0),U=fz(g,xZ),V=fz(g,x0),W=aa(fz(g,x1)),H=fz(g,x2),av=bs(g,x4,hB([0,z(H)],g,x3)),w=z(U),X=z(V)===w?1:0,aw=X?W.length-1===aS(w,z(H))?1:0:X;k(aw,x5);var
-Y=[0,U,V,b6(function(a,c){var
-d=b(av[2],a);return[0,dn(cs(W,aS(a,w),w)),c,d]},H)],a1=ak(z(Y[1]),al);if(v){var
-a=bR(ao(e,zh),x8,h,x7);L(function(a){var
-b=aO(h,m(x_,a[1]));return b?$(a[2]):b},x9);var
-Z=cA(a,yf,aM(hL,aM([0,ye,[0,yd,[0,yc,[0,yb,hK]]]],aM(x6,cR(function(a){var
-b=aM([0,x$,hK],lo);return j(function(b){return m(a,m(ya,b))},b)},hL))))),I=aZ(43,Z),ax=hx(a,yg),K=cA(a,yi,yh),ab=aN(cN(I),hL),ay=ab||B(K,yP);k(ay,yj);var
-ac=1<z(I)?1:0,az=ac?B(K,yk):ac;if(az)$(yl);var
-aA=ft(function(a,b,c){return hA(yo,yn,a,b,c)},a,ym);b5(function(b){var
-c=b[3],h=3===b[2]?1:0,m=h?B(Z,yq):h;k(m,yp);var
+h=bR(ao(e,zj),xY,g,0),U=fz(h,xZ),V=fz(h,x0),W=aa(fz(h,x1)),H=fz(h,x2),av=bs(h,x4,hB([0,z(H)],h,x3)),w=z(U),X=z(V)===w?1:0,aw=X?W.length-1===aS(w,z(H))?1:0:X;k(aw,x5);var
+Z=[0,U,V,b6(function(a,c){var
+d=b(av[2],a);return[0,dn(cs(W,aS(a,w),w)),c,d]},H)],a1=ak(z(Z[1]),al);if(v){var
+a=bR(ao(e,zk),x8,g,x7);L(function(a){var
+b=aJ(g,m(x_,a[1]));return b?Y(a[2]):b},x9);var
+_=cA(a,yg,aN(hL,aN([0,yf,[0,ye,[0,yd,[0,yc,[0,yb,hK]]]]],aN(x6,cR(function(a){var
+b=aN([0,x$,hK],lo);return j(function(b){return m(a,m(ya,b))},b)},hL))))),I=aZ(43,_),ax=hx(a,yh),K=cA(a,yj,yi),ab=aO(cN(I),hL),ay=ab||B(K,yQ);k(ay,yk);var
+ac=1<z(I)?1:0,az=ac?B(K,yl):ac;if(az)Y(ym);var
+aA=ft(function(a,b,c){return hA(yp,yo,a,b,c)},a,yn);b5(function(b){var
+c=b[3],h=3===b[2]?1:0,m=h?B(_,yr):h;k(m,yq);var
 i=b[1]-1|0,n=0;if(!(i<0)){var
 a=n;for(;;){var
-e=d(c,a,0),g=e==Es(e)?1:0,j=g?gI(e):g;if(j){var
+e=d(c,a,0),g=e==Ev(e)?1:0,j=g?gI(e):g;if(j){var
 l=0===a?1:0;if(l)var
 f=l;else
 var
 p=d(c,a,0),f=d(c,a-1|0,0)<p?1:0}else
 var
-f=j;k(f,yr);var
+f=j;k(f,ys);var
 o=a+1|0;if(i!==a){var
 a=o;continue}break}}return 0},aA);ef(function(a){var
-b=0;return function(c){return eg(b,a,c)}},a,ys);ef(function(a){var
-b=0;return function(c){return eg(b,a,c)}},a,yt);fr(a,yu);if(0!==ao(a,yv))$(yw);var
-i=bs(a,yy,aV(0,0,0,a,yx)),l=bs(a,yA,aV(0,0,[0,s-1|0],a,yz)),x=bs(a,yD,aV([0,l[1]],yC,[0,Df],a,yB)),aB=l[1];k(b(hJ(yF,i),aB),yE);var
+b=0;return function(c){return eg(b,a,c)}},a,yt);ef(function(a){var
+b=0;return function(c){return eg(b,a,c)}},a,yu);fr(a,yv);if(0!==ao(a,yw))Y(yx);var
+i=bs(a,yz,aV(0,0,0,a,yy)),l=bs(a,yB,aV(0,0,[0,s-1|0],a,yA)),x=bs(a,yE,aV([0,l[1]],yD,[0,Di],a,yC)),aB=l[1];k(b(hJ(yG,i),aB),yF);var
 ad=x[1]-1|0,aC=0,aD=0;if(!(ad<0)){var
-p=aD,N=aC;for(;;){k(b(x[2],p)<=(ob-N|0)?1:0,yO);var
-aK=N+b(x[2],p)|0,aL=p+1|0;if(ad!==p){var
-p=aL,N=aK;continue}break}}var
+p=aD,N=aC;for(;;){k(b(x[2],p)<=(ob-N|0)?1:0,yP);var
+aL=N+b(x[2],p)|0,aM=p+1|0;if(ad!==p){var
+p=aM,N=aL;continue}break}}var
 ae=i[1]-2|0,aE=0;if(!(ae<0)){var
 n=aE;for(;;){var
 ag=b(i[2],n)+1|0,ai=b(i[2],n+1|0)-1|0;if(!(ai<ag)){var
 o=ag;for(;;){var
-aI=b(l[2],o);k(b(l[2],o-1|0)<aI?1:0,yN);var
-aJ=o+1|0;if(ai!==o){var
-o=aJ;continue}break}}var
+aI=b(l[2],o);k(b(l[2],o-1|0)<aI?1:0,yO);var
+aK=o+1|0;if(ai!==o){var
+o=aK;continue}break}}var
 aH=n+1|0;if(ae!==n){var
 n=aH;continue}break}}var
-M=aV(0,0,yH,a,yG);if(M)var
+M=aV(0,0,yI,a,yH);if(M)var
 af=M[1],y=Q(af[1],af[2]);else
 var
-y=M;k(aY(dm(cI,y),y),yI);var
-aF=fr(a,yJ),aG=fr(a,yK),aq=[0,[0,ax,I,ab,K,cA(a,yM,yL),aG,aF,y,i,l,x]]}else
+y=M;k(aY(dm(cI,y),y),yJ);var
+aF=fr(a,yK),aG=fr(a,yL),aq=[0,[0,ax,I,ab,K,cA(a,yN,yM),aG,aF,y,i,l,x]]}else
 var
 aq=v;var
-an=[2,aX,a1,Y,aq]}else
+an=[2,aX,a1,Z,aq]}else
 S=1;if(!S){var
 f=an;G=1}}if(!G)var
-f=_(za);var
+f=$(zd);var
 ar=0;if(typeof
 f!=="number"&&1===f[0]){var
 P=1;ar=1}if(!ar)var
@@ -4400,35 +4400,35 @@ P=0;var
 as=0;if(typeof
 f!=="number"&&2===f[0]){var
 R=1;as=1}if(!as)var
-R=0;k(P===u(r[3],zc)?1:0,zb);var
-aQ=0===r[9]?1:0,aR=aQ||R;k(aR,zd);var
-aT=0===r[9]?1:0,aU=aT||u(r[1],zf);k(aU,ze);var
+R=0;k(P===u(r[3],zf)?1:0,ze);var
+aQ=0===r[9]?1:0,aR=aQ||R;k(aR,zg);var
+aT=0===r[9]?1:0,aU=aT||u(r[1],zi);k(aU,zh);var
 aW=P||R;return[0,f,aW]}function
-zi(t,f,c,s,r,W,V){var
-g=bR(W,b(am(zk),r),t,zj),i=bR(V,b(am(zl),r),t,0),e=f[1],u=f[2],X=[0,a_],Y=0,_=[0,e];function
-v(a){return bh(_,Y,X,i,a)}var
+zl(t,f,c,s,r,W,V){var
+g=bR(W,b(am(zn),r),t,zm),i=bR(V,b(am(zo),r),t,0),e=f[1],u=f[2],X=[0,a_],Z=0,$=[0,e];function
+v(a){return bh($,Z,X,i,a)}var
 aa=0,ab=0,ac=[0,e];function
 w(a){return aV(ac,ab,aa,i,a)}var
 ad=0,ae=0,af=[0,e];function
 x(a){return bh(af,ae,ad,i,a)}var
 ag=0,ai=[0,u];function
-y(a){return aV(ai,zm,ag,i,a)}var
-z=w(zn);if(aN(ao(g,zp),zo))$(zq);var
-aj=y(zr),ak=y(zs),al=x(zt),an=x(zu),ap=aV([0,e],0,0,i,zv),aq=w(zw),ar=aq||z,as=v(zx),at=v(zy),A=ft(function(a){var
-b=0;return function(c,d){return hz(zA,b,a,c,d)}},g,zz);if(A){var
-l=A[1],m=l[3];k(3===l[2]?1:0,zB);var
+y(a){return aV(ai,zp,ag,i,a)}var
+z=w(zq);if(aO(ao(g,zs),zr))Y(zt);var
+aj=y(zu),ak=y(zv),al=x(zw),an=x(zx),ap=aV([0,e],0,0,i,zy),aq=w(zz),ar=aq||z,as=v(zA),at=v(zB),A=ft(function(a){var
+b=0;return function(c,d){return hz(zD,b,a,c,d)}},g,zC);if(A){var
+l=A[1],m=l[3];k(3===l[2]?1:0,zE);var
 au=function(a){var
 b=d(m,a,2),c=d(m,a,1);return[0,d(m,a,0),c,b]},C=M(l[1],au)}else
 var
 C=[0];var
-av=bh([0,u],zE,zD,g,zC),aw=aV([0,e],0,0,g,zF),ax=hw(zH,0,0,g,zG),ay=hw(zJ,0,0,g,zI),az=cA(g,zL,zK),a=[0,cA(g,zN,zM),az,ay,ax,aw,av,C,at,as,z,ar,ap,an,al,ak,aj];k(a[3]<=a[4]?1:0,zO);var
-aA=B(a[2],zQ);k((0!==a[5]?1:0)===aA?1:0,zP);var
-aB=B(a[2],zS);k((0!==a[6]?1:0)===aB?1:0,zR);var
+av=bh([0,u],zH,zG,g,zF),aw=aV([0,e],0,0,g,zI),ax=hw(zK,0,0,g,zJ),ay=hw(zM,0,0,g,zL),az=cA(g,zO,zN),a=[0,cA(g,zQ,zP),az,ay,ax,aw,av,C,at,as,z,ar,ap,an,al,ak,aj];k(a[3]<=a[4]?1:0,zR);var
+aA=B(a[2],zT);k((0!==a[5]?1:0)===aA?1:0,zS);var
+aB=B(a[2],zV);k((0!==a[6]?1:0)===aB?1:0,zU);var
 aC=[0,a[5],[0,a[12],0]];function
 aD(h){var
 c=e-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-d=b(h[2],a),g=b(f[5][2],a)<=d?1:0,j=g?d<b(f[5][2],a+1|0)?1:0:g;k(j,zT);var
+d=b(h[2],a),g=b(f[5][2],a)<=d?1:0,j=g?d<b(f[5][2],a+1|0)?1:0:g;k(j,zW);var
 l=a+1|0;if(c!==a){var
 a=l;continue}break}}return 0}L(function(a){return b5(aD,a)},aC);var
 aE=a[6];b5(function(n){var
@@ -4439,7 +4439,7 @@ j=g;else{var
 c=h,l=g;for(;;){var
 m=l+b(n[2],c),q=c+1|0;if(i!==c){var
 c=q,l=m;continue}var
-j=m;break}}k(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,zU);var
+j=m;break}}k(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,zX);var
 p=a+1|0;if(d!==a){var
 a=p;continue}break}}return 0},aE);function
 S(c){var
@@ -4450,17 +4450,17 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 T=0;function
-p(a){return jC(T,S,a)}if(aN(c[1],xg))var
+p(a){return jC(T,S,a)}if(aO(c[1],xg))var
 n=xh;else{var
-U=aN(c[1],xi)?a_:cM,R=0;if(0===c[9]&&!p(c[8])&&!p(c[12])){var
+U=aO(c[1],xi)?a_:cM,R=0;if(0===c[9]&&!p(c[8])&&!p(c[12])){var
 q=0.;R=1}if(!R)var
 q=dl;var
 n=[0,q,U]}var
-D=n[1]<=a[3]?1:0,aF=D?a[4]<=n[2]?1:0:D;k(aF,zV);var
-aG=0===a[12]?1:0,aH=aG||B(a[2],Ab);k(aH,zW);var
-j=em(c),o=[0,bn(j,c[5])],F=E(0,16),aI=aY(a[7],[0]),aJ=aI||B(a[2],Aa);k(aJ,zX);var
+D=n[1]<=a[3]?1:0,aF=D?a[4]<=n[2]?1:0:D;k(aF,zY);var
+aG=0===a[12]?1:0,aH=aG||B(a[2],Ae);k(aH,zZ);var
+j=em(c),o=[0,bn(j,c[5])],F=E(0,16),aI=aY(a[7],[0]),aJ=aI||B(a[2],Ad);k(aJ,z0);var
 aK=o[1],aL=a[7];cS(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<bn(Z(F,a),aK)?1:0;if(i){var
+h=g[3],a=g[2],c=g[1],i=c<bn(_(F,a),aK)?1:0;if(i){var
 j=c<=o[1]?1:0;if(j){var
 l=a<e?1:0;if(l)var
 m=b(f[5][2],a)<=h?1:0,d=m?h<b(f[5][2],a+1|0)?1:0:m;else
@@ -4469,24 +4469,24 @@ d=l}else
 var
 d=j}else
 var
-d=i;k(d,zY);o[1]=c;return ah(F,a,c)},aL);var
-G=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aM=G?(0!==a[9]?1:0)===(0===j?1:0)?1:0:G;k(aM,zZ);var
-h=B(c[1],z0),aO=aN(c[1],z1),H=(0!==a[13]?1:0)===h?1:0,aP=H?(0!==a[14]?1:0)===h?1:0:H;k(aP,z2);var
-aQ=h?B(a[2],z4):h;k(1-aQ,z3);function
+d=i;k(d,z1);o[1]=c;return ah(F,a,c)},aL);var
+G=(0!==a[8]?1:0)===(0===j?1:0)?1:0,aM=G?(0!==a[9]?1:0)===(0===j?1:0)?1:0:G;k(aM,z2);var
+h=B(c[1],z3),aN=aO(c[1],z4),H=(0!==a[13]?1:0)===h?1:0,aP=H?(0!==a[14]?1:0)===h?1:0:H;k(aP,z5);var
+aQ=h?B(a[2],z7):h;k(1-aQ,z6);function
 aR(d){var
 c=e-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){k(b(d[2],a)<a_?1:0,z5);var
+a=f;for(;;){k(b(d[2],a)<a_?1:0,z8);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-I(a){return b5(aR,a)}if(1-aO)I(a[8]);if(h)I(a[9]);var
-J=B(a[1],z6);if(J)var
+I(a){return b5(aR,a)}if(1-aN)I(a[8]);if(h)I(a[9]);var
+J=B(a[1],z9);if(J)var
 aS=0!==j?1:0,K=aS||(0<c[5]?1:0);else
 var
 K=J;var
-aT=B(a[1],z8),aU=B(a[2],z9)===aT?1:0,aW=aU||K;k(aW,z7);if(s)var
+aT=B(a[1],z$),aU=B(a[2],Aa)===aT?1:0,aW=aU||K;k(aW,z_);if(s)var
 N=s;else
 var
-Q=0===a[15]?1:0,N=Q?0===a[16]?1:0:Q;k(N,z_);function
+Q=0===a[15]?1:0,N=Q?0===a[16]?1:0:Q;k(N,Ab);function
 aX(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -4498,9 +4498,9 @@ aZ=0;function
 O(a){return jC(aZ,aX,a)}if(h)var
 a0=O(a[15]),P=a0||O(a[16]);else
 var
-P=h;if(P)$(z$);return a}function
-AX(aD){var
-aE=aD[1],C=aD[2],aT=C[4],aU=C[3],aW=D(sg,C[2]),e=[0,C[1],aW,aU,aT],o=bR(aE,AZ,e,AY),S=ao(o,A0),aL=0;if(typeof
+P=h;if(P)Y(Ac);return a}function
+A0(aD){var
+aE=aD[1],C=aD[2],aT=C[4],aU=C[3],aW=D(sg,C[2]),e=[0,C[1],aW,aU,aT],o=bR(aE,A2,e,A1),S=ao(o,A3),aM=0;if(typeof
 S!=="number"&&5===S[0]){var
 aB=S[1];if(!(64<z(aB))){var
 aC=function(c){var
@@ -4509,47 +4509,47 @@ d=b+1|0,e=n2===K(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
 f=b1===(K(c,a)&gd)?b:b+1|0,a=a+1|0,b=f;continue}};L(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aC(b[1])<=64?1:0,d=c?aC(a[1])<=bZ?1:0:c;return k(d,AW)}return _(AV)},aB);aL=1}}if(!aL)_(AU);var
-t=bR(ao(o,A3),A2,e,A1);if(aO(e,A4))$(A5);var
-i=bR(ao(t,A6),xk,e,xj),v=bs(i,xm,aV(0,0,0,i,xl)),F=bs(i,xo,aV(0,0,0,i,xn)),H=bs(i,xq,aV(0,0,[0,a9(0,v[1]-2|0)],i,xp)),w=v[1]-1|0,Y=F[1]-1|0,Z=1<=w?1:0;if(Z)var
-aa=w<c_?1:0,ab=aa?b(hJ(0,v),Y):aa;else
+c=aC(b[1])<=64?1:0,d=c?aC(a[1])<=bZ?1:0:c;return k(d,AZ)}return $(AY)},aB);aM=1}}if(!aM)$(AX);var
+t=bR(ao(o,A6),A5,e,A4);if(aJ(e,A7))Y(A8);var
+i=bR(ao(t,A9),xk,e,xj),v=bs(i,xm,aV(0,0,0,i,xl)),F=bs(i,xo,aV(0,0,0,i,xn)),H=bs(i,xq,aV(0,0,[0,a9(0,v[1]-2|0)],i,xp)),w=v[1]-1|0,Z=F[1]-1|0,_=1<=w?1:0;if(_)var
+aa=w<c_?1:0,ab=aa?b(hJ(0,v),Z):aa;else
 var
-ab=Z;k(ab,xr);var
+ab=_;k(ab,xr);var
 aX=H[1];k(b(hJ(0,F),aX),xs);var
-aY=eg([0,w-1|0],i,xt),l=[0,w,Y,H[1],aY,v,F,H],d=bR(ao(t,A7),xv,e,xu),h=cA(d,xx,xw),I=l[1],ac=l[2],aZ=bh([0,I],0,0,d,xy),a0=hB([0,I],d,xz),a1=hB([0,I],d,xA),a2=aV([0,ac],0,0,d,xB),a3=bh([0,ac],0,0,d,xC),a4=ef(hx,d,xD),a5=ef(function(a,b){return eg(xF,a,b)},d,xE),a6=eg(xH,d,xG),a7=fr(d,xI),a8=cA(d,xK,xJ),a=[0,h,cA(d,xM,xL),a8,a7,a6,a5,a4,a3,a2,a1,a0,aZ];function
-N(a){return aN(h,a)}var
+aY=eg([0,w-1|0],i,xt),l=[0,w,Z,H[1],aY,v,F,H],d=bR(ao(t,A_),xv,e,xu),h=cA(d,xx,xw),I=l[1],ac=l[2],aZ=bh([0,I],0,0,d,xy),a0=hB([0,I],d,xz),a1=hB([0,I],d,xA),a2=aV([0,ac],0,0,d,xB),a3=bh([0,ac],0,0,d,xC),a4=ef(hx,d,xD),a5=ef(function(a,b){return eg(xF,a,b)},d,xE),a6=eg(xH,d,xG),a7=fr(d,xI),a8=cA(d,xK,xJ),a=[0,h,cA(d,xM,xL),a8,a7,a6,a5,a4,a3,a2,a1,a0,aZ];function
+N(a){return aO(h,a)}var
 ad=N(xN),a$=1-a[4],a_=0,ba=a$||ad,bc=0===a[12]?1:0,bb=[0,ba,a_],bd=bc||B(h,xW),bf=0===a[11]?1:0,be=[0,bd,bb],bg=bf||B(h,xV),bj=0===a[8]?1:0,bi=[0,bg,be],bk=bj||(0===a[9]?1:0),ae=0===a[8]?1:0,bl=[0,bk,bi],bm=ae?0===a[9]?1:0:ae,bo=N(xO),af=a[6],bp=[0,(0!==a[10]?1:0)===bo?1:0,[0,bm===ad?1:0,bl]],bq=af?a[5]<=af[1]?1:0:1,bt=0===a[5]?1:0,br=[0,bq,bp],bu=bt||B(h,xU),bw=0!==a[6]?1:0,bv=[0,bu,br],bx=bw||u(h,xT),bz=1-(0!==a[6]?1:0),by=[0,bx,bv],bA=bz||N(xS),bB=B(h,xP),bC=[0,(0!==a[7]?1:0)===bB?1:0,[0,bA,by]];L(function(a){return k(a,m(xQ,h))},bC);var
 bD=bn(a[6],0),bE=a[5]+bD|0;k(bE*a9(l[3],m9)<=nD?1:0,xR);var
-bV=B(a[1],A9);k((0!==ao(t,A_)?1:0)===bV?1:0,A8);if(B(a[1],A$))$(Ba);var
-aF=yQ(t,aE,e,l,a),q=aF[1],aH=ef(hx,t,Bb),bW=0===aH?1:0,bX=bW||aF[2];k(bX,Bc);var
+bV=B(a[1],Ba);k((0!==ao(t,Bb)?1:0)===bV?1:0,A$);if(B(a[1],Bc))Y(Bd);var
+aF=yR(t,aE,e,l,a),q=aF[1],aH=ef(hx,t,Be),bW=0===aH?1:0,bX=bW||aF[2];k(bX,Bf);var
 aP=0;if(typeof
 q!=="number"&&2===q[0]){var
 T=1;aP=1}if(!aP)var
-T=0;k((0!==ao(o,Be)?1:0)===T?1:0,Bd);var
+T=0;k((0!==ao(o,Bh)?1:0)===T?1:0,Bg);var
 aQ=0;if(typeof
 q!=="number"&&2===q[0]){var
-r=q[4],n=bR(ao(o,Bl),Aw,e,Av),av=bh(0,Az,Ay,n,Ax),y=bh(0,AC,AB,n,AA);if(cp(ao(n,AE),AD))$(AF);if(cp(ao(n,AH),AG))$(AI);if(aO(e,AJ))$(AK);var
-R=aV(0,0,AM,n,AL);b5(function(a){var
-d=Q(a[1],a[2]),e=0,b=J(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=bZ?1:0:c;return k(f,AN)},R);var
+r=q[4],n=bR(ao(o,Bo),Az,e,Ay),av=bh(0,AC,AB,n,AA),y=bh(0,AF,AE,n,AD);if(cp(ao(n,AH),AG))Y(AI);if(cp(ao(n,AK),AJ))Y(AL);if(aJ(e,AM))Y(AN);var
+R=aV(0,0,AP,n,AO);b5(function(a){var
+d=Q(a[1],a[2]),e=0,b=J(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=bZ?1:0:c;return k(f,AQ)},R);var
 bP=r?r[1][3]:r,X=0;if(av)if(y){var
-aw=y[1],ax=av[1];k(ax[1]===aw[1]?1:0,AO);var
+aw=y[1],ax=av[1];k(ax[1]===aw[1]?1:0,AR);var
 A=[0,[0,ax,aw]]}else
 X=1;else
 if(y)X=1;else
 var
 A=y;if(X)var
-A=_(AT);G((0!==A?1:0)===bP?1:0,AP);if(r)var
-bQ=r[1],bS=aM([0,AQ,hK],lo),ay=jH(function(a){return aN(a,bQ[2])},bS);else
+A=$(AW);G((0!==A?1:0)===bP?1:0,AS);if(r)var
+bQ=r[1],bS=aN([0,AT,hK],lo),ay=jH(function(a){return aO(a,bQ[2])},bS);else
 var
 ay=r;var
-bT=0===R?1:0,bU=bT||ay;G(bU,AR);var
-az=ao(n,AS);if(typeof
+bT=0===R?1:0,bU=bT||ay;G(bU,AU);var
+az=ao(n,AV);if(typeof
 az==="number")var
 aA=0;else{var
-f=bR(az,Ac,e,0),x=function(c){var
-a=bs(f,c,ft(function(a,b,c){return hz(Ae,Ad,a,b,c)},f,c)),d=a[2],e=a[3];function
-g(a){return M(d,b(e,a))}return[0,d,M(a[1],g)]},ag=x(Af),O=bs(f,Ah,ft(function(a){var
-b=0,c=0;return function(d,e){return hA(c,b,a,d,e)}},f,Ag)),g=O[2],bF=O[3],ah=x(Ai),ai=ah[2],aj=x(Aj),ak=aj[2],al=x(Ak),P=ak.length-1,bG=bs(f,Am,aV([0,P],0,0,f,Al)),bH=bs(f,Ap,aV([0,P],0,Ao,f,An)),bI=bh([0,P],0,0,f,Aq),am=bh([0,g],0,0,f,Ar),an=bh([0,g],0,0,f,As),ap=3===ag[1]?1:0;if(ap){var
+f=bR(az,Af,e,0),x=function(c){var
+a=bs(f,c,ft(function(a,b,c){return hz(Ah,Ag,a,b,c)},f,c)),d=a[2],e=a[3];function
+g(a){return M(d,b(e,a))}return[0,d,M(a[1],g)]},ag=x(Ai),O=bs(f,Ak,ft(function(a){var
+b=0,c=0;return function(d,e){return hA(c,b,a,d,e)}},f,Aj)),g=O[2],bF=O[3],ah=x(Al),ai=ah[2],aj=x(Am),ak=aj[2],al=x(An),P=ak.length-1,bG=bs(f,Ap,aV([0,P],0,0,f,Ao)),bH=bs(f,As,aV([0,P],0,Ar,f,Aq)),bI=bh([0,P],0,0,f,At),am=bh([0,g],0,0,f,Au),an=bh([0,g],0,0,f,Av),ap=3===ag[1]?1:0;if(ap){var
 aq=0<g?1:0;if(aq){var
 ar=ah[1]===g?1:0;if(ar){var
 as=aj[1]===g?1:0;if(as)var
@@ -4561,7 +4561,7 @@ s=ar}else
 var
 s=aq}else
 var
-s=ap;k(s,At);if(0!==bI)$(Au);var
+s=ap;k(s,Aw);if(0!==bI)Y(Ax);var
 bJ=function(a){return M(g,b(bF,a))},aR=0,bK=M(O[1],bJ);if(am&&an){var
 bL=M(g,an[1][2]),au=[0,[0,M(g,am[1][2]),bL]];aR=1}if(!aR)var
 au=0;var
@@ -4570,14 +4570,14 @@ d=b(bH[2],a);return[0,b(bG[2],a),d,c]},ak),bO=ag[2],aA=[0,[0,D(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},bO),g,ai,bN,bM,au,bK]]}var
 aI=[0,[0,A,aA,R]];aQ=1}if(!aQ)var
 aI=0;var
-U=ao(o,Bf),V=ao(o,Bg),aS=0;if(typeof
+U=ao(o,Bi),V=ao(o,Bj),aS=0;if(typeof
 U!=="number"&&4===U[0]&&typeof
 V!=="number"&&4===V[0]){var
-aK=V[1],E=U[1],b3=0;if(0!==E){var
-b0=z(aK);if(z(E)===b0&&!(4<z(E))){var
-b2=gC(E,aK),W=b6(function(c,b){return zi(e,l,a,T,c,b[1],b[2])},b2);aS=1;b3=1}}}if(!aS)var
-W=_(Bh);var
-aJ=j(function(a){return a[1]},W),bY=z(aJ);k(z(dm(gp,aJ))===bY?1:0,Bi);gY(function(a,b){return _(m(Bk,m(fm(a),Bj)))},e);return[0,l,a,q,aH,aI,W]}var
+aL=V[1],E=U[1],b3=0;if(0!==E){var
+b0=z(aL);if(z(E)===b0&&!(4<z(E))){var
+b2=gC(E,aL),W=b6(function(c,b){return zl(e,l,a,T,c,b[1],b[2])},b2);aS=1;b3=1}}}if(!aS)var
+W=$(Bk);var
+aK=j(function(a){return a[1]},W),bY=z(aK);k(z(dm(gp,aK))===bY?1:0,Bl);gY(function(a,b){return $(m(Bn,m(fm(a),Bm)))},e);return[0,l,a,q,aH,aI,W]}var
 ad=jU([0,ap]),cj=ad[1];function
 en(c,b,a){return 0===q(b)?a:H(ad[4],c,b,a)}function
 P(a){return en(0,a,cj)}var
@@ -4622,16 +4622,16 @@ b=function(a){return bN(a,I(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}va
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
 c4(b,a,e){var
-c=Z(b[4],a);if(c)return c[1];var
+c=_(b[4],a);if(c)return c[1];var
 d=eq(b,e,[0,a]);a1(b[4],a,d);return d}function
 c5(d,b,a){var
-h=a9(b,a),e=[0,cK(b,a),h],f=Z(d[5],e);if(f)return f[1];var
+h=a9(b,a),e=[0,cK(b,a),h],f=_(d[5],e);if(f)return f[1];var
 i=c(d[2],a)[1+a],g=eq(d,dI(c(d[2],b)[1+b],i),[1,b,a]);a1(d[5],e,g);return g}function
-aK(e,a,d,c){var
+aL(e,a,d,c){var
 f=a?a[1]:a;return eq(e,d,[3,b(bL(function(a){return 0<q(a[1])?1:0}),c),f])}function
 hO(a){var
 d=z(a[1]),e=a[3],f=cO(b6(function(c,a){var
-b=a[3],d=b?[0,[0,aa(aM(a[1],[0,a[2],0])),[0,[0,n,c],0]],0]:b;return d},e));function
+b=a[3],d=b?[0,[0,aa(aN(a[1],[0,a[2],0])),[0,[0,n,c],0]],0]:b;return d},e));function
 h(f,e,d){var
 h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===q(b))return[0,a,h];var
 l=U(b),j=e[2],k=J(function(m,h){var
@@ -4646,7 +4646,7 @@ a=p;for(;;){if(0!==q(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(k!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=z(e))){var
 l=b[1],m=dB(c(f,l)[1+l]),r=i[2],s=j(function(a){var
-b=a[2];return[0,g(m,a[1]),b]},r),n=[0,D(function(a){return g(m,a)},f),s],t=[0,[0,b[1],n],0];return aM(j(function(a){var
+b=a[2];return[0,g(m,a[1]),b]},r),n=[0,D(function(a){return g(m,a)},f),s],t=[0,[0,b[1],n],0];return aN(j(function(a){var
 c=h(a[2],n,b[1]);return[0,a[1],c]},e),t)}return e},k,f),i=E(0,4);L(function(g){var
 h=g[2],j=h[1],k=g[1],l=P(c(j,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
@@ -4657,46 +4657,46 @@ f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return ah(i,k,[0,n,h[2]])},l);return i}var
-ls=[aj,Bq,co(0)];function
+ls=[aj,Bt,co(0)];function
 fC(f,a){var
 e=E(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=eV(function(a){return aO(f,a[1])},b);if(a)throw[0,ls,b,c,a[1][1]];return a};d(ad[12],n,c);return c}catch(a){a=bm(a);if(a[1]===ls){var
+a=eV(function(a){return aJ(f,a[1])},b);if(a)throw[0,ls,b,c,a[1][1]];return a};d(ad[12],n,c);return c}catch(a){a=bm(a);if(a[1]===ls){var
 g=a[4],h=a[2],i=ay(f,g),k=b(cQ(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
 d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=d(ad[6],k,a[3]),l=i[2];L(function(f){return function(a){var
-c=a[2],d=bn(Z(e,c),cj);return ah(e,c,b(bV([0,a[1]],d),f))}}(j),l);var
+c=a[2],d=bn(_(e,c),cj);return ah(e,c,b(bV([0,a[1]],d),f))}}(j),l);var
 m=dI(j,i[1]),c=b(bV(0,d(ad[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,gZ(function(c,b,a){return[0,[0,b,c],a]},e,g)]}function
 lt(f){var
 a=at(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,at(h),g]}throw[0,S,Br]}function
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,at(h),g]}throw[0,S,Bu]}function
 lu(a,n){var
-c=hO(a),h=z(a[1]),o=Q(h,function(a){return a}),i=b(bL(function(a){return 1-aO(c,a)}),o),e=E(0,64);L(function(a){var
+c=hO(a),h=z(a[1]),o=Q(h,function(a){return a}),i=b(bL(function(a){return 1-aJ(c,a)}),o),e=E(0,64);L(function(a){var
 b=fC(c,a)[1];function
-f(d,f){if(ip<ep(d))$(Bs);var
+f(d,f){if(ip<ep(d))Y(Bv);var
 a=d;for(;;){var
-b=2<=ep(a)?1:0,c=b?1-aO(e,a):b;if(c){a1(e,a,0);var
+b=2<=ep(a)?1:0,c=b?1-aJ(e,a):b;if(c){a1(e,a,0);var
 a=lt(a)[1];continue}return c}}return d(ad[12],f,b)},n);var
 p=dY(e3(e)),k=by(function(b,a){var
-c=[0,ep(a),a];return ap([0,ep(b),b],c)},p),f=aa(aM(j(function(a){return[0,[0,a,1],0]},i),k));if(ip<f.length-1)$(Bt);var
+c=[0,ep(a),a];return ap([0,ep(b),b],c)},p),f=aa(aN(j(function(a){return[0,[0,a,1],0]},i),k));if(ip<f.length-1)Y(Bw);var
 g=E(0,64);T(function(b,a){return ah(g,a,b)},f);function
 l(a){return ay(g,a)}var
 q=aa(j(function(b){var
-a=lt(b),c=l(a[2]);return[0,l(a[1]),c]},k)),m=E(0,64);return[0,[0,0,I(64,cj),I(64,Bp),E(0,64),m],a,h,i,c,f,g,q]}function
+a=lt(b),c=l(a[2]);return[0,l(a[1]),c]},k)),m=E(0,64);return[0,[0,0,I(64,cj),I(64,Bs),E(0,64),m],a,h,i,c,f,g,q]}function
 cB(a){return a[6].length-1}function
 hP(a){var
 e=z(a[1]),b=gC(a[1],a[2]),c=cO(b6(function(f,a){var
 b=a[1],c=d6(b,a[2]);if(c)var
 g=0,h=1,d=[0,[0,Q(e,function(a){return f===a?n:r}),b,h],g];else
 var
-d=c;return d},b)),d=aM(a[3],c);return[0,a[1],a[2],d]}function
+d=c;return d},b)),d=aN(a[3],c);return[0,a[1],a[2],d]}function
 c6(a,g){var
 b=fC(a[5],g),e=b[1],f=I(cB(a),r);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-e=Z(a[7],b);if(e){var
-g=e[1];c(f,g)[1+g]=h;return 0}return ci(Bu)}return d}d(ad[12],h,e);var
+e=_(a[7],b);if(e){var
+g=e[1];c(f,g)[1+g]=h;return 0}return ci(Bx)}return d}d(ad[12],h,e);var
 i=b[2];return[0,f,dF(e),i]}function
 er(e,d,b){var
 a=[0,P(b)];T(function(b,d){var
@@ -4705,7 +4705,7 @@ c7(a,g,c){var
 b=c6(a,c),d=b[3],e=b[2],f=b[1],h=[i,function(l){var
 b=c4(a[1],g,c);if(0===d)return b;var
 h=[0,[0,n,b],0],i=er(a,f,e),k=[0,j(function(a){var
-b=a[2];return[0,dH(a2,a[1]),b]},d)];return aK(a[1],k,i,h)}];return[0,D(U,f),e,h]}function
+b=a[2];return[0,dH(a2,a[1]),b]},d)];return aL(a[1],k,i,h)}];return[0,D(U,f),e,h]}function
 lv(a){var
 b=[0,cj,0];return J(function(a,c){var
 b=a[2];return[0,en([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
@@ -4713,8 +4713,8 @@ lw(b,a){var
 c=eo(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=c7(b,[0,a],R(c,P(d)));return[0,c7(b,[1,a],R(P(e),c)),f]}function
 es(a,d,c){if(d<a[3]){var
 f=lw(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;G(b<z(a[2][3])?1:0,Bv);var
-e=ag(a[2][3],b),h=lv(e[1]),g=R(P(e[2]),h),i=0===c?1:0,j=i||e[3];G(j,Bw);return 0===c?c7(a,[2,b],g):c7(a,[3,b],dH(a2,g))}function
+b=d-a[3]|0;G(b<z(a[2][3])?1:0,By);var
+e=ag(a[2][3],b),h=lv(e[1]),g=R(P(e[2]),h),i=0===c?1:0,j=i||e[3];G(j,Bz);return 0===c?c7(a,[2,b],g):c7(a,[3,b],dH(a2,g))}function
 cC(a,b){function
 c(a){return a===b?n:r}return er(a,M(cB(a),c),r)}function
 lx(c,b,a){var
@@ -4722,7 +4722,7 @@ d=P(a);return R(cC(c,b),d)}function
 ly(c,b,a){var
 d=cC(c,b);return R(P(a),d)}function
 fD(b,f,j,a,e){return[i,function(l){var
-g=j?lx(b,f,e):ly(b,f,e),h=y(a),d=A===h?a[1]:i===h?F(a):a,k=c(b[1][2],d)[1+d];return H(ad[11],d6,k,g)?d:aK(b[1],0,g,[0,[0,n,d],0])}]}function
+g=j?lx(b,f,e):ly(b,f,e),h=y(a),d=A===h?a[1]:i===h?F(a):a,k=c(b[1][2],d)[1+d];return H(ad[11],d6,k,g)?d:aL(b[1],0,g,[0,[0,n,d],0])}]}function
 lz(e,f,a,d,l,B){var
 s=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],w=c(f[2],d)[1+d];function
 h(a){var
@@ -4730,7 +4730,7 @@ b=y(a);return A===b?a[1]:i===b?F(a):a}var
 j=c(f[3],a)[1+a],m=c(f[4],a)[1+a],o=c(f[3],d)[1+d],p=c(f[4],d)[1+d],x=v(t,s),z=v(w,u);if(0<q(x)&&0<q(z)){var
 C=dB(g(x,z)),D=[0,[0,s,u,m,p],[0,[0,t,u,j,p],[0,[0,s,w,m,o],[0,[0,t,w,j,o],0]]]],E=b(cQ(function(a){var
 c=b(B,g(a[1],a[2]));if(0<q(c)){var
-d=h(a[4]),f=h(a[3]),i=c5(e[1],f,d);return[0,[0,g(C,c),i]]}return 0}),D);return aK(e[1],0,l,E)}var
+d=h(a[4]),f=h(a[3]),i=c5(e[1],f,d);return[0,[0,g(C,c),i]]}return 0}),D);return aL(e[1],0,l,E)}var
 G=cC(e,d),H=dI(cC(e,a),G);if(0<q(cv(q(fA(b(ad[25],H)[1],l)))))var
 I=h(o),J=h(j),r=c5(e[1],J,I);else
 var
@@ -4742,11 +4742,11 @@ f=q(a)<0?1:0;if(f){var
 j=k[1],l=h(b[3]);k[1]=[0,[0,U(a),l],j];var
 g=0}else
 var
-g=f;return g},M);return aK(e[1],0,l,k[1])}function
+g=f;return g},M);return aL(e[1],0,l,k[1])}function
 lA(e,b){var
 m=b[1].length-1,h=cB(e),x=z(e[4]);function
 d(b,a){return bN(b,I(h-m|0,a))}var
-f=[i,function(a){throw[0,S,Bx]}],k=d(b[4],f),l=d(b[3],f),n=d(b[2],r),a=[0,d(b[1],r),n,l,k],o=e[8];T(function(y,o){var
+f=[i,function(a){throw[0,S,BA]}],k=d(b[4],f),l=d(b[3],f),n=d(b[2],r),a=[0,d(b[1],r),n,l,k],o=e[8];T(function(y,o){var
 f=o[2],d=o[1],b=x+y|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],h=cR(function(b){var
 d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return j(function(a){return g(b,a)},e)},A),B=J(cw,cN(h),h),k=J(dz,cN(h),h),p=d===f?1:0;if(p)var
 s=q(c(a[1],d)[1+d])<=0?1:0,n=s?0<=q(c(a[2],d)[1+d])?1:0:s;else
@@ -4777,13 +4777,13 @@ g=M(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,n),g,f]}var
 h=c(b[3],a)[1+a],i=U(c(b[1],a)[1+a]);return[0,e(a,a2),i,h]}),h=E(0,64);return[0,a,b,bN(g,f),h]}function
-BA(a){var
+BD(a){var
 c=bx(a[1]),b=(bx(a[2])-c|0)+96|0;if(0<q(a)){var
 d=bx(a[2]);if(b0<(bx(a[1])+d|0)){if(0<=b){var
 f=ab(e,b),g=a[2];return cc(jp(ab(a[1],b),g),f)}return ac(jp(a[1],a[2]))}}return a}function
 fF(p,a,i,b){var
-x=p?p[1]:function(a){return a};G(gH(function(b){return b<a[3].length-1?1:0},b),BB);var
-m=Z(a[4],b);if(m)var
+x=p?p[1]:function(a){return a};G(gH(function(b){return b<a[3].length-1?1:0},b),BE);var
+m=_(a[4],b);if(m)var
 s=m[1];else{var
 f=[0,0],t=b.length-1;T(function(u,i){var
 b=[0,b9(c(a[3],i)[1+i][1])],h=[0,M(t,function(a){return a===u?n:r})];function
@@ -4831,7 +4831,7 @@ var
 i=h;return i},l);return[0,d[1],e[1]]}function
 lC(a,d,c,b){return[i,function(h){var
 e=j(function(b){var
-a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},b),f=D(U,d),g=er(a[1],f,c);return aK(a[1][1],0,g,e)}]}function
+a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},b),f=D(U,d),g=er(a[1],f,c);return aL(a[1][1],0,g,e)}]}function
 fG(c){var
 b=bz(c);for(;;){if(bo(au(b),c)){var
 b=oE(b,a_);continue}var
@@ -4844,8 +4844,8 @@ hR(c){var
 a=at(c);if(a){var
 d=a[1];return z(b(bL(function(a){return a<=l9*d?1:0}),c))}return a}function
 lE(a){return at(J(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},BC,a)[2])}var
-BD=5000,fH=[i,function(a){return Q(BD,function(a){return[0,10*a|0,d5(1,aS(a+1|0,a+2|0))]})}];function
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},BF,a)[2])}var
+BG=5000,fH=[i,function(a){return Q(BG,function(a){return[0,10*a|0,d5(1,aS(a+1|0,a+2|0))]})}];function
 lF(a){return hR(lE(a))/10|0}function
 et(b,d){var
 a=[0,0.];T(function(e,b){var
@@ -4892,7 +4892,7 @@ b=[bX,x(d,a)];return bN(c(e,a)[1+a],b)}}(o,v)),C=I(e,-1),$=Q(e,function(a){retur
 b=0.;return b_(function(b,a){return gK(b,Math.abs(a))},b,a)},v),ac=0;if(!(E<0)){var
 a=ac,m=$;for(;;){var
 G=by(function(d,e){return function(b,a){var
-f=Math.abs(x(c(d,b)[1+b],e));return DF(Math.abs(x(c(d,a)[1+a],e)),f)}}(f,a),m),Y=0;if(G){var
+f=Math.abs(x(c(d,b)[1+b],e));return DI(Math.abs(x(c(d,a)[1+a],e)),f)}}(f,a),m),Y=0;if(G){var
 g=G[1],ad=1e-14*x(ab,a);if(ad<Math.abs(x(c(f,g)[1+g],a))){var
 ae=b(bL(function(b){return function(a){return a!==b?1:0}}(g)),m);c(C,a)[1+a]=g;var
 H=e-1|0,af=0;if(!(H<0)){var
@@ -4939,11 +4939,11 @@ c=[0,r,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<q(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cV(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return H(ad[13],d,a,c)},p=function(b,a){return[i,function(c){return aK(e,0,b,j(function(b){var
+c=b(h,j[1]),k=(0<q(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cV(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return H(ad[13],d,a,c)},p=function(b,a){return[i,function(c){return aL(e,0,b,j(function(b){var
 a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},a))}]},s=o(0),t=s[1],u=o(1),x=u[1],G=u[2],I=p(R(P(x),a),G),K=s[2];return[0,[0,t,x,p(R(a,P(t)),K),I]]}var
 k=E(0,4);function
 N(a,b){return L(function(a){var
-b=a[1],c=bn(Z(k,b),0);return ah(k,b,a9(a[2],c))},a)}d(ad[12],N,a);var
+b=a[1],c=bn(_(k,b),0);return ah(k,b,a9(a[2],c))},a)}d(ad[12],N,a);var
 z=by(ap,dY(g0(k))),O=1;if(bZ<J(function(a,b){return bZ<a?a:aS(a,b[2]+1|0)},O,z))return 0;var
 S=[0,[0,0,a],0],T=J(function(i,a){var
 d=a[2],e=a[1],f=b(h,e),o=f[2],p=f[1],m=M(d+1|0,function(c){return M(d+1|0,function(b){var
@@ -4968,7 +4968,7 @@ j=bn(i,p),q=b(bL(function(a){return a[1]!==e?1:0}),h),r=en(q,g(o,c(c(m,f)[1+f],j
 b=dF(a[2]);return[0,a[1],b]},T),B=cN(f)[2],l=J(function(b,a){return cw(b,a[2])},B,f),m=J(function(b,a){return dz(b,a[2])},B,f);function
 n(a,b){return 1===b?a:c5(e,n(a,b-1|0),a)}function
 U(f){var
-a=f[3],c=f[2],d=b(h,f[1]),j=v(d[2],d[1]);if(q(j)<=0)$(BH);function
+a=f[3],c=f[2],d=b(h,f[1]),j=v(d[2],d[1]);if(q(j)<=0)Y(BK);function
 k(f){var
 b=d[3],c=y(b),e=A===c?b[1]:i===c?F(b):b;return n(e,a)}function
 l(h){var
@@ -4979,7 +4979,7 @@ g=k(0);else
 var
 o=l(0),g=c5(e,k(0),o);var
 m=hU(j,c);return[0,cd(fI(c,a),m),g]}function
-C(a,h){return[i,function(c){return aK(e,0,a,b(cQ(function(c){var
+C(a,h){return[i,function(c){return aL(e,0,a,b(cQ(function(c){var
 d=b(h,c[2]);if(0<q(d)){var
 f=j(U,at(c[1])),i=J(function(b,a){return g(b,a[1])},d,f),a=j(function(a){return a[2]},f),k=a?a[2]:dk(pj),l=cN(a);return[0,[0,i,J(function(a,b){return c5(e,a,b)},l,k)]]}return 0}),f))}]}function
 V(a){return v(m,a)}var
@@ -5052,7 +5052,7 @@ b=k[7];return b?g(au(b[1]),a):a}var
 X=D[2],m=X?X[1]:f,Y=0===D[3]?1:0,ak=Y?D[1]!==f?1:0:Y;function
 J(c){var
 a=k[10];return a?b(a[1][2],c):a}function
-_(c){var
+Z(c){var
 a=k[11],d=a?1-b(a[1][2],c):a;return d}var
 x=f?t[9]:t[8];function
 s(a){var
@@ -5087,9 +5087,9 @@ a=y(h),b=A===a?h[1]:i===a?F(h):h;return[0,b]}],R=[0,[0]],ae=[0,[0]];function
 S(b){for(;;){var
 d=y(P),a=A===d?P[1]:i===d?F(P):P;if(b===z[1])return a[1];if(b===(z[1]+1|0)&&cp(R[1],[0]))return R[1];if(b<z[1]){var
 e=I(p,0),l=a[1],m=z[1]-1|0,o=M(p,function(p,j,i){return function(a){var
-l=0;if(B(k[1],BV)&&J(a)&&0!==em(k)&&k[5]<=j){var
+l=0;if(B(k[1],BY)&&J(a)&&0!==em(k)&&k[5]<=j){var
 e=n;l=1}if(!l){var
-m=0;if(B(k[1],BW)&&_(a))var
+m=0;if(B(k[1],BZ)&&Z(a))var
 e=r;else
 m=1;if(m){var
 b=ad(p,a),d=O(j,a);if(typeof
@@ -5111,7 +5111,7 @@ af(a){return dT(o(a),p+1|0)}function
 ah(a){var
 b=J(a);if(b)var
 c=b;else{var
-d=B(k[1],BX);if(d)return _(a);var
+d=B(k[1],B0);if(d)return Z(a);var
 c=d}return c}var
 l=[i,function(d){var
 a=f?t[14]:t[13];if(a){var
@@ -5129,7 +5129,7 @@ g==="number"?1:0===g[0]?g[1]===d?1:0:0<q(ag(g[1],d))?1:0;if(typeof
 L[3]==="number")return[0,[0,r],0];if(K){if(!m&&v){if(ai[1]!==e){var
 s=0,t=a[2].length-1;if(4<=a.length-1&&!(t===cL(a[4]))){a[1]=0;a[2]=I(cL(a[4]),0)}else
 s=1;if(s&&0<a[1]){a[1]=0;jR(a[2],0,a[2].length-1,0)}ai[1]=e}var
-n=Z(a,[0,c,d]);if(n)return n[1];var
+n=_(a,[0,c,d]);if(n)return n[1];var
 w=i(0),o=aa(T(e),c,d,w);if(o)var
 p=o[1],h=[0,[1,p[1]],[0,p[2]]];else
 var
@@ -5143,7 +5143,7 @@ ap(S,a,p){var
 C=ag($(a),p),as=0;if(C[4]||!aY(D[2],[0,1-f]))as=1;else
 if(S<u)var
 E=c8(T(S),m,C);else{var
-U=y(h),e=A===U?h[1]:i===U?F(h):h,d=ag($(a),p);if(B(k[1],BY)){var
+U=y(h),e=A===U?h[1]:i===U?F(h):h,d=ag($(a),p);if(B(k[1],B1)){var
 V=y(l),H=A===V?l[1]:i===V?F(l):l,ax=ag(b(G[3],a),p)[1],X=function(b,a){return f?bg(b,a):dA(b,a)},I=c8(e,m,d),ay=c(e,a)[1+a],at=0;if(X(eu(e,d,I),ay)){var
 az=c(H,a)[1+a],aA=w(c(e,a)[1+a],az);if(X(w(ax,eu(H,d,I)),aA)){var
 Y=I;at=1}}if(!at)var
@@ -5156,7 +5156,7 @@ R=0;if(f){var
 au=0;if(!s(a)&&!bo(b_(w,r,j[3]),n)){R=1;au=1}if(!au)var
 K=c8(e,m,d)}else
 R=1;if(R)if(s(a)){var
-x=B(k[1],BZ)?af:o,aE=function(b){var
+x=B(k[1],B2)?af:o,aE=function(b){var
 c=s(b);if(c)var
 e=x(a),d=x(b)<e?1:0;else
 var
@@ -5216,7 +5216,7 @@ g=b(L[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
 f=d;return f}return 0}return[0,am,[0,al,s,o,af,function(c,b,a){return aj(c,b,a)[1]},aq,ap,ao,an]]}function
 lO(g,a,f,n,h,c,R){var
-l=0===em(g[2])?1:0,e=a[1],S=m(e,B0),p=a[8],r=a[9],M=0;if(p&&r){var
+l=0===em(g[2])?1:0,e=a[1],S=m(e,B3),p=a[8],r=a[9],M=0;if(p&&r){var
 s=p[1],v=s[1]-1|0,N=r[1],t=0,O=0;if(v<0)var
 w=t;else{var
 j=O,x=t;for(;;){var
@@ -5225,34 +5225,34 @@ j=Q,x=y;continue}var
 w=y;break}}var
 z=w;M=1}if(!M)var
 z=0;G(1-z,S);var
-T=m(e,B1),A=u(a[2],B2);if(A)var
+T=m(e,B4),A=u(a[2],B5);if(A)var
 B=A;else
 var
 al=0!==a[12]?1:0,B=al||1-l;G(B,T);var
-U=m(e,B3),C=0!==a[10]?1:0;if(C)var
+U=m(e,B6),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aN(g[2][1],B$);G(D,U);var
+ak=1-l,D=ak||aO(g[2][1],Cc);G(D,U);var
 V=f===n?[0,f,0]:[0,f,[0,n,0]];L(function(a){var
-b=m(e,B4);return G(hi(a,h),b)},V);var
-W=m(e,B5),X=0.<=a[3]?1:0,Y=X||1-kD(f);G(Y,W);function
+b=m(e,B7);return G(hi(a,h),b)},V);var
+W=m(e,B8),X=0.<=a[3]?1:0,Y=X||1-kD(f);G(Y,W);function
 E(b,e,a){var
 c=b?f:n,d=hh(c,h,b,a);if(d){var
 g=function(d,e){return fd(c,h,b,a,d,e)};return h2(e,c,fe(c,h,b,a),g,a)}return d}var
-Z=l?aN(g[2][1],B6):l;if(Z){var
+Z=l?aO(g[2][1],B9):l;if(Z){var
 k=g[2][5],_=fe(f,h,1,c),$=1,aa=function(a,b){return fd(f,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 K=1-b(c[2],i),af=K?q(d(c[1],k,i))<=0?1:0:K;if(af){var
-ag=m(e,B_),ah=b(c[5],k),ai=b(c[1],k);G(kv(bg,dE,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=m(e,Cb),ah=b(c[5],k),ai=b(c[1],k);G(kv(bg,dE,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 o=1.-a[3],H=1.-a[4];else
 var
 o=a[4],H=a[3];var
-I=aN(g[2][1],B7);if(H<=0.){var
-ac=m(e,B8);G(E(1,kz,c),ac)}var
+I=aO(g[2][1],B_);if(H<=0.){var
+ac=m(e,B$);G(E(1,kz,c),ac)}var
 ad=o==a_?1:0,J=ad||(I?1.<=o?1:0:I);if(J){var
-ae=m(e,B9);return G(E(0,kA,R),ae)}return J}function
+ae=m(e,Ca);return G(E(0,kA,R),ae)}return J}function
 lP(a,u,t){if(!bg(a,r)&&!dA(a,n)){var
 i=0,h=0,f=n,d=u,b=t,c=n;for(;;){var
 j=g(cv(b),a),x=v(n,a),l=g(cv(d+1|0),x),m=v(l,j),o=0<q(m)?1:0;if(o)var
@@ -5260,23 +5260,23 @@ y=g(c,m),z=ac(ab(e,60)),p=bg(g(g(f,j),z),y);else
 var
 p=o;if(0!==b&&!p&&i!==m9){var
 s=cd(g(f,j),l),A=ab(e,iX),B=s[2],k=cc(oQ(ab(s[1],iX),B),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=w(c,k);continue}return at(h)}}return 0}function
-Cf(b,a){return r}function
-Cg(a){return r}function
-Ch(c,b,a){return 0}function
-Ci(b,a){return 0}function
-Cj(c,b,a){return[0,r]}function
-Ck(a){return 0}function
-Cl(a){return 0}function
-Cm(a){return 0}var
-fM=[0,function(b,a){return r},Cm,Cl,Ck,Cj,Ci,Ch,Cg,Cf];function
+Ci(b,a){return r}function
+Cj(a){return r}function
+Ck(c,b,a){return 0}function
+Cl(b,a){return 0}function
+Cm(c,b,a){return[0,r]}function
+Cn(a){return 0}function
+Co(a){return 0}function
+Cp(a){return 0}var
+fM=[0,function(b,a){return r},Cp,Co,Cn,Cm,Cl,Ck,Cj,Ci];function
 lQ(c,b,a){return 0}function
 lR(c,b,a){return 0}function
-Cn(b,a){return 0}function
+Cq(b,a){return 0}function
 lS(c,b,a){return 0}function
-Co(a){throw[0,S,Cp]}var
+Cr(a){throw[0,S,Cs]}var
 lT=0,lU=0;function
-Cq(a){return h}var
-Cr=0;function
+Ct(a){return h}var
+Cu=0;function
 lV(a){return[0,a[1],a[2]]}function
 lW(a){return n}function
 lX(a){return r}var
@@ -5287,19 +5287,19 @@ s=d(hX[29],a,hY[1]);if(s)return s[1];if(0<q(a))var
 l=a[1],m=a[2],t=bx(l),b=bx(m)-t|0,u=ab(m,a9(0,-(b+dM|0)|0)),g=e6(ab(l,(b+dM|0)+a9(0,-(b+dM|0)|0)|0),u),j=d3(dx(g,m2)),n=ab(j,m2),e=c(lI,2048)[iK],o=y(e),v=A===o?e[1]:i===o?F(e):e,w=O(b,v),f=c(lI,j)[1+j],p=y(f),x=A===p?f[1]:i===p?F(f):f,z=aP(g,n),B=cu(aP(ab(lH(cu(g,n),z),1),x),w),r=Math.abs(Math.log(bz(a))),C=gJ(il,r),D=ab(oT(Math.ceil(4.+2.*gJ(il,r)*C)),32),k=cu(dx(B,48),D);else
 var
 k=h;hY[1]=H(hX[4],a,k,hY[1]);return k}function
-CD(f,aE,dk,dj,bc,aD,di,dh,Y){var
-bd=bc[2],_=bc[1],ac=f[3];if(typeof
+CG(f,aE,dk,dj,bc,aD,di,dh,Z){var
+bd=bc[2],$=bc[1],ac=f[3];if(typeof
 ac!=="number"&&2===ac[0]){var
-ae=ac[4],b8=ac[3],af=ac[1],k=D(hM,ac[2]),l=jB(f[5]),m=f[1],dl=z(b8[3]),h=hP(b8),be=E(0,aL),aF=E(0,aL),dp=hO(h),b9=E(0,aL),b$=m[1]-1|0,dq=0;if(!(b$<0)){var
+ae=ac[4],b8=ac[3],af=ac[1],k=D(hM,ac[2]),l=jB(f[5]),m=f[1],dl=z(b8[3]),h=hP(b8),be=E(0,aM),aF=E(0,aM),dp=hO(h),b9=E(0,aM),b$=m[1]-1|0,dq=0;if(!(b$<0)){var
 ap=dq;for(;;){var
 cE=bi(m[5],ap),bp=cE[1],cF=cE[2]-1|0;if(!(cF<bp)){var
 aq=bp;for(;;){var
-cG=bi(m[6],aq),cH=cG[2],ar=cG[1],bq=by(cI,Q(cH-ar|0,function(c){return function(a){return b(af[2],c+a|0)}}(ar)));if(1-aO(b9,bq)){a1(b9,bq,0);var
+cG=bi(m[6],aq),cH=cG[2],ar=cG[1],bq=by(cI,Q(cH-ar|0,function(c){return function(a){return b(af[2],c+a|0)}}(ar)));if(1-aJ(b9,bq)){a1(b9,bq,0);var
 dD=P(a2),dE=fC(dp,J(function(d,a){var
-e=c(k,a)[1+a];return b(bV(0,d),e)},dD,bq))[1];G(b(ad[2],dE),CK)}var
+e=c(k,a)[1+a];return b(bV(0,d),e)},dD,bq))[1];G(b(ad[2],dE),CN)}var
 cJ=cH-1|0;if(!(cJ<ar)){var
 as=ar;for(;;){var
-br=b(af[2],as);if(1-aO(be,br)){a1(be,br,0);a1(aF,br,[0,ap,aq-bp|0,as-ar|0])}var
+br=b(af[2],as);if(1-aJ(be,br)){a1(be,br,0);a1(aF,br,[0,ap,aq-bp|0,as-ar|0])}var
 dK=as+1|0;if(cJ!==as){var
 as=dK;continue}break}}var
 dJ=aq+1|0;if(cF!==aq){var
@@ -5307,65 +5307,65 @@ aq=dJ;continue}break}}var
 dC=ap+1|0;if(b$!==ap){var
 ap=dC;continue}break}}var
 al=by(cI,dY(e3(be))),dr=0;if(33554432<b_(function(c,a){var
-d=ch(0,aD,a[2]),b=ch(1,aD,a[2])+d|0;if(2097152<b)$(CF);return c+b|0},dr,_))$(CG);var
-N=ae?B(ae[1][4],CH):ae,ds=N?m[3]:_.length-1,ca=l[1];if(ca){var
-cb=ca[1],ce=cb[1];G(ce[1]===ds?1:0,CI);var
+d=ch(0,aD,a[2]),b=ch(1,aD,a[2])+d|0;if(2097152<b)Y(CI);return c+b|0},dr,$))Y(CJ);var
+N=ae?B(ae[1][4],CK):ae,ds=N?m[3]:$.length-1,ca=l[1];if(ca){var
+cb=ca[1],ce=cb[1];G(ce[1]===ds?1:0,CL);var
 am=[0,ce[2],cb[2][2]]}else
 var
 dy=function(a){return 1.},am=[0,function(a){return 0.},dy];var
-dt=N?0!==l[2]?1:0:N;G(1-dt,CJ);var
-an=0===ae?BG:BF,a$=Y[5],ba=Y[3],ak=Y[2],bX=Y[1],cK=0;if(ae){var
-W=ae[1];if(aN(Cs,W[2])){var
+dt=N?0!==l[2]?1:0:N;G(1-dt,CM);var
+an=0===ae?BJ:BI,a$=Z[5],ba=Z[3],ak=Z[2],bX=Z[1],cK=0;if(ae){var
+W=ae[1];if(aO(Cv,W[2])){var
 db=function(a){function
 c(c){return b(W[9][2],a)+c|0}var
-d=b(W[9][2],a),e=Q(b(W[9][2],a+1|0)-d|0,c),f=0;return J(function(c,a){return c+b(W[11][2],a)|0},f,e)},aB=Q(W[9][1]-1|0,db),bb=1===z(ak)?1:0,dc=bb?0!==l[3]?1:0:bb;G(1-dc,Ct);if(bb)var
-X=Cu;else{var
+d=b(W[9][2],a),e=Q(b(W[9][2],a+1|0)-d|0,c),f=0;return J(function(c,a){return c+b(W[11][2],a)|0},f,e)},aB=Q(W[9][1]-1|0,db),bb=1===z(ak)?1:0,dc=bb?0!==l[3]?1:0:bb;G(1-dc,Cw);if(bb)var
+X=Cx;else{var
 b2=l[3];if(b2)var
 b3=b2[1],b4=Q(b3[1],b3[2]);else
 var
 dg=function(b){var
 a=b===lF(aB)?1:0,c=a?1:a;return c},b4=Q(lF(aB)+1|0,dg);var
 X=b4}var
-dd=z(ak);if(dd<z(X))$(Cv);var
-bY=[0,l1,l0,lZ,lY,fM,fM,lX,lW,lV,n,X,l2,lU,lT,Co,lS,Cn,lR,lQ],de=function(a){return 0<=q(a)?1:0},bZ=function(a){return cP(de,a)},df=Q(bX,function(a){return a}),b0=b(bL(function(a){return 1-aO(aF,a)}),df);b7(function(a,g){var
+dd=z(ak);if(dd<z(X))Y(Cy);var
+bY=[0,l1,l0,lZ,lY,fM,fM,lX,lW,lV,n,X,l2,lU,lT,Cr,lS,Cq,lR,lQ],de=function(a){return 0<=q(a)?1:0},bZ=function(a){return cP(de,a)},df=Q(bX,function(a){return a}),b0=b(bL(function(a){return 1-aJ(aF,a)}),df);b7(function(a,g){var
 e=0!==b0?1:0;if(e)var
 f=0<ed(a,ak,X)?1:0,c=f?1-bZ(j(function(c){var
 e=b(aE[3],c);return ec(d(ba,a,function(b,c){return hr(a,a$,b,c)}),e)},b0)):f;else
 var
-c=e;return c?$(Cw):c},aB);var
-b1=ht(aE,bX,ak,ba,bY,Y[4],a$,Y[6]),aC=b1?b1[1]:ci(CB);b7(function(a,f){var
+c=e;return c?Y(Cz):c},aB);var
+b1=ht(aE,bX,ak,ba,bY,Z[4],a$,Z[6]),aC=b1?b1[1]:ci(CE);b7(function(a,f){var
 b=0<ed(a,ak,X)?1:0;if(b){var
-c=aE[4],e=d(ba,a,function(b,c){return hr(a,a$,b,c)});return G(bZ(j(function(a){return ec(e,a)},c)),Cx)}return b},aB);var
+c=aE[4],e=d(ba,a,function(b,c){return hr(a,a$,b,c)});return G(bZ(j(function(a){return ec(e,a)},c)),CA)}return b},aB);var
 bf=[0,X,[0,function(h){var
 c=E(0,a4),e=aC[2];L(function(d){var
-e=d[1],f=b(h,e);G(0.<f?1:0,Cy);var
-a=g5(d[2])/f,g=gI(a),i=g?0.<a?1:0:g;G(i,Cz);return ah(c,e,au(a))},e);function
+e=d[1],f=b(h,e);G(0.<f?1:0,CB);var
+a=g5(d[2])/f,g=gI(a),i=g?0.<a?1:0:g;G(i,CC);return ah(c,e,au(a))},e);function
 a(a){return ay(c,a)}var
 d=k7(bY,aC[2],a,aC[1]);if(d){var
 f=aC[2],g=j(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,cc(d[1],hp)],g]}return ci(CA)}]];cK=1}}if(!cK)var
-bf=CC;var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,cc(d[1],hp)],g]}return ci(CD)}]];cK=1}}if(!cK)var
+bf=CF;var
 du=bf[1],aH=au(bn(f[4],0.)),bh=f[2][9];if(bh)var
 cf=bh[1],ao=dm(cI,Q(cf[1],cf[2]));else
 var
 ao=bh;var
 cg=bf[2],bj=bc[3],a=lu(h,j(function(a){return c(k,a)[1+a]},al)),e=a[1],O=cB(a),aV=function(a){var
 c=l[1];if(c){var
-d=c[1],e=au(b(d[2][2],a));return[0,au(b(d[1][2],a)),e]}throw[0,S,BI]},bB=lB(a);G(hQ(bB),an);var
-aW=E(0,aL),bC=E(0,a4),bD=E(0,a4),bE=function(d){var
-e=Z(bD,d),f=l[2];if(e)return e[1];if(cg&&f){var
-g=f[1];G(d<g[7].length-1?1:0,BJ);var
+d=c[1],e=au(b(d[2][2],a));return[0,au(b(d[1][2],a)),e]}throw[0,S,BL]},bB=lB(a);G(hQ(bB),an);var
+aW=E(0,aM),bC=E(0,a4),bD=E(0,a4),bE=function(d){var
+e=_(bD,d),f=l[2];if(e)return e[1];if(cg&&f){var
+g=f[1];G(d<g[7].length-1?1:0,BM);var
 m=c(g[7],d)[1+d],n=function(b){var
-f=Z(bC,b);if(f)var
+f=_(bC,b);if(f)var
 d=f[1];else{var
 g=c6(a,c(k,b)[1+b]),j=bz(g[2]),h=[0,D(bz,g[1]),j];a1(bC,b,h);var
 d=h}var
 e=[0,0.],i=d[1];T(function(c,a){var
 b=a!=0.?1:0,d=b?(e[1]=e[1]+a*x(m,c),0):b;return d},i);return e[1]+d[2]},h=b(cg[1],n),i=h[1],o=h[2],p=P(U(i[2])),j=[0,i,c7(a,[8,d],J(function(e,a){var
-d=a[1],f=c(k,d)[1+d];return b(bV([0,a[2]],e),f)},p,o))];a1(bD,d,j);return j}return ci(BK)},aX=function(m,M){var
+d=a[1],f=c(k,d)[1+d];return b(bV([0,a[2]],e),f)},p,o))];a1(bD,d,j);return j}return ci(BN)},aX=function(m,M){var
 f=M[3],b=M[2],N=M[1];if(2===N){var
-Q=b<a[8].length-1?1:0,ah=Q?f<=4?1:0:Q;G(ah,By);var
-S=c(a[8],b)[1+b],h=S[2],d=S[1],ai=f<4?1:0,aj=ai||(d===h?1:0);G(aj,Bz);var
+Q=b<a[8].length-1?1:0,ah=Q?f<=4?1:0:Q;G(ah,BB);var
+S=c(a[8],b)[1+b],h=S[2],d=S[1],ai=f<4?1:0,aj=ai||(d===h?1:0);G(aj,BC);var
 ak=z(a[4])+b|0,H=c(m[1],d)[1+d],J=c(m[2],d)[1+d],T=c(m[1],h)[1+h],V=c(m[2],h)[1+h],u=w(H,J),al=1;if(u[2]===0)var
 x=u;else
 var
@@ -5380,40 +5380,40 @@ l=a2,t=V,s=J;break;case
 l=n,t=T,s=J;break;default:var
 l=n,t=V,s=H}var
 K=I(cB(a),r),L=function(a,b){K[1+a]=w(c(K,a)[1+a],b);return 0};L(ak,l);L(d,U(g(l,t)));L(h,U(g(l,s)));var
-W=c(m[3],d)[1+d],X=c(m[4],d)[1+d],Y=c(m[3],h)[1+h],_=c(m[4],h)[1+h];if(3<f>>>0)var
+W=c(m[3],d)[1+d],X=c(m[4],d)[1+d],Z=c(m[3],h)[1+h],$=c(m[4],h)[1+h];if(3<f>>>0)var
 aa=[i,function(f){var
 c=P(x),b=R(cC(a,d),c),e=dI(b,b);return eq(a[1],e,[2,b])}];else{switch(f){case
 0:var
-q=Y,p=W;break;case
+q=Z,p=W;break;case
 1:var
-q=_,p=X;break;case
+q=$,p=X;break;case
 2:var
-q=Y,p=X;break;default:var
-q=_,p=W}var
+q=Z,p=X;break;default:var
+q=$,p=W}var
 aa=[i,function(f){var
-b=y(q),d=A===b?q[1]:i===b?F(q):q,c=y(p),e=A===c?p[1]:i===c?F(p):p;return c5(a[1],e,d)}]}return[0,K,U(g(l,g(s,t))),aa]}G(f<=1?1:0,BL);if(!(5<N>>>0))switch(N){case
+b=y(q),d=A===b?q[1]:i===b?F(q):q,c=y(p),e=A===c?p[1]:i===c?F(p):p;return c5(a[1],e,d)}]}return[0,K,U(g(l,g(s,t))),aa]}G(f<=1?1:0,BO);if(!(5<N>>>0))switch(N){case
 0:return es(a,b,f);case
 1:if(bj){var
-ac=bj[1][1];G(b<ac.length-1?1:0,BN);var
+ac=bj[1][1];G(b<ac.length-1?1:0,BQ);var
 ad=c(ac,b)[1+b],ae=aV(b);return 0===f?c7(a,[5,b],R(P(ae[2]),ad)):c7(a,[4,b],R(ad,P(ae[1])))}break;case
-3:G(0===f?1:0,BO);return bE(b)[2];case
-4:return $(BP);case
+3:G(0===f?1:0,BR);return bE(b)[2];case
+4:return Y(BS);case
 5:var
-af=Z(aW,b);if(af){var
+af=_(aW,b);if(af){var
 o=af[1],O=c6(a,c(k,b)[1+b]),B=O[3],C=O[2],E=O[1],am=j(function(a){var
 b=a[2];return[0,dH(a2,a[1]),b]},B);if(0===f){var
 an=[i,function(k){if(0===B){var
 b=o[4],d=y(b);return A===d?b[1]:i===d?F(b):b}var
-c=o[4],f=y(c),g=0,h=A===f?c[1]:i===f?F(c):c,j=v(o[2],C);return aK(e,[0,B],er(a,D(U,E),j),[0,[0,n,h],g])}];return[0,E,v(o[2],C),an]}var
+c=o[4],f=y(c),g=0,h=A===f?c[1]:i===f?F(c):c,j=v(o[2],C);return aL(e,[0,B],er(a,D(U,E),j),[0,[0,n,h],g])}];return[0,E,v(o[2],C),an]}var
 ao=[i,function(j){if(0===B){var
 b=o[3],d=y(b);return A===d?b[1]:i===d?F(b):b}var
-c=o[3],f=y(c),g=0,h=A===f?c[1]:i===f?F(c):c;return aK(e,[0,am],er(a,E,v(C,o[1])),[0,[0,n,h],g])}],ap=v(C,o[1]);return[0,D(U,E),ap,ao]}return ci(BQ)}return ci(BM)},bF=l[2];if(bF){var
-ai=bF[1];G(ai[2]===O?1:0,BR);var
-cZ=dn(ai[1]),aZ=aa(b(bL(function(a){return 5!==a[1]?1:0}),cZ));G(aY(cs(ai[1],0,aZ.length-1),aZ),BS);var
+c=o[3],f=y(c),g=0,h=A===f?c[1]:i===f?F(c):c;return aL(e,[0,am],er(a,E,v(C,o[1])),[0,[0,n,h],g])}],ap=v(C,o[1]);return[0,D(U,E),ap,ao]}return ci(BT)}return ci(BP)},bF=l[2];if(bF){var
+ai=bF[1];G(ai[2]===O?1:0,BU);var
+cZ=dn(ai[1]),aZ=aa(b(bL(function(a){return 5!==a[1]?1:0}),cZ));G(aY(cs(ai[1],0,aZ.length-1),aZ),BV);var
 c0=dT(ai[3].length-1,2*O|0),a3=c0,bG=ai[1],a0=aZ}else
 var
 a3=0,bG=[0],a0=[0];var
-t=[0,bB],av=E(0,aL),c1=l[2];b5(function(d){var
+t=[0,bB],av=E(0,aM),c1=l[2];b5(function(d){var
 f=a3-1|0,u=0;if(!(f<0)){var
 b=u;for(;;){var
 I=t[1],J=D(function(b){return function(a){return aX(b,a)}}(I),a0),g=fE(a,t[1],J),h=function(e){return function(b){var
@@ -5430,16 +5430,16 @@ b=Q;continue}break}}var
 z=d[6];b5(function(d){var
 b=t[1],g=d[2],h=d[1],i=b[1],e=aG(function(b,a){return cw(a,au(x(h,b)))},i),j=b[2],f=aG(function(b,a){return dz(a,au(x(g,b)))},j),k=b[4],l=aG(function(b,d){return fD(a,b,0,d,c(f,b)[1+b])},k),m=b[3];t[1]=[0,e,f,aG(function(b,d){return fD(a,b,1,d,c(e,b)[1+b])},m),l];return 0},z);var
 B=t[1],C=D(function(a){return aX(B,a)},a0),E=fE(a,t[1],C),H=d[4];return cS(function(g){var
-b=g[2],d=g[1];G(d<k.length-1?1:0,BT);var
+b=g[2],d=g[1];G(d<k.length-1?1:0,BW);var
 h=c6(a,c(k,d)[1+d]),l=h[2],m=h[1],s=1===b?m:D(U,m),n=fF(0,E,s,g[3]),o=n[1],t=n[2],p=c(k,d)[1+d],f=1===b?w(l,o):v(l,o),u=1===b?R(P(f),p):R(p,P(f)),x=h[3],z=j(function(a){var
-c=a[1],d=a[2],e=1===b?dH(a2,c):c;return[0,e,d]},x),B=[i,function(a){return aK(e,[0,z],u,j(function(b){var
-a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},t))}],q=Z(av,[0,d,b]);if(q){var
+c=a[1],d=a[2],e=1===b?dH(a2,c):c;return[0,e,d]},x),B=[i,function(a){return aL(e,[0,z],u,j(function(b){var
+a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a;return[0,b[1],d]},t))}],q=_(av,[0,d,b]);if(q){var
 r=q[1][1],C=1===b?bg(r,f):dA(r,f);if(C)return 0}return ah(av,[0,d,b],[0,f,B])},H)},c1);var
 C=t[1],c2=function(a){var
 b=[i,function(c){var
 b=eo(a);return c4(e,[1,a],R(P(ag(h[2],a)),b))}],c=[i,function(c){var
 b=P(ag(h[1],a));return c4(e,[0,a],R(eo(a),b))}],d=ag(h[2],a);return[0,ag(h[1],a),d,c,b]},c3=function(d){var
-b=ay(a[7],[0,[0,d,1],0]),e=c(C[4],b)[1+b],f=c(C[3],b)[1+b],g=c(C[2],b)[1+b];return[0,c(C[1],b)[1+b],g,f,e]},a5=E(0,aL);b5(function(m){var
+b=ay(a[7],[0,[0,d,1],0]),e=c(C[4],b)[1+b],f=c(C[3],b)[1+b],g=c(C[2],b)[1+b];return[0,c(C[1],b)[1+b],g,f,e]},a5=E(0,aM);b5(function(m){var
 a=m[2];return gY(function(p,o){var
 a=o[1],b=p[1],q=aV(a),r=q[2],s=q[1],f=dB(cv(p[2])),t=c(m[1],a)[1+a],u=aV(a),L=u[2],M=u[1],w=[i,function(b){return c4(e,[5,a],R(P(L),t))}],x=[i,function(b){return c4(e,[4,a],R(t,P(M)))}];if(o[2])var
 N=v(n,s),D=x,C=w,B=N,z=v(n,r);else
@@ -5447,40 +5447,40 @@ var
 D=w,C=x,B=r,z=s;var
 h=g(z,f),j=g(B,f),E=c(k,b)[1+b];function
 G(c,a){return[i,function(h){var
-b=y(a),d=0,g=A===b?a[1]:i===b?F(a):a;return aK(e,0,c,[0,[0,f,g],d])}]}var
-O=G(R(P(j),E),D),l=[0,h,j,G(R(E,P(h)),C),O],H=Z(a5,b);if(H)var
+b=y(a),d=0,g=A===b?a[1]:i===b?F(a):a;return aL(e,0,c,[0,[0,f,g],d])}]}var
+O=G(R(P(j),E),D),l=[0,h,j,G(R(E,P(h)),C),O],H=_(a5,b);if(H)var
 d=H[1],I=dA(d[1],h)?d:l,J=bg(d[2],j)?d:l,K=[0,I[1],J[2],I[3],J[4]];else
 var
 K=l;return ah(a5,b,K)},a)},bj);var
 bH=function(b,a){return c4(e,[6,a],R(b,P(aH)))},bI=function(g,f){var
 d=c(k,f)[1+f],v=dG(d);if(v)var
-h=dF(d),X=[i,function(a){return aK(e,0,R(P(h),d),0)}],w=[0,h,h,[i,function(a){return aK(e,0,R(d,P(h)),0)}],X];else
+h=dF(d),X=[i,function(a){return aL(e,0,R(P(h),d),0)}],w=[0,h,h,[i,function(a){return aL(e,0,R(d,P(h)),0)}],X];else
 var
-ai=[i,function(a){return c4(e,[7,f],R(lp,d))}],w=[0,r,n,[i,function(a){return aK(e,0,d,[0,[0,n,bH(d,f)],0])}],ai];if(0===a3)var
+ai=[i,function(a){return c4(e,[7,f],R(lp,d))}],w=[0,r,n,[i,function(a){return aL(e,0,d,[0,[0,n,bH(d,f)],0])}],ai];if(0===a3)var
 x=0;else
 var
 S=fC(a[5],d),u=S[2],ah=lJ(e,S[1],c3),x=cq(function(a){if(0===u)return a;var
 b=[i,function(l){var
-b=a[4],c=y(b),f=0,g=A===c?b[1]:i===c?F(b):b,h=[0,[0,n,g],f],k=R(P(a[2]),d);return aK(e,[0,j(function(a){var
+b=a[4],c=y(b),f=0,g=A===c?b[1]:i===c?F(b):b,h=[0,[0,n,g],f],k=R(P(a[2]),d);return aL(e,[0,j(function(a){var
 b=a[2];return[0,dH(a2,a[1]),b]},u)],k,h)}],c=[i,function(h){var
-b=a[3],c=y(b),f=0,g=A===c?b[1]:i===c?F(b):b;return aK(e,[0,u],R(d,P(a[1])),[0,[0,n,g],f])}];return[0,a[1],a[2],c,b]},ah);var
-q=lJ(e,d,c2),Y=1-g,_=Y||(0!==q?1:0);G(_,BU);var
-l=g?jB(q):w,$=0,aa=g?0:Z(a5,f),ab=[0,q,[0,x,[0,aa,$]]],z=b(cQ(function(a){return a}),ab),ac=[0,l[1],l[3]],B=J(function(b,a){var
+b=a[3],c=y(b),f=0,g=A===c?b[1]:i===c?F(b):b;return aL(e,[0,u],R(d,P(a[1])),[0,[0,n,g],f])}];return[0,a[1],a[2],c,b]},ah);var
+q=lJ(e,d,c2),Y=1-g,Z=Y||(0!==q?1:0);G(Z,BX);var
+l=g?jB(q):w,$=0,aa=g?0:_(a5,f),ab=[0,q,[0,x,[0,aa,$]]],z=b(cQ(function(a){return a}),ab),ac=[0,l[1],l[3]],B=J(function(b,a){var
 c=b[1];return cx(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ac,z),ae=[0,l[2],l[4]],C=J(function(b,a){var
-c=b[1];return bo(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},ae,z),D=Z(av,[0,f,0]),T=0;if(D){var
+c=b[1];return bo(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},ae,z),D=_(av,[0,f,0]),T=0;if(D){var
 E=D[1],I=E[1];if(cx(I,B[1])){var
 m=[0,I,E[2]];T=1}}if(!T)var
 m=B;var
-K=Z(av,[0,f,1]),V=0;if(K){var
+K=_(av,[0,f,1]),V=0;if(K){var
 L=K[1],M=L[1];if(bo(M,C[1])){var
 o=[0,M,L[2]];V=1}}if(!V)var
 o=C;G(bg(m[1],o[1]),an);var
 p=U(fG(U(m[1]))),s=fG(o[1]);function
 N(d,a){return[i,function(h){var
-f=y(a),b=A===f?a[1]:i===f?F(a):a,g=c(e[2],b)[1+b];return H(ad[11],d6,g,d)?b:aK(e,0,d,[0,[0,n,b],0])}]}var
+f=y(a),b=A===f?a[1]:i===f?F(a):a,g=c(e[2],b)[1+b];return H(ad[11],d6,g,d)?b:aL(e,0,d,[0,[0,n,b],0])}]}var
 t=cw(aH,s),W=0;if(!v&&!g&&cx(t,p)){var
 Q=[i,function(b){var
-a=[0,[0,n,bH(d,f)],0];return aK(e,0,R(d,P(t)),a)}],O=t;W=1}if(!W)var
+a=[0,[0,n,bH(d,f)],0];return aL(e,0,R(d,P(t)),a)}],O=t;W=1}if(!W)var
 af=m[2],Q=N(R(d,P(p)),af),O=p;var
 ag=o[2];return[0,O,s,Q,N(R(P(s),d),ag)]};L(function(a){return ah(aW,a,bI(0,a))},al);var
 bJ=E(0,a4);L(function(a){return ah(bJ,a,bI(1,a))},ao);var
@@ -5493,10 +5493,10 @@ h=g(b,c(cM,d)[1+d]);a[1]=v(a[1],h);var
 f=0}else
 var
 f=e;return f},d);return 0<=q(a[1])?1:0},bt=cp(a6,[0]);if(bt)var
-bu=gH(bs,V[3]),aJ=bu?cP(bs,bK):bu;else
+bu=gH(bs,V[3]),aK=bu?cP(bs,bK):bu;else
 var
-aJ=bt;if(aJ)var
-a7=aJ;else{var
+aK=bt;if(aK)var
+a7=aK;else{var
 aP=function(a){var
 b=[0,r],d=a[1];T(function(d,a){var
 e=0!==q(a)?1:0;if(e){var
@@ -5505,7 +5505,7 @@ f=0}else
 var
 f=e;return f},d);var
 e=[0,v(a[2],b[1])];return bN(a[1],e)},cN=Q(o,function(b){var
-a=2*b|0;return aP(c(V[3],a)[1+a])}),cT=dn(D(aP,cs(V[3],2*o|0,V[3].length-1-(2*o|0)|0))),p=aa(aM(cN,aM(cT,j(aP,bK)))),aQ=M(p.length-1,function(a){return o+a|0}),aR=M(o,function(a){return a}),bv=function(a){var
+a=2*b|0;return aP(c(V[3],a)[1+a])}),cT=dn(D(aP,cs(V[3],2*o|0,V[3].length-1-(2*o|0)|0))),p=aa(aN(cN,aN(cT,j(aP,bK)))),aQ=M(p.length-1,function(a){return o+a|0}),aR=M(o,function(a){return a}),bv=function(a){var
 b=0;return J(function(a,b){var
 c=b[2];if(a&&gm(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 bw=[0,0];T(function(e){return function(a,f){var
@@ -5532,7 +5532,7 @@ bO=l[2],bP=bO?bO[1][5]:[0],cj=function(a){return ay(aF,a)},K=a[1],a8=[0,0],bQ=[0
 e=h[3],f=gB(function(a,b){return a<c?1:0},e),g=b?1:b,i=0;return[0,((2*c$|0)+J(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,f)|0)+g|0]}var
 j=ag(h[3],c),k=b?0:1,d=0,a=j[1];for(;;){if(a){if(0===q(a[1])){var
-d=d+1|0,a=a[2];continue}return[0,(2*d|0)+k|0]}throw[0,S,Ca]}},bU=function(a){switch(a[0]){case
+d=d+1|0,a=a[2];continue}return[0,(2*d|0)+k|0]}throw[0,S,Cd]}},bU=function(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return az(a[1],0);case
@@ -5543,14 +5543,14 @@ d=d+1|0,a=a[2];continue}return[0,(2*d|0)+k|0]}throw[0,S,Ca]}},bU=function(a){swi
 b=cj(a[1]);return[3,b[1],b[2],b[3]];case
 7:var
 c=cj(a[1]);return[4,c[1],c[2],c[3]];default:var
-d=a[1],e=Z(bT,d);if(e)return e[1];var
+d=a[1],e=_(bT,d);if(e)return e[1];var
 g=bE(d)[1],f=ax([3,g[1],g[2]]);ah(bT,d,f);return f}},bW=function(a){var
 d=c(K[3],a)[1+a];if(3===d[0]){var
 e=d[1],f=c(K[2],a)[1+a],i=J(function(e,a){var
 d=a[2],f=c(K[2],d)[1+d];return b(bV([0,U(a[1])],e),f)},f,e),j=d[2],k=dF(J(function(c,a){var
 b=ag(h[3],a[2]),d=P(b[2]),e=R(lv(b[1]),d);return R(c,dI(a[1],e))},i,j));return J(function(b,a){var
 c=bW(a[2]);return w(b,g(a[1],c))},k,e)}return r},aj=function(a){var
-f=Z(bR,a);if(f)return f[1];var
+f=_(bR,a);if(f)return f[1];var
 d=c(K[3],a)[1+a];switch(d[0]){case
 0:var
 e=bU(d[1]);break;case
@@ -5561,26 +5561,26 @@ e=ax([2,hN(d[1])]);break;default:var
 h=aA(a),i=d[1],j=c(K[2],a)[1+a];J(function(e,a){var
 d=a[2],f=c(K[2],d)[1+d];return b(bV([0,U(a[1])],e),f)},j,i);var
 e=ax([1,h,bW(a)])}ah(bR,a,e);return e},aA=function(a){var
-f=Z(bS,a);if(f)return f[1];var
+f=_(bS,a);if(f)return f[1];var
 b=c(K[3],a)[1+a];switch(b[0]){case
 0:var
 d=[0,[0,n,bU(b[1])],0];break;case
 3:var
 h=b[2],i=j(function(a){var
-b=a[1];if(1-dG(b))$(Cb);var
-c=dF(b),d=0<q(c)?1:0,e=az(a[2],d);return[0,cV(c),e]},h),k=b[1],l=aM(cR(function(a){var
+b=a[1];if(1-dG(b))Y(Ce);var
+c=dF(b),d=0<q(c)?1:0,e=az(a[2],d);return[0,cV(c),e]},h),k=b[1],l=aN(cR(function(a){var
 b=a[1],c=aA(a[2]);return j(function(a){var
 c=a[2];return[0,g(b,a[1]),c]},c)},k),i),e=E(0,8);L(function(a){var
-b=a[2],c=bn(Z(e,b),r);return ah(e,b,w(a[1],c))},l);var
+b=a[2],c=bn(_(e,b),r);return ah(e,b,w(a[1],c))},l);var
 m=0,d=gZ(function(c,b,a){return[0,[0,b,c],a]},e,m);break;default:var
 d=[0,[0,n,aj(a)],0]}ah(bS,a,d);return d},da=function(a){var
-b=a[1],c=0<q(b)?1:0,d=az(a[2],c);return[0,cV(b),d]},bk=E(0,aL),ck=function(g,d){var
+b=a[1],c=0<q(b)?1:0,d=az(a[2],c);return[0,cV(b),d]},bk=E(0,aM),ck=function(g,d){var
 a=ay(g,d),b=a[4],e=y(b),h=A===e?b[1]:i===e?F(b):b,j=aA(h),c=a[3],f=y(c),k=A===f?c[1]:i===f?F(c):c,l=aA(k);return[0,d,a[1],a[2],l,j]};L(function(a){return ah(bk,a,ck(aW,a))},al);var
-cl=aa(j(function(a){return ck(bJ,a)},ao)),cm=E(0,aL);if(N)T(function(b,a){return ah(cm,a,b)},bd);var
-cn=E(0,aL);b7(function(b,a){return ah(cn,a,b)},al);var
+cl=aa(j(function(a){return ck(bJ,a)},ao)),cm=E(0,aM);if(N)T(function(b,a){return ah(cm,a,b)},bd);var
+cn=E(0,aM);b7(function(b,a){return ah(cn,a,b)},al);var
 co=aa(j(function(a){return ay(bk,a)},al)),aI=N?m[3]:co.length-1,bl=function(a){if(aI<=a){var
 h=a-aI|0;return c(cl,h)[1+h]}if(N){var
-d=ay(bk,b(af[2],a)),i=Z(cm,a);if(i){var
+d=ay(bk,b(af[2],a)),i=_(cm,a);if(i){var
 j=i[1],k=au(b(am[1],a)),l=au(b(am[2],a)),f=cx(k,d[2])?[0,d[1],k,d[3],[0,[0,n,[1,j]],0],d[5]]:d,e=bo(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,n,[2,j]],0]]:f;if(0<q(aH)&&dA(aH,e[3])){var
 m=e[5],g=ay(aF,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,n,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(co,a)[1+a]},cr=function(e,d,c){var
 f=b(m[5][2],e)+d|0,a=b(m[6][2],f)+c|0;return N?a:ay(cn,b(af[2],a))},ct=E(0,a4);b7(function(b,a){return ah(ct,a,aI+b|0)},ao);var
@@ -5589,10 +5589,10 @@ a=f[2][9];if(a){var
 e=b(m[5][2],d)+c|0;return ay(ct,b(a[1][2],e))}return a},cy=function(a){function
 b(d,c,b){var
 a=bl(cr(d,c,b));return[0,a[2],a[3]]}var
-c=[0,l1,l0,lZ,lY,fM,fM,lX,lW,lV,n,Cr,Cq,lU,lT,bl,lS,cu,lR,lQ];return d$(aE,function(b,d,e){return ea(c,a,b,d,e)},b)},bm=cy(0),cz=0===ao?bm:cy(1);if(aY(_,[0]))var
+c=[0,l1,l0,lZ,lY,fM,fM,lX,lW,lV,n,Cu,Ct,lU,lT,bl,lS,cu,lR,lQ];return d$(aE,function(b,d,e){return ea(c,a,b,d,e)},b)},bm=cy(0),cz=0===ao?bm:cy(1);if(aY($,[0]))var
 cA=n;else
 var
-dw=_.length-1,dx=dh?2:1,cA=cd(di,cv(aS(dx,dw)));var
+dw=$.length-1,dx=dh?2:1,cA=cd(di,cv(aS(dx,dw)));var
 cD=function(a){return a==a_?0:[0,au(a)]},dv=f[6];return b6(function(x,d){var
 t=b(dj,x);function
 h(h){var
@@ -5600,11 +5600,11 @@ K=h?d[16]:d[15],Q=0;if(K){var
 l=K[1],B=l[1]-1|0,z=0,X=0;if(B<0)var
 C=z;else{var
 o=X,D=z;for(;;){var
-J=0<=b(l[2],o)?1:D,Y=o+1|0;if(B!==o){var
-o=Y,D=J;continue}var
+J=0<=b(l[2],o)?1:D,Z=o+1|0;if(B!==o){var
+o=Z,D=J;continue}var
 C=J;break}}if(C){var
-s=f[1],v=E(0,a4),S=aw?aw[1]:ci(Ce),x=l[1]-1|0,V=0;if(!(x<0)){var
-n=V;for(;;){G(b(l[2],n)<bP.length-1?1:0,Cd);var
+s=f[1],v=E(0,a4),S=aw?aw[1]:ci(Ch),x=l[1]-1|0,V=0;if(!(x<0)){var
+n=V;for(;;){G(b(l[2],n)<bP.length-1?1:0,Cg);var
 W=n+1|0;if(x!==n){var
 n=W;continue}break}}var
 u=[0,function(P,O,N){var
@@ -5613,29 +5613,29 @@ o=I(cB(a),r),p=[0,0],z=bi(s[6],x),B=z[1],C=z[2]-1|0;if(C<B)var
 D=r;else{var
 d=B,t=r;for(;;){var
 H=b(s[7][2],d),J=c(P,H)[1+H],e=h?J:U(J);if(0!==q(e)){var
-f=b(af[2],d),K=Z(v,f);if(K)var
+f=b(af[2],d),K=_(v,f);if(K)var
 m=K[1];else{var
 M=c6(a,c(k,f)[1+f]);a1(v,f,M);var
 m=M}var
-X=w(t,g(e,m[2])),Y=m[1];T(function(h){return function(a,b){var
+X=w(t,g(e,m[2])),Z=m[1];T(function(h){return function(a,b){var
 d=0!==q(b)?1:0;if(d){var
 f=g(h,b);o[1+a]=w(c(o,a)[1+a],f);var
 e=0}else
 var
-e=d;return e}}(e),Y);var
-_=m[3];L(function(e){return function(a){var
-b=a[1];if(1-dG(b))$(Cc);var
-c=p[1],d=a[2];p[1]=[0,[0,U(g(e,dF(b))),d],c];return 0}}(e),_);var
+e=d;return e}}(e),Z);var
+$=m[3];L(function(e){return function(a){var
+b=a[1];if(1-dG(b))Y(Cf);var
+c=p[1],d=a[2];p[1]=[0,[0,U(g(e,dF(b))),d],c];return 0}}(e),$);var
 u=X}else
 var
 u=t;var
 aa=d+1|0;if(C!==d){var
 d=aa,t=u;continue}var
 D=u;break}}var
-E=fF([0,BA],S,o,c(bP,n)[1+n]),G=lK(1,w(D,E[1])),Q=j(da,p[1]),R=E[2],V=aM(j(function(b){var
+E=fF([0,BD],S,o,c(bP,n)[1+n]),G=lK(1,w(D,E[1])),Q=j(da,p[1]),R=E[2],V=aN(j(function(b){var
 a=b[2],c=y(a),d=A===c?a[1]:i===c?F(a):a,e=aj(d);return[0,b[1],e]},R),Q),W=h?G:U(G);return[0,[0,W,V]]}return 0}];Q=1}}if(!Q)var
 u=0;var
-_=h?cz:bm,M=lN([0,f,_,d,t,h,u]),aa=M[1];function
+$=h?cz:bm,M=lN([0,f,$,d,t,h,u]),aa=M[1];function
 N(c,b,a){return bn(H(aa,c,b,a),0)}if(0!==u){var
 R=0;if(0===em(f[2])&&0===f[2][5]){var
 O=m[1]-1|0,ab=0;if(!(O<0)){var
@@ -5657,8 +5657,8 @@ d=c(bd,a)[1+a];return au(b(am[2],d))}function
 K(a){var
 d=c(bd,a)[1+a];return au(b(am[1],d))}var
 M=cD(d[4]),e=[0,t,dk,cD(d[3]),M,o,s,K,J,D,cA,du,l2,u,C,bl,cr,cu,B,z];return[0,e,function(a){var
-d=ch(1,aD,c(_,a)[1+a][2]),f=ch(0,aD,_[1+a][2]),g=lP(v(n,b(e[8],a)),f,d);return[0,lP(b(e[7],a),d,f),g]}]},dv)}throw[0,S,CE]}function
-CL(c){var
+d=ch(1,aD,c($,a)[1+a][2]),f=ch(0,aD,$[1+a][2]),g=lP(v(n,b(e[8],a)),f,d);return[0,lP(b(e[7],a),d,f),g]}]},dv)}throw[0,S,CH]}function
+CO(c){var
 g=p(c),e=E(0,50),S=eX(bZ),au=lc(g),av=0;function
 x(b,a){var
 d=(b+p(a)|0)<=g?1:0,e=d?B(bM(c,b,p(a)),a):d;return e}var
@@ -5667,27 +5667,27 @@ o=fn(c,a+8|0),U=hu(c,a+14|0),h=hu(c,a+18|0),l=hu(c,a+22|0),z=fn(c,a+26|0),aw=aC(
 aG=0===o?1:0,Y=aG||(8===o?1:0);else
 var
 Y=X;k(Y,tC);var
-r=(a+30|0)+z|0,_=0<=h?1:0;if(_){var
+r=(a+30|0)+z|0,Z=0<=h?1:0;if(Z){var
 $=0<=l?1:0;if($)var
 aa=r<=g?1:0,D=aa?h<=(g-r|0)?1:0:aa;else
 var
 D=$}else
 var
-D=_;k(D,tD);var
+D=Z;k(D,tD);var
 s=bM(c,a+30|0,z);k(gF(function(a){return a<b1?1:0},s),tE);var
 ab=T-l|0;k(0<=ab?1:0,tF);var
-ac=1-aO(e,s),aH=ac?e[1]<aL?1:0:ac;k(aH,tG);var
-aI=8===o?1:0,aJ=aI||(h===l?1:0);k(aJ,tH);a1(e,s,[0,l,[i,function(n,o,i,q,j){return function(r){var
+ac=1-aJ(e,s),aH=ac?e[1]<aM?1:0:ac;k(aH,tG);var
+aI=8===o?1:0,aK=aI||(h===l?1:0);k(aK,tH);a1(e,s,[0,l,[i,function(n,o,i,q,j){return function(r){var
 d=8===n?tl(c,j,i,q):bM(c,j,i),f=p(d)-1|0,e=-1,l=0;if(f<0)var
 g=e;else{var
 a=l,b=e;for(;;){var
 h=ty[1+((b^a6(d,a))&eF)]^(b>>>8|0),m=a+1|0;if(f!==a){var
 a=m,b=h;continue}var
 g=h;break}}k((g^-1)===o?1:0,tI);return d}}(o,U,h,l,r)]]);var
-aK=[0,aC(a,4),[0,s,0]],aM=[0,aC(25165824,4),aK],aN=[0,V,[0,W,[0,aC(0,8),aM]]],aP=[0,tJ,[0,aC(788,2),aN]];L(function(a){return ds(S,a)},aP);var
+aL=[0,aC(a,4),[0,s,0]],aN=[0,aC(25165824,4),aL],aO=[0,V,[0,W,[0,aC(0,8),aN]]],aP=[0,tJ,[0,aC(788,2),aO]];L(function(a){return ds(S,a)},aP);var
 a=r+h|0,T=ab;continue}var
 ad=aC(e[1],2),G=gM(S),aQ=aC(0,2),aR=m(aC(a,4),aQ),aT=m(ad,m(ad,m(aC(p(G),4),aR))),ae=(g-a|0)===(p(G)+22|0)?1:0,aU=m(tK,m(aC(0,4),aT)),aV=ae?x(a,m(G,aU)):ae;k(aV,tL);var
-af=Z(e,tM);if(af){var
+af=_(e,tM);if(af){var
 ag=af[1],t=ag[2];k(ag[1]<=64?1:0,tN);var
 ai=y(t),aW=A===ai?t[1]:i===ai?F(t):t,aj=aW}else
 var
@@ -5707,10 +5707,10 @@ var
 a=g;for(;;){if(64<=(b-a|0)){lb(w,O,c,a);var
 a=a+64|0;continue}var
 e=a<b?1:0;return e?gO(f,c,a,b-a|0):e}};L(P,at);var
-Q=aq(8),ap=(119-(q[1]%64|0)|0)%64|0;DB(Q,0,DW(D3(s7,gh(q[1]))));var
+Q=aq(8),ap=(119-(q[1]%64|0)|0)%64|0;DE(Q,0,DZ(D6(s7,gh(q[1]))));var
 ao=aA(jJ(Q));P(m(s8,m(gD(ap,0),ao)));var
-ar=dn(w),R=gE(s_,j(am(s9),ar));k(B(R,aj),CM);var
-ak=ld(ay(n,CN)),al=E(0,50),H=hF(ak,CO);if(typeof
+ar=dn(w),R=gE(s_,j(am(s9),ar));k(B(R,aj),CP);var
+ak=ld(ay(n,CQ)),al=E(0,50),H=hF(ak,CR);if(typeof
 H!=="number"&&5===H[0]){var
 a2=H[1];L(function(z){var
 A=z[1],b=ay(n,A),o=z[2];if(typeof
@@ -5736,15 +5736,15 @@ a=jP(b,8*d|0),c=ox(a);if(aY(gh(c),a))return c;throw C};else
 var
 d=function(a){return on(a5(b),4*a|0)};else
 var
-d=function(a){return Dx(a5(b),2*a|0)<<16>>16};if(!E){var
+d=function(a){return DA(a5(b),2*a|0)<<16>>16};if(!E){var
 x=h[1];if(u(x,t5)){if(u(x,t6))throw C;var
 y=d}else{var
-q=Ds(8,0,[0,l]),r=l-1|0,F=0,G=0;if(!(r<0)){var
+q=Dv(8,0,[0,l]),r=l-1|0,F=0,G=0;if(!(r<0)){var
 c=G,s=F;for(;;){var
-t=fo(s,d(c));Dv(q,c,t);var
+t=fo(s,d(c));Dy(q,c,t);var
 H=c+1|0;if(r!==c){var
 c=H,s=t;continue}break}}var
-y=function(a){return Du(q,a)}}var
+y=function(a){return Dx(q,a)}}var
 w=[0,y];D=1}}else
 var
 m=[1,function(a){return bG(jP(b,8*a|0))}];else
@@ -5752,8 +5752,8 @@ var
 m=[2,function(c){var
 a=K(b,c);if(1===a)return 1;if(a)throw C;return a}];if(!D)var
 w=m;return a1(al,A,[0,v,l,w])}p=1;B=1}if(!B)p=1}else
-p=1}}}}}throw C},a2);return[0,hF(ak,CP),al,R]}throw C}}}function
-CQ(a,V,dO){var
+p=1}}}}}throw C},a2);return[0,hF(ak,CS),al,R]}throw C}}}function
+CT(a,V,dO){var
 aH=ej(a,bU(a,v5));function
 ao(x){var
 k=el(a);function
@@ -5780,23 +5780,23 @@ o=bS(a,bU(a,wb)),r=u(o,wc)?u(o,wd)?0:wg:wh;return[0,B(bS(a,bU(a,wf)),we),r,i]}fu
 ck(c){var
 b=lj(a,c),d=le(b[2]);return[0,le(b[1]),d]}function
 cl(a){return b7(function(d,c){var
-e=m(c,CR);return G(b(a,d),e)},dO)}if(lk(a)){var
-aK=el(a),c8=aQ(a,wu),aP=hG(a);if(bA(a,bU(a,vG))){if(bA(a,bU(a,vH)))throw C;var
+e=m(c,CU);return G(b(a,d),e)},dO)}if(lk(a)){var
+aL=el(a),c8=aQ(a,wu),aP=hG(a);if(bA(a,bU(a,vG))){if(bA(a,bU(a,vH)))throw C;var
 cF=aQ(a,bU(a,vI)),bv=function(d){var
 a=b(cF[2],d);return c(aP,a)[1+a]}}else
 var
 cG=lh(a),bv=function(a){return[0,[0,b(cG,a),0],0]};var
 c9=function(a){function
 c(a){var
-c=b(c8[2],a);return[0,b(aK[3][2],a),c]}var
-d=c3(bi(aK[2],a),c);return[0,bv(a),d]},c_=function(b){var
+c=b(c8[2],a);return[0,b(aL[3][2],a),c]}var
+d=c3(bi(aL[2],a),c);return[0,bv(a),d]},c_=function(b){var
 d=c(aP,b)[1+b];return cP(function(a){return 0===a[2]?1:0},d)?r:bT(lg(a))},bs=function(a){return m(wn,a)},ai=function(b){return aa(j(fp,fv(a,bs(b))))},bt=ai(wo),cZ=ai(wp),c0=ai(wq),bu=ai(wr),aI=bt.length-1,c4=lf(a,bs(ws)),c5=cO(Q(bu.length-1,function(a){function
 d(b){var
 d=Q(aI,function(d){var
 e=aS(a,aI)+d|0;return[0,U(g(b,c(c0,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(bu,a)[1+a]),0],d]}if(b(c4[2],a)){var
-e=[0,d(a2),0];return[0,d(n),e]}return[0,d(n),0]})),c7=aM(cO(Q(aI,function(a){var
-b=[0,[0,[0,c(cZ,a)[1+a],0],[0,[0,a2,[0,[0,a,1],0]],0]],0];return[0,[0,[0,U(c(bt,a)[1+a]),0],[0,[0,n,[0,[0,a,1],0]],0]],b]})),c5),c$=function(a){return c(aP,a)[1+a]},da=function(a){return c3(bi(aK[1],a),c9)},l=[0,li(a),da,c$,c7,c_],t=ll(a),N=aQ(a,CS),cm=hG(a),W=el(a),bd=t?lm(a):CY,a$=D(function(a){return hM(j(function(a){return[0,a[2],a[1]]},a))},cm),bV=E(0,a4),bW=function(a){var
-b=Z(bV,a);return b?b[1]:(a1(bV,a,a),a)},bY=function(h){var
+e=[0,d(a2),0];return[0,d(n),e]}return[0,d(n),0]})),c7=aN(cO(Q(aI,function(a){var
+b=[0,[0,[0,c(cZ,a)[1+a],0],[0,[0,a2,[0,[0,a,1],0]],0]],0];return[0,[0,[0,U(c(bt,a)[1+a]),0],[0,[0,n,[0,[0,a,1],0]],0]],b]})),c5),c$=function(a){return c(aP,a)[1+a]},da=function(a){return c3(bi(aL[1],a),c9)},l=[0,li(a),da,c$,c7,c_],t=ll(a),N=aQ(a,CV),cm=hG(a),W=el(a),bd=t?lm(a):C1,a$=D(function(a){return hM(j(function(a){return[0,a[2],a[1]]},a))},cm),bV=E(0,a4),bW=function(a){var
+b=_(bV,a);return b?b[1]:(a1(bV,a,a),a)},bY=function(h){var
 d=W[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
 e=bi(W[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
@@ -5805,9 +5805,9 @@ g=bi(W[2],b);h2(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(B(bd,Bm))var
+a=j;continue}break}}return 0};if(B(bd,Bp))var
 aq=[0,[0],[0],0];else
-if(B(bd,Bn)){var
+if(B(bd,Bq)){var
 ba=[0,0];bY(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
@@ -5816,12 +5816,12 @@ k=bW(Q(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=ba[1]
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
 bZ=aa(at(ba[1])),ds=0,dt=D(function(a){return a[2]},bZ),aq=[0,D(function(a){return a[1]},bZ),dt,ds]}else{var
-du=B(bd,Bo),bO=E(0,aL),bQ=W[2][1]-2|0,dk=0;if(!(bQ<0)){var
+du=B(bd,Br),bO=E(0,aM),bQ=W[2][1]-2|0,dk=0;if(!(bQ<0)){var
 ae=dk;for(;;){var
 dp=b(W[2][2],ae+1|0),dq=lr(N,b(W[2][2],ae),dp);L(function(a){return ah(bO,a,0)},dq);var
 dr=ae+1|0;if(bQ!==ae){var
 ae=dr;continue}break}}var
-ak=E(0,aL),bR=E(0,aL),a8=[0,0],a_=[0,0],dl=by(ap,dY(e3(bO)));L(function(e){var
+ak=E(0,aM),bR=E(0,aM),a8=[0,0],a_=[0,0],dl=by(ap,dY(e3(bO)));L(function(e){var
 f=e[2],a=e[1],g=1-dG(c(a$,a)[1+a]);if(g){var
 h=c(a$,a)[1+a],b=dH(cv(f),h),d=function(a){var
 b=lq(a);return j(function(c){var
@@ -5836,12 +5836,12 @@ a=sQ;break;case
 a=sR;break;default:if(dj(b[2],1))var
 a=g4(b[1]);else
 var
-d=m(sS,g4(b[2])),a=m(g4(b[1]),d)}return[0,c[1],a]},b)};if(1-aO(ak,d(b))){if(du){var
+d=m(sS,g4(b[2])),a=m(g4(b[1]),d)}return[0,c[1],a]},b)};if(1-aJ(ak,d(b))){if(du){var
 i=[0,a_[1],1];ah(ak,d(R(lp,b)),i)}var
 k=[0,a_[1],0];ah(ak,d(b),k);a8[1]=[0,b,a8[1]];a_[1]++}return ah(bR,[0,a,f],ay(ak,d(b)))}return g},dl);var
 ac=[0,aa(at(a8[1])),bR],bb=I(ac[1].length-1,0);bY(function(j,i,a,e){var
 f=lr(N,a,e),g=b(cQ(function(a){var
-b=a[1],c=Z(ac[2],[0,b,a[2]]);return cq(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+b=a[1],c=_(ac[2],[0,b,a[2]]);return cq(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
@@ -5863,7 +5863,7 @@ aX=bS(a,S(wV)),aZ=ej(a,S(wW)),bE=fx(a),bF=B(aX,wX);if(bF)var
 bG=1-ej(a,S(wY)),bH=bG?B(lm(a),wZ):bG;else
 var
 bH=bF;var
-dh=aN(cN(bE),w0);aj(1-ej(a,S(w2)),w1);aj(cP(function(a){var
+dh=aO(cN(bE),w0);aj(1-ej(a,S(w2)),w1);aj(cP(function(a){var
 b=0===a?1:0,c=b||(3===a?1:0);return c},bD),w3);var
 bI=1-dh;if(bI)var
 a0=bI;else{var
@@ -5872,7 +5872,7 @@ di=B(aX,w8),a0=di||bH;else
 var
 a0=bM}aj(a0,w4);if(aZ){var
 bJ=B(aX,w6);if(bJ)var
-bK=aN(w7,bE),a3=bK?0===hH(a)?1:0:bK;else
+bK=aO(w7,bE),a3=bK?0===hH(a)?1:0:bK;else
 var
 a3=bJ}else
 var
@@ -5883,30 +5883,30 @@ a6=ab[2],cr=0;if(a6&&(u(a6[1],xc)||a6[2])){af=1;cr=1}if(!cr){var
 be=1;bm=1;af=1}}else{var
 a7=ab[2];if(a7&&(u(a7[1],xd)||a7[2]))af=1}if(!af){var
 be=0;bm=1}}if(!bm)var
-be=$(m(xb,bS(a,xa)));var
+be=Y(m(xb,bS(a,xa)));var
 ar=be}else
 var
 ar=t;var
 p=cn.length-1,X=function(a){return c(cn,a)[1+a]},as=t?fx(a):t,bn=0;if(as){var
-ct=0;if(!u(as[1],CT)&&!as[2]){var
+ct=0;if(!u(as[1],CW)&&!as[2]){var
 av=n;bn=1;ct=1}if(!ct){var
-bh=as[2];if(bh&&!u(bh[1],CU)&&!bh[2]){var
+bh=as[2];if(bh&&!u(bh[1],CX)&&!bh[2]){var
 cg=hP(ln(V)),dN=hO(cg)[1],cj=z(cg[1])-dN|0,dV=p<(2*cj|0)?d5(1,10):p<(4*cj|0)?d5(1,2):d5(9,10),av=dz(r,cw(n,dV));bn=1}}}if(!bn)var
 av=r;var
 co=t?bT(ek(a,ww)):r,bj=1+J(a9,0,Q(N[1],N[2]))|0,aw=g(av,co);if(t){var
 aR=el(a),aT=I(aR[3][1],0);hI(a,function(d,a,b){aT[1+a]=fo(c(aT,a)[1+a],b);return 0});var
-Y=function(f,e,d){var
+Z=function(f,e,d){var
 g=b(aR[1][2],f)+e|0,a=b(aR[2][2],g)+d|0;return c(aT,a)[1+a]}}else
 var
-Y=function(c,b,a){return 0};var
+Z=function(c,b,a){return 0};var
 bk=v(co,aw),cp=0<q(av)?1:0;if(cp){var
 db=aQ(a,wH),dc=hG(a).length-1,aV=jQ(fy(a),dc,0);hI(a,function(d,f,e){var
 a=b(db[2],f),g=fo(c(c(aV,d)[1+d],a)[1+a],e);c(aV[1+d],a)[1+a]=g;return 0});var
-dd=function(b,a){return c(c(aV,b)[1+b],a)[1+a]},dP=fy(a),_=function(a){return m(wI,a)},aW=I(fy(a),0),bw=bS(a,_(wJ)),de=B(bw,wK)?wL:wQ,bx=_(de);hI(a,function(a,d,b){aW[1+a]=fo(c(aW,a)[1+a],b);return 0});if(0===hH(a))if(B(bw,wM))var
+dd=function(b,a){return c(c(aV,b)[1+b],a)[1+a]},dP=fy(a),$=function(a){return m(wI,a)},aW=I(fy(a),0),bw=bS(a,$(wJ)),de=B(bw,wK)?wL:wQ,bx=$(de);hI(a,function(a,d,b){aW[1+a]=fo(c(aW,a)[1+a],b);return 0});if(0===hH(a))if(B(bw,wM))var
 K=[0,dn(aW)];else{var
-cu=0;if(ej(a,_(wN))||c1(a,_(wO))||c1(a,bx))cu=1;else
+cu=0;if(ej(a,$(wN))||c1(a,$(wO))||c1(a,bx))cu=1;else
 var
-df=fy(a),dg=ei(a,bx),K=[1,ei(a,_(wP)),dg,df];if(cu)var
+df=fy(a),dg=ei(a,bx),K=[1,ei(a,$(wP)),dg,df];if(cu)var
 K=0}else
 var
 K=0;var
@@ -5928,8 +5928,8 @@ b=cs(a[1],0,b2),c=eW(function(a){return 0!==q(a)?1:0},b);if(c)var
 e=bz(a[2]),d=[0,[0,D(bz,b),e]];else
 var
 d=c;return d}),dD),b4=cR(function(a){var
-b=a[1];if(k[3]<=b)ci(BE);var
-c=c6(k,eo(b|0)),d=D(bz,c[1]),e=bz(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,D(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},dQ),b5=b(bL(function(a){return 1-dG(c(bc,a)[1+a])}),cf),dE=j(function(a){return a[1]},b4),dF=aM(j(dB,b5),dE),b8=aa(j(function(a){return a[2]},b4)),b9=function(a){return aa(j(a,dF))},dI=aa(j(function(a){return a[2]},b3)),dJ=aa(j(function(a){return a[1]},b3)),dK=b9(function(a){return a[2]}),dL=b9(function(a){return a[1]}),P=[0,k[8],dL,dK,dJ,dI],b$=aa(b5),ca=lB(k),al=M(b2,function(a){var
+b=a[1];if(k[3]<=b)ci(BH);var
+c=c6(k,eo(b|0)),d=D(bz,c[1]),e=bz(c[2]),f=0,g=a[3],h=1.-e,i=[0,[0,[0,D(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],i]},dQ),b5=b(bL(function(a){return 1-dG(c(bc,a)[1+a])}),cf),dE=j(function(a){return a[1]},b4),dF=aN(j(dB,b5),dE),b8=aa(j(function(a){return a[2]},b4)),b9=function(a){return aa(j(a,dF))},dI=aa(j(function(a){return a[2]},b3)),dJ=aa(j(function(a){return a[1]},b3)),dK=b9(function(a){return a[2]}),dL=b9(function(a){return a[1]}),P=[0,k[8],dL,dK,dJ,dI],b$=aa(b5),ca=lB(k),al=M(b2,function(a){var
 b=c(ca[2],a)[1+a];return bz(w(c(ca[1],a)[1+a],b))/2.}),an=[i,function(m){var
 l=I(b$.length-1+(b8.length-1)|0,0.),e=P[4],b=D(function(a){var
 b=1e-300;return b_(function(b,a){return gK(b,Math.abs(a))},b,a)},e),a=[0,m5],f=P[4];T(function(c,d){var
@@ -5943,10 +5943,10 @@ e=b;else{var
 a=k,f=b;for(;;){var
 g=f+d(h,a,i)|0,l=a+1|0;if(c!==a){var
 a=l,f=g;continue}var
-e=g;break}}return e},b$),c=Z(ce,a);if(c)return c[1];var
+e=g;break}}return e},b$),c=_(ce,a);if(c)return c[1];var
 l=bN(a,b8),e=y(an),m=A===e?an[1]:i===e?F(an):an,n=hS(P,m,l),b=E(0,10),o=k[4];b7(function(c,a){return ah(b,a,au(x(n,c)))},o);function
 p(a){var
-c=Z(k[5],a);if(c){var
+c=_(k[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
@@ -5955,14 +5955,14 @@ e=c;return w(h,e)};return H(ad[13],e,d,r)}return ay(b,a)}var
 f=Q(k[3],p);ah(ce,a,f);return f};else
 var
 aB=function(b,a){return 0};var
-dS=aa(CD(V,l,aH,ao,aq,Y,bk,ar,[0,bj,ax,aB,az,aA,aw]));cl(function(i){var
-A=ck(i),B=c(dS,i)[1+i],d=B[1],K=d[19],L=d[18],M=d[17],N=d[16],O=d[15],P=d[14],Q=d[13],R=d[12],S=d[11],T=d[10],U=d[9],V=d[8],W=d[7],Z=d[6],_=d[5],$=A[2],aa=A[1],a=[0,ao(i),aH,aa,$,_,Z,W,V,U,T,S,R,Q,P,O,N,M,L,K];if(t){if(ar){var
+dS=aa(CG(V,l,aH,ao,aq,Z,bk,ar,[0,bj,ax,aB,az,aA,aw]));cl(function(i){var
+A=ck(i),B=c(dS,i)[1+i],d=B[1],K=d[19],L=d[18],M=d[17],N=d[16],O=d[15],P=d[14],Q=d[13],R=d[12],S=d[11],T=d[10],U=d[9],V=d[8],W=d[7],Y=d[6],_=d[5],$=A[2],aa=A[1],a=[0,ao(i),aH,aa,$,_,Y,W,V,U,T,S,R,Q,P,O,N,M,L,K];if(t){if(ar){var
 C=B[2],G=a[10],w=bq(f([0,h,e]),G);if(w)var
 H=a[10],I=bP(p),m=o(g(g(f([0,aU(e),e]),I),H),bk);else
 var
 m=w;var
-x=m?aJ(p,function(a){return kP(l,X(a))}):m,y=x?aJ(p,function(c){var
-d=X(c)[2],g=ch(1,Y,d),h=ch(0,Y,d),i=b(a[7],c),n=b(a[8],c),j=v(f([0,e,e]),n),k=b(a[9],i),l=b(a[9],j),o=b(C,c)[1],m=k_(a[10],i,k[1],k[2],o,g,h);if(m){var
+x=m?aK(p,function(a){return kP(l,X(a))}):m,y=x?aK(p,function(c){var
+d=X(c)[2],g=ch(1,Z,d),h=ch(0,Z,d),i=b(a[7],c),n=b(a[8],c),j=v(f([0,e,e]),n),k=b(a[9],i),l=b(a[9],j),o=b(C,c)[1],m=k_(a[10],i,k[1],k[2],o,g,h);if(m){var
 p=b(C,c)[2];return k_(a[10],j,l[1],l[2],p,h,g)}return m}):x;if(y){var
 n=ht(l,bj,ax,aB,a,az,aA,aw);if(n){var
 J=n[1];return ho(l,p,X,function(b,c){return k8(l,a,J,b,c)},a)}var
@@ -5973,13 +5973,13 @@ D=a[10],q=bq(f([0,h,e]),D);if(q)var
 E=a[10],j=o(g(bP(p),E),bk);else
 var
 j=q;var
-r=j?aJ(p,function(a){return kP(l,X(a))}):j,s=r?aJ(p,function(c){var
-d=X(c)[2],g=ch(1,Y,d),h=ch(0,Y,d),i=b(a[7],c),n=b(a[8],c),j=v(f([0,e,e]),n),k=b(a[9],i),l=b(a[9],j),m=kO(a[10],i,k[1],k[2],g,h);return m?kO(a[10],j,l[1],l[2],h,g):m}):r;if(s){var
+r=j?aK(p,function(a){return kP(l,X(a))}):j,s=r?aK(p,function(c){var
+d=X(c)[2],g=ch(1,Z,d),h=ch(0,Z,d),i=b(a[7],c),n=b(a[8],c),j=v(f([0,e,e]),n),k=b(a[9],i),l=b(a[9],j),m=kO(a[10],i,k[1],k[2],g,h);return m?kO(a[10],j,l[1],l[2],h,g):m}):r;if(s){var
 k=ht(l,bj,ax,aB,a,az,aA,aw);if(k){var
 F=k[1];return ho(l,p,X,function(b,c){return k8(l,a,F,b,c)},a)}var
 u=k}else
 var
-u=s;return u}return ho(l,0,function(a){return sW},sV,a)});return t?ar?CV:CW:CX}var
+u=s;return u}return ho(l,0,function(a){return sW},sV,a)});return t?ar?CY:CZ:C0}var
 aE=el(a),aC=aQ(a,vu);function
 aD(a){return g(cv((a[2]-a[1]|0)+2|0),vt)}if(bA(a,vv))var
 cy=c2(a,vw),aF=function(c){var
@@ -6021,12 +6021,12 @@ f=e;return f}var
 g=ff(O,b,j,q);if(g){if(c)return fg(O,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return CZ}function
-C0(n){var
-c=CL(n),o=AX(c);function
+h=g;return h});return C2}function
+C3(n){var
+c=CO(n),o=A0(c);function
 f(a){var
 d=aZ(46,a),e=b(bL(function(a){return 0===jy(a)?1:0}),d),f=cR(function(a){var
-b=a[1],c=a[2];return j(function(a){return m(b,m(vg,a))},c)},vf),c=1-aN(gE(vh,e),f);return c?$(m(vi,fm(a))):c}function
+b=a[1],c=a[2];return j(function(a){return m(b,m(vg,a))},c)},vf),c=1-aO(gE(vh,e),f);return c?Y(m(vi,fm(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
@@ -6037,20 +6037,20 @@ g=b[1];return L(function(a){var
 b=a[2];return d(m(c,m(vk,a[1])),b)},g);default:return f(c)}}L(function(a){return d(a,c0(c,a))},vl);var
 k=c[2];gY(function(a,c){var
 b=cN(aZ(46,a));if(u(b,vm)&&u(b,vn))return 0;return f(a)},k);var
-e=c0(c,C1);if(typeof
+e=c0(c,C4);if(typeof
 e!=="number"&&4===e[0]){var
-p=e[1],g=b6(function(a,d){return bS(c,b(am(C2),a))},p),q=CQ(c,o,g),i=0;if(lk(c)&&ll(c)){var
-r=ek(c,C3),h=b(am(C4),r);i=1}if(!i)var
-h=C8;var
-s=Er(0),t=c[3],v=H(am(C5),q,t,s);return m(gE(C7,b6(function(d,b){var
-a=lj(c,d),e=a[2],f=a[1];return h2(am(C6),b,f,e,h)},g)),v)}throw C}function
-C9(a){try{var
-j=[0,0,C0(b(a,0))];return j}catch(a){a=bm(a);if(a[1]===fl){var
-c=a[2],d=c-1|0,g=0,i=m(C$,m(a[3],C_));if(!(2<d>>>0)){var
+p=e[1],g=b6(function(a,d){return bS(c,b(am(C5),a))},p),q=CT(c,o,g),i=0;if(lk(c)&&ll(c)){var
+r=ek(c,C6),h=b(am(C7),r);i=1}if(!i)var
+h=C$;var
+s=Eu(0),t=c[3],v=H(am(C8),q,t,s);return m(gE(C_,b6(function(d,b){var
+a=lj(c,d),e=a[2],f=a[1];return h2(am(C9),b,f,e,h)},g)),v)}throw C}function
+Da(a){try{var
+j=[0,0,C3(b(a,0))];return j}catch(a){a=bm(a);if(a[1]===fl){var
+c=a[2],d=c-1|0,g=0,i=m(Dc,m(a[3],Db));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Db;break;case
+f=De;break;case
 1:h=1;break;default:var
-f=Dc}if(!h){var
+f=Df}if(!h){var
 e=f;g=1}}if(!g)var
-e=Da;return[0,c,m(e,i)]}if(a!==gv&&a!==eT)return De;return Dd}}EN(function(a){return C9(function(b){return a})});gy(0);return}(globalThis));
+e=Dd;return[0,c,m(e,i)]}if(a!==gv&&a!==eT)return Dh;return Dg}}EQ(function(a){return Da(function(b){return a})});gy(0);return}(globalThis));

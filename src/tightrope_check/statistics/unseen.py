@@ -35,8 +35,8 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     if about.is_untied or len(hints.lower) != len(events.polynomials):
         raise ValueError("the intervals do not fit the model's events")
     away = _unseen_expressions(about)
-    rows = np.unique(seen.owner[away[seen.expression]])
-    at = [slice(*seen.start[row : row + 2].tolist()) for row in rows.tolist()]
+    owners = np.unique(seen.owner[away[seen.expression]]).tolist()
+    at = [slice(*seen.start[row : row + 2].tolist()) for row in owners]
     event = {e: links[0][0] for e, links in events.links.items() if len(links) == 1}
     own = [[event.get(e, -1) for e in seen.expression[span].tolist()] for span in at]
     linked = Counter(link[0] for links in events.links.values() for link in links)
@@ -49,23 +49,19 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     share = delta / 2 if closed.any() and at else delta
     level = share / max(int(closed.sum()), 1)
     wrong = np.zeros(len(is_open), dtype=np.bool_)
-    counted = events.successes, events.trials, *ends
-    wrong[closed] = Intervals("beta-binomial", level).unproved(*(of[closed] for of in counted))
-    visited = [(span, names) for span, names in zip(at, own, strict=True) if seen.seen[span].any()]
-    gamma = share / max(len(visited) * (len(visited) + 1), 1)
+    counted = events.successes[closed], events.trials[closed]
+    wrong[closed] = Intervals("beta-binomial", level).unproved(*counted, *(end[closed] for end in ends))
+    visited = sum(bool(seen.seen[span].any()) for span in at)
+    gamma = share / max(visited * (visited + 1), 1)
     for span, names in zip(at, own, strict=True):
         low, high = (end[names] for end in ends)
         wrong[names] = _unproved(seen.seen[span], away[seen.expression[span]], low, high, gamma)
-    check = Check.everywhere(
-        "events' intervals follow from the counts, unseen outcomes included", wrong, "event"
-    )
-    words = f"{len(at)} rows, {len(visited)} of them visited, have {float(gamma):.3g} each of δ = {float(delta):g}"
-    written = IntervalRows(about.space, events.polynomials, *ends)
-    return Statements(
-        replace(check, detail=words) if check.passed else check,
-        {RowOrigin.EVENT: written},
-        events.ends_of_expressions(*ends),
-    )
+    check = Check.everywhere("intervals follow from the counts by unseen mass", wrong, "event")
+    if check.passed:
+        words = f"{visited} of {len(at)} rows were visited and have {float(gamma):.3g} each"
+        check = replace(check, detail=f"{words} of δ = {float(delta):g}")
+    rows = IntervalRows(about.space, events.polynomials, *ends)
+    return Statements(check, {RowOrigin.EVENT: rows}, events.ends_of_expressions(*ends))
 
 
 def _unseen_expressions(about: Learned) -> BoolArray:

@@ -274,7 +274,7 @@ def times_of(column: Any, name: str, file: str, first_row: int = 1) -> Any:
 
 _DAYS = (
     *("%d %b %Y", "%d %b %y", "%d-%b-%Y", "%d-%b-%y", "%b %d %Y", "%b %d, %Y", "%Y %b %d", "%Y-%b-%d"),
-    *("%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
     *("%d/%m/%y", "%m/%d/%y", "%y/%m/%d", "%d-%m-%y", "%m-%d-%y", "%y-%m-%d", "%d.%m.%y"),
 )
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S")
@@ -353,8 +353,7 @@ def _odd_text(column: Any) -> tuple[int, str, str] | None:
     number = np.bincount(code[there], minlength=len(names))
     alike: npt.NDArray[np.bool_] = there & (code == int(np.argmax(number)))
     if alike.sum() == there.sum():
-        forms = (*("%Y-%m-%d" + clock for clock in _CLOCKS), *_GERMAN, *DATE_FORMS)
-        readings = (pc.strptime(texts, form, "s", error_is_null=True) for form in forms)
+        readings = (pc.strptime(texts, form, "s", error_is_null=True) for form in (*_GERMAN, *DATE_FORMS))
         read = [there & one.is_valid().to_numpy(zero_copy_only=False) for one in readings]
         alike = max(read, key=lambda one: int(one.sum()))
     odd = np.flatnonzero(there & ~alike)

@@ -119,19 +119,19 @@ REASONS = {
 """Why a measure is above its goal."""
 
 REACHED = {
-    "files": 441,
+    "files": 442,
     "files under 60 lines": 46,
     "modules with exactly one importer": 62,
     "most modules in one folder": 30,
-    "lines": 131_301,
-    "tokens": 998_227,
+    "lines": 131_399,
+    "tokens": 999_417,
     "lines of numerics + top level": 3_944,
     "lines of model": 10_689,
     "lines of prism": 11_534,
     "lines of io": 10_013,
     "lines of data": 11_196,
     "lines of statistics + regions": 7_876,
-    "lines of certificate": 9_239,
+    "lines of certificate": 9_345,
     "lines of cli": 9_275,
     "lines of solver + ambiguity": 10_049,
     "lines of logic + continuous": 6_753,

@@ -226,10 +226,7 @@ FEWEST = 16
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What exploration is for, and what an episode is: where it ends, after how many steps at the latest.
-
-    `coupled` says that nature picks once for a whole run; `radius` is √K of the region, roughly.
-    """
+    """What exploration is for, and when an episode ends; `radius` is about √K of the region."""
 
     model: ParametricMDP
     objective: Objective

@@ -145,12 +145,7 @@ def find_directions(
 def expression_directions(
     information: Information, objective: Objective, policy: Policy, matrix: FloatArray
 ) -> Directions | None:
-    """The same where nature picks every probability from its own interval (expression sets).
-
-    With half widths h_j of the successors of a choice, max Σ Δ_j·V_j over |Δ_j| ≤ h_j, ΣΔ_j = 0 is the least
-    Σ h_j·|V_j − m| over all m, attained at the median of V weighted by h. So the directions are those of the
-    expressions; medians are taken at the widths that `matrix` gives, for others the sum is an upper bound.
-    """
+    """Directions where nature picks each probability in its own interval: those of the expressions."""
     functions = information.maximiser.functions
     value = ValueGradient.of(information.model, objective, policy, functions)
     terms = None if value is None else value.terms(information.lifted)
@@ -246,11 +241,7 @@ class Combination:
 def main_combinations(
     information: Information, directions: Directions, matrix: FloatArray
 ) -> tuple[Combination, ...]:
-    """The combinations that the gap hangs on, given this information.
-
-    With u_k scaled to length √(w_k·‖u_k‖_{M⁻¹}), the principal axes in the norm of M⁻¹ are uncorrelated
-    combinations, and their shares sum to 1.
-    """
+    """Uncorrelated combinations that the gap hangs on (principal axes in the norm of M⁻¹), with their shares."""
     if not len(directions):
         return ()
     values, basis = np.linalg.eigh(matrix)
@@ -297,8 +288,7 @@ def blind_combinations(
 
 
 def write_combination(information: Information, combination: FloatArray) -> str:
-    """A combination, the coefficient of what matters most being 1; what matters less than a hundredth of it,
-    given the ranges of the domain, is left out."""
+    """A combination with leading coefficient 1, without what matters less than a hundredth of it."""
     coordinates = information.maximiser.coordinates
     extent = (coordinates.upper - coordinates.lower)[: information.size]
     matters = np.abs(combination) * extent

@@ -40,8 +40,7 @@ NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Experiments:
-    """The signatures that a draw of tells something: `signature[i]` has the factor `factors[i]`, and costs
-    `price[i]` a draw."""
+    """Signatures that tell something: `signature[i]` has the factor `factors[i]` and costs `price[i]` a draw."""
 
     signature: OffsetArray
     factors: tuple[FloatArray, ...]
@@ -75,11 +74,7 @@ class Experiments:
 
 @dataclass(frozen=True, eq=False)
 class DrawDesign:
-    """Shares of the draws by experiment, the even tenth among them; `best` are those without it.
-
-    `matrix` is the information of a draw by `share`. `optimality` is how far `best` is at most from the least
-    possible width, relative to it.
-    """
+    """Shares of draws; `best` lacks the even tenth and loses at most `optimality` of the least width."""
 
     experiments: Experiments
     share: FloatArray
@@ -125,8 +120,7 @@ def design_draws(
 
 
 def elfving(experiments: Experiments, direction: FloatArray) -> tuple[FloatArray, float] | None:
-    """Shares of the money that are best for one direction without a past, and how far from the best the
-    information they bring is at most; None where no draw tells anything about it."""
+    """Best shares of money for one direction without a past, and their distance; None without information."""
     weight = np.sqrt(experiments.price)
     norms = least_norms(experiments.factors, weight, direction)
     if norms is None or norms.norm.sum() == 0.0:

@@ -53,11 +53,8 @@ class EpisodeArrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
-    """Transitions of the model with a probability per expression, the states that end an episode, a cap.
-
-    `order`: states, successors first, where the way is PASS; else empty. `uncut` says in words that a cap was
-    not minded.
-    """
+    """Episodes in a model with a probability per expression; `order`: successors first, where the way is
+    PASS."""
 
     structure: Structure
     expression: IndexArray
@@ -196,8 +193,7 @@ class Episodes:
 
 
 def stationary(structure: Structure, occupancy: FloatArray) -> Policy:
-    """The one randomised policy that takes choices in the shares of an occupancy (Kallenberg): without a cap
-    its occupancy is the same. States that are never met take every choice alike."""
+    """The randomised policy with the shares of an occupancy (Kallenberg): its own, without a cap."""
     starts = structure.choice_start[:-1]
     total = np.add.reduceat(occupancy, starts)
     choices = np.diff(structure.choice_start)

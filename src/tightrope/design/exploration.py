@@ -161,8 +161,7 @@ class Designer:
         return replace(explored, greedy=criterion.value(matrix) / max(explored.design.value, 1e-300))
 
     def oracle(self, stage: Stage, bound: float | None = None) -> Oracle:
-        """Who collects most per cost at the estimate, careful where that is free; where something is to be
-        avoided, with at most the given probability of it (the one that was asked for by default)."""
+        """Who collects most per cost at the estimate, with at most the given probability of what to avoid."""
         structure = self.question.model.structure
         probability = stage.information.probability[self.question.model.expression]
         bad = entering(structure, probability, self.lost)
@@ -211,9 +210,8 @@ Occupancy = Callable[[Policy], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """What is executed, the design it comes from, and its certified probability of ending badly, where that
-    is bounded. `greedy` is the width that the robust policy's episodes would leave, relative to the
-    design's."""
+    """What is executed, its design, its certified probability of ending badly, the robust policy's relative
+    width."""
 
     design: Design | None
     policy: Policy
@@ -267,9 +265,7 @@ class Safety:
         return min(float(solution.upper[sets.model.initial]), 1.0), policy or solution.policy.at(0)
 
     def certified_drawn(self, sets: Sets, policies: Sequence[tuple[float, Policy]], cap: int | None) -> float:
-        """A verified upper bound where one of the policies is drawn per episode, by its share: nature may do
-        its worst against each. Elsewhere than at the estimate that is not what the one randomised policy
-        meets. Policies that depend on the step are followed for `cap` steps."""
+        """A verified upper bound where one of the policies is drawn per episode, by its share."""
         kernel, total = IntervalOperator.of(sets.interval_model()), 0.0
         for share, policy in policies:
             objective = self.objective

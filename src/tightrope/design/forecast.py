@@ -53,8 +53,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """The data so far, batch by batch: when each ends (in episodes), how many visits it has, its information,
-    and how much worse its plug-in did than the estimate (nan where that is not known)."""
+    """The data batch by batch: visits, information, and the excess cost of plug-ins (nan where unknown)."""
 
     episodes: int
     visits: FloatArray
@@ -101,8 +100,7 @@ class Past:
         return number * PILOT_STEP
 
     def kept(self, visits: float) -> FloatArray:
-        """The information of the data so far that still counts after so many more visits: the pilot has
-        grown by then. A design that built on the rest would have no information there in the end."""
+        """The information that still counts after so many more visits: the pilot has grown by then."""
         pilot = self.pilot(np.append(self.visits, visits))
         result: FloatArray = self.matrices[min(pilot, len(self.visits)) :].sum(axis=0)
         return result
@@ -123,11 +121,8 @@ class Forecast(Protocol):
 
 
 class Curve:
-    """The gap of a likelihood region against more episodes, all collected in one way.
-
-    `matrix` and `steps` are the information and the expected length of an episode. `elsewhere` are points
-    where the parameters may be as well, with the directions of the gap there.
-    """
+    """The gap of a likelihood region against more episodes; `elsewhere` are other likely points with
+    directions."""
 
     def __init__(
         self,
@@ -180,8 +175,7 @@ class Curve:
         return self._known[count, which]
 
     def _move(self, count: int) -> tuple[float, float]:
-        """By which factor the width will differ where the estimate will be, and the standard deviation of its
-        logarithm."""
+        """(factor of the width where the estimate will be, standard deviation of its logarithm)."""
         if not count or not self.elsewhere:
             return 1.0, 0.0
         step = math.log(count) / math.log(STEP)
@@ -243,8 +237,7 @@ class Curve:
         return matrix, 2.0 * (bracket + certain + price), math.sqrt(max(variance, 0.0))
 
     def _after(self, pilot: int, count: int, episodes: FloatArray) -> tuple[FloatArray, float, float]:
-        """(information, what the plug-ins cost, its variance) of the batches after a pilot, of which those to
-        come have so many episodes."""
+        """(information, cost of plug-ins, its variance) of the batches after a pilot, `episodes` to come."""
         past, size = self.past, self.information.size
         old = slice(min(pilot, len(past.visits)), None)
         skipped = max(pilot - len(past.visits), 0)
@@ -264,8 +257,7 @@ class Curve:
         return total, cost, variance
 
     def _gain(self, matrix: FloatArray, known: FloatArray) -> float:
-        """By how much the estimate from all that is known is expected to fit some data better than the
-        truth does."""
+        """By how much the estimate from all that is known fits some data better than the truth does."""
         share = np.linalg.lstsq(known, matrix, rcond=None)[0]
         pulled = np.linalg.lstsq(known, self.information.smoothing, rcond=None)[0]
         return 0.5 * float(np.trace(share)) + 0.5 * LESS_SMOOTHED * float(np.vdot(pulled, share.T))
@@ -285,12 +277,7 @@ class Curve:
 
 
 class Corrected:
-    """A forecast that begins with the gap of now.
-
-    The formula is of first order in the region's radius r. The width of a value is odd in r, so what it
-    misses is of third order: the ratio of now, 1 + c·r², comes down with the square of the forecast gap.
-    The edges are those where it comes down with the third power, and with the first.
-    """
+    """A formula of first order in r that begins with the gap of now: 1 + c·r² (edges: r³ and r) comes down."""
 
     def __init__(self, formula: Forecast, gap_now: float):
         self.formula = formula
@@ -310,8 +297,7 @@ class Corrected:
 
 
 def episodes_until(forecast: Forecast, gap: float) -> Gap:
-    """More episodes until the gap is at most this, as expected and at both edges of what is likely; infinite
-    beyond the most that are forecast."""
+    """More episodes until the gap is at most this, expected and at both edges; infinite beyond the most."""
     expected = smallest(lambda count: forecast.edge(count, 0) <= gap)
     low = smallest(lambda count: forecast.edge(count, 1) <= gap)
     high = smallest(lambda count: forecast.edge(count, 2) <= gap)
@@ -358,8 +344,7 @@ def total_width(
     level: float,
     centre: FloatArray | None = None,
 ) -> float:
-    """Σ_k w_k·(h(u_k) + h(−u_k)) over {Δᵀ·matrix·Δ ≤ level} within the domain, around a centre (the point
-    of the information by default)."""
+    """Σ_k w_k·(h(u_k) + h(−u_k)) over {Δᵀ·matrix·Δ ≤ level} within the domain, around a centre."""
     if not len(directions):
         return 0.0
     root = _whitener(information, matrix) * np.sqrt(max(level, 0.0))
@@ -546,8 +531,7 @@ class SampledCurve:
         return float(self.directions.weight @ np.maximum(upper - lower, 0.0))
 
     def _draw_point(self, draw: int) -> Information:
-        """Parameters that are likely after the data so far, within the domain; mirrored for every second
-        draw."""
+        """Parameters that are likely after the data so far; mirrored for every second draw."""
         information, outcomes = self.information, self.outcomes
         seen = outcomes.pooled(self.counts)
         weight = np.bincount(outcomes.expression, weights=seen, minlength=len(information.probability))

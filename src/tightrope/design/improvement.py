@@ -31,11 +31,7 @@ _MOST_DOUBLINGS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImprovementPlan(Record):
-    """A forecast: what is proved now, what the best policy gains at the estimate, how many more episodes
-    until anything is proved, and until a share of that is; infinite where no number that was tried is enough.
-
-    `curve` are (episodes in all, improvement to expect).
-    """
+    """A forecast of more episodes until an improvement is `proved`, and until `share` of what is `possible`."""
 
     now: Comparison
     possible: float

@@ -45,8 +45,7 @@ def plan_more(
     policy: Any = None,
     estimate: float | None = None,
 ) -> Plan:
-    """A plan of episodes like those so far; `estimate` is the value to which answers narrow, the middle of
-    the interval where it is not known."""
+    """A plan of episodes like those so far; `estimate` is the value to which answers narrow."""
     if target.aim is Aim.OPTIMALITY:
         raise InputError(
             f"`plan` does not forecast the distance of the policy for {problem.text} from the optimum",
@@ -125,8 +124,7 @@ def plan_more(
 def plan_controller(
     problem: Problem, data: Any, delta: float, target: Target, options: LearnOptions, policy: Any = None
 ) -> Plan:
-    """A plan of more data about one controller of a partially observable model, given or the one that is
-    chosen now. What a table counts is counted one by one: labelled images, for example."""
+    """A plan of more data about one controller of a partially observable model."""
     pomdp = problem.model
     assert isinstance(pomdp, POMDP)
     counts = counts_of(data, pomdp.model)
@@ -144,8 +142,8 @@ def _answer(problem: Problem, counts: Counts, delta: float, options: LearnOption
 
 
 def _span(result: Any, limit: float | None) -> Interval:
-    """The interval whose width is the gap. A property that is true or false counts 1 or 0; where a guarantee
-    is all there is, multi(…), the other end is the `limit` of what such data come to promise."""
+    """The interval whose width is the gap: truth counts 1 or 0; `limit` is the other end of a guarantee
+    alone."""
     if limit is not None:
         return Interval(min(result.guarantee, limit), max(result.guarantee, limit))
     if result.interval is not None:
@@ -174,8 +172,7 @@ def _width(target: Target, value: float) -> float | None:
 
 
 def _until(at: Any, gaps: Any, sought: float, so_far: float) -> float:
-    """The first number of episodes whose gap is small enough, on the curve; infinite where none is. Between
-    its points the logarithm of the gap falls evenly with that of all episodes."""
+    """The first number of episodes with so small a gap, interpolated in logarithms; infinite without one."""
     below = np.flatnonzero(gaps <= sought)
     if not len(below):
         return math.inf

@@ -33,10 +33,7 @@ _MOST_ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """A way to collect an episode: draw one of the policies by their shares (mostly there is one).
-
-    `occupancy` is that of an episode, `cost` what one costs.
-    """
+    """A way to collect an episode: draw one of the policies by its share; an episode costs `cost`."""
 
     parts: tuple[tuple[float, Policy], ...]
     occupancy: FloatArray
@@ -219,8 +216,7 @@ def _follow_table(arrays: EpisodeArrays, table: IndexArray, initial: int, result
 def _improve_choices(
     arrays: EpisodeArrays, reward: FloatArray, value: FloatArray, policy: OffsetArray, margin: float
 ) -> float:
-    """Take better choices where they are better by more than the margin, relatively; the most any backup
-    gains."""
+    """Take choices that are better by more than the margin, relatively; the most any backup gains."""
     most = 0.0
     for s in range(len(arrays.stop)):
         if arrays.stop[s]:
@@ -261,8 +257,7 @@ class Cost:
 
     @staticmethod
     def parse(given: str) -> Cost:
-        """From a text such as "episode=1,step=0.01", or the name of a file with prices:
-        {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}. What is not named is free."""
+        """From "episode=1,step=0.01", or a JSON file {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}."""
         if given.endswith(".json"):
             return _read(Path(given))
         prices: dict[str, float] = {}

@@ -161,8 +161,7 @@ class Planner:
         return self.judged.interval.width
 
     def _aimed(self) -> Policy:
-        """The policy whose interval is to narrow. A guarantee is that of the robust policy of its data, which
-        tends to the policy that is best at the estimate."""
+        """The policy whose interval is to narrow; for a guarantee, the best one at the estimate."""
         if self.target.aim is not Aim.ABOVE or self.result.value is not None:
             return self.judged.policy
         return Policy(self.result.model, self._at_estimate(None).policy)
@@ -180,8 +179,7 @@ class Planner:
         return 0.5 * float(solution.lower[initial] + solution.upper[initial])
 
     def _aimed_gap(self, findings: Found) -> float:
-        """The width now of what is to narrow: twice the way from a guarantee to its value at the estimate,
-        where that is not the policy that the guarantee of now is about."""
+        """The width now of what is to narrow; for a guarantee, twice its way to the value."""
         if self.aimed == self.judged.policy:
             return findings.gap_now
         return 2.0 * self.target.better(findings.value, self.result.guarantee)
@@ -410,8 +408,7 @@ class Planner:
 
 
 class Outlook:
-    """One result, and the policies whose intervals count: that of one, or of two the mean (the distance
-    between guarantee and best possible value is half of each, to first order)."""
+    """One result, and the policies whose intervals count, in the mean."""
 
     def __init__(self, result: LearningResult, counts: Counts, stage: Stage, policies: Sequence[Policy]):
         self.result, self.counts, self.stage, self.policies = result, counts, stage, policies

@@ -383,8 +383,7 @@ def _complement(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, Float
 def _means(
     low: FloatArray, high: FloatArray, ends: tuple[float, float], delta: float, planned: int | None = None
 ) -> tuple[float, float]:
-    """Bounds on the mean of independent numbers within `ends` that lie between `low` and `high`; `planned` is
-    how many, where that does not depend on them."""
+    """Bounds on the mean of independent numbers within `ends`; `planned`: how many, where that is fixed."""
     a, b = ends
     least = Tally.of(np.maximum(np.nextafter(np.maximum(low, a) - a, -np.inf), 0.0))
     if not math.isfinite(b):

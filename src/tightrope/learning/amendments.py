@@ -163,8 +163,7 @@ def pick(findings: Sequence[Diagnosed]) -> Amendment:
 
 
 def divide(size: int, share: float, seed: int, what: str) -> tuple[BoolArray, Assumed]:
-    """Which of so many clusters are there to choose on, and what is said about it: given the choice, the
-    others are as good as new."""
+    """Choose clusters at random: given the choice, the others are as good as new."""
     check_number("select_on", share, 0.0, 1.0)
     if size < 2:
         raise InputError(f"`select_on` divides the {what} of the log, and there is only one")
@@ -239,8 +238,7 @@ class Memory:
 
 
 def amend(problem: Problem, log: EpisodeLog, amendment: Amendment, least: int = LEAST) -> Amended:
-    """The amended problem, and the same log for it. Values of a memory with fewer than `least` visits share
-    their parameters."""
+    """The amended problem and its log; values of a memory with fewer than `least` visits share parameters."""
     model = problem.model
     if (
         not isinstance(model, ParametricMDP)
@@ -469,8 +467,7 @@ class _Paired:
     def groups(
         self, model: ParametricMDP, chosen: BoolArray, transition: OffsetArray, least: int
     ) -> tuple[OffsetArray, list[str]]:
-        """Which choices of the product share parameters: one group per value of the memory and per part of
-        the model that shares parameters; −1 where nothing is split."""
+        """Which choices share parameters: a group per value and part of the model; −1 where nothing is split."""
         product, memory = self.product, self.memory
         pairs = zip(product.memory.tolist(), product.state.tolist(), strict=True)
         codes: dict[Hashable, int] = {}
@@ -716,8 +713,7 @@ def _column_memory(name: str, problem: Problem, log: EpisodeLog) -> tuple[Memory
 
 
 def _with_draw(made: Amended, problem: Problem, begins: OffsetArray) -> Amended:
-    """With a first state that draws which value an episode has, from one distribution; `begins` are the first
-    rows of episodes. The draw is a row of the log like any other."""
+    """Add a first state that draws the value of each episode; the draw is a row of the log."""
     model, structure, log = made.model, made.model.structure, made.log
     initial = problem.model.structure.initial
     assert isinstance(problem.model, ParametricMDP)

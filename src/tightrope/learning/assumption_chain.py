@@ -59,8 +59,7 @@ MOST_UNITS = 60
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rung(Record):
-    """One assumption: the interval of the policy that is most robust under it, `cost`: what its guarantee is
-    worse by than that of the rung before; `refuted`: words, where the data refute it."""
+    """The interval of the policy most robust under an assumption, and its cost against the rung before."""
 
     name: str
     interval: Interval | None
@@ -125,8 +124,7 @@ def refuted_rungs(model: ParametricMDP, counts: Counts, fit: ModelFit | None) ->
 
 
 def ties_refuted(model: ParametricMDP, counts: Counts) -> dict[tuple[str, ...], tuple[float, str]]:
-    """Log e-values against ties, and against numbers of the model, with the choice that departs most; by the
-    rungs that each refutes."""
+    """Log e-values against ties and numbers of the model, by the rungs that each refutes."""
     structure, table = model.structure, model.expressions
     choice = np.repeat(np.arange(model.choices), np.diff(model.transition_start))
     visits = np.bincount(choice, counts.transition, model.choices)
@@ -184,10 +182,7 @@ def what_to_do(result: LearningResult) -> str:
 
 
 def assumption_chain(result: LearningResult, unit: str | None = None) -> AssumptionChain:
-    """What the result would be under weaker assumptions; `unit`: the column of the log that names units.
-
-    Per unit: the least of the units' guarantees, each at its share of δ. It is about the units in the log.
-    """
+    """Find the result under weaker assumptions; per `unit` it is the least guarantee, at shares of δ."""
     counts, delta = result.counts, result.sets.ledger.delta
     if counts is None:
         raise InputError("bounds over a domain do not depend on data or their assumptions")

@@ -32,11 +32,7 @@ def why_no_bets(
     given: Policy | None = None,
     design: SamplingDesign | None = None,
 ) -> str | None:
-    """Why a slab is not what to learn with unless it is asked for, in words; None where it is.
-
-    Decided from model, question and design. A given policy must not have been chosen by looking at the data,
-    which no other region needs, so bets on it are for those who ask for them or have planned them.
-    """
+    """Say why no slab is chosen, by model, question and design; a given policy must precede the data."""
     if isinstance(objective.reward, ParametricReward):
         return "the rewards depend on parameters"
     if _is_unrolled(given, objective):
@@ -62,9 +58,7 @@ def bets_of(
     design: SamplingDesign,
     unasked: bool,
 ) -> PolicyBets | None:
-    """The bets on a given policy's value, or on the best one's. Where nobody has asked for bets (`unasked`)
-    there are none where they make no sense, and a given policy is bet on only if it was there before the
-    data: planned to be bet on, or what they were collected by. Otherwise it is judged by bets on the best."""
+    """Bets on a given policy (if `unasked`, only one that was there before the data), or on the best one."""
     if not unasked:
         if given is not None and design.bet_on and given.digest not in (*design.bet_on, design.followed):
             raise InputError(
@@ -115,8 +109,7 @@ class PolicyBets:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """The policies that are bet on now; none where there is none yet, or where they depend on the
-        step."""
+        """The policies that are bet on now, unless they depend on the step."""
         if self.given is not None:
             return (self.given,)
         held = self._targets.held
@@ -151,8 +144,7 @@ class PolicyBets:
 
 @remember
 def has_layers(model: ParametricMDP, objective: Objective) -> bool:
-    """Whether no play of undecided states comes back; found once for a model and a question: it takes as long
-    as solving a large one, and no second thread helps."""
+    """Whether no play of undecided states comes back; it takes as long as solving, and is found once."""
     return question_of(model, objective).layers is not None
 
 

@@ -77,12 +77,8 @@ class Breakdown(Record):
 def breakdown(
     result: LearningResult, *, threshold: float | None = None, rows: str | None = None
 ) -> Breakdown:
-    """Find the largest model error under which the robust policy of a result still meets a `threshold`.
-
-    The default threshold lies halfway from the guarantee to the policy's worst value over the domain; if
-    that is infinite, at twice the guarantee. `rows`, a parameter or an action, restricts the error to the
-    choices that it affects.
-    """
+    """Find the largest model error (at `rows` alone, if given) at which the robust policy meets a
+    `threshold`."""
     sets = result.sets.narrow or result.sets
     touched = _touched(result.model, rows)
     maximises, by_model = result.problem.maximises, result.by_model

@@ -170,8 +170,7 @@ def improve(
 
 
 MOST_CERTIFIED, MOST_CORNERS, MOST_ROUNDS, MOST_CHANGED = 10, 16, 40, 400
-"""At most: candidates that are certified before the local search, corners of the region that are looked at,
-certified steps of the search, and single changes in a row without a gain."""
+"""Limits: candidates, corners, certified steps, single changes in a row without a gain."""
 
 CELLS = (100, CoupledLimits.cells)
 """Parts of the region in which the most promising policies are bounded, in two rounds."""
@@ -298,8 +297,7 @@ class Search:
         self.points.stopped = True
 
     def _refine(self, cells: int) -> None:
-        """Bound more closely what may still become better than the best by more than the precision that
-        is asked for, of what is gained, the most promising first."""
+        """Bound the most promising differences more closely, while they may become the best."""
         table, gap = self.table, self.table.chain.options.coupled_gap
         open_ended = (CoupledStatus.CELL_LIMIT, CoupledStatus.CERTIFIED)
         coarse = {
@@ -337,9 +335,7 @@ class Search:
 
 
 class Points:
-    """Points of the region that were met, what policies gain there over the baseline, and changes of single
-    choices that gain more; in float64, so it certifies nothing. A policy of the model's own states is rows of
-    weights: one, or one per step, the last step first."""
+    """Points that were met and what policies gain there; policies are rows of weights, the last step first."""
 
     def __init__(self, table: Differences):
         self.table, self.known, self.stopped = table, list[FloatArray](), False
@@ -381,8 +377,7 @@ class Points:
         return self._least[key]
 
     def weights(self, policy: Policy) -> FloatArray | None:
-        """None where single changes are not evaluated: of policies with a memory, long-run averages, and
-        bounds from below on steps."""
+        """The rows of a policy; None for memories, long-run averages and lower bounds on steps."""
         other = policy.structure is not self.table.chain.model.structure or policy.has_memory
         if not self.changes or other or (policy.depends_on_step and self.steps is None):
             return None

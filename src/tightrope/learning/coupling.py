@@ -58,14 +58,11 @@ if TYPE_CHECKING:
 
 
 COUPLED_SECONDS = 60.0
-"""For the search of each coupled value where no time limit is given: what it has found then is certified, and
-the status says that it stopped.
-"""
+"""For each coupled value without a time limit; what is found by then is certified."""
 
 
 PAYS = 1.01
-"""Coupled sets are tried where they are forecast to be so many times narrower. The forecast is of first
-order; what curvature takes away comes on top."""
+"""Coupled sets are tried where they are forecast, to first order, to be so many times narrower."""
 
 MOST_CORNERS = 64
 """Corners of the region at which values show how much of an interval is real, at most."""
@@ -74,8 +71,7 @@ LEAST_GAIN = 1e-3
 """They count where they narrow an interval by this share of its width."""
 
 WORK = 10_000.0
-"""What refining may cost by default, in thousandths of a second of an idle core, more for large models. It is
-counted in cells, so that the answer is the same on a busy machine."""
+"""What refining may cost by default, about in milliseconds, but counted in cells: not by a clock."""
 
 LEAST_CELLS = 16
 CELLS, TIME = CoupledStatus.CELL_LIMIT, CoupledStatus.TIME_LIMIT
@@ -88,8 +84,7 @@ def couple_all(
     beyond: Sequence[bool] | None = None,
     cells: int | None = None,
 ) -> SolvedPolicies:
-    """All policies over one parameter vector; `beyond` what was asked: whether the robust one, the given
-    one, each with so many cells at most."""
+    """All policies over one parameter vector; `beyond`: which of the robust and the given one were not asked."""
     values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
     cut = cut_along_gradient(solved.prepared, chain.objective, [one.policy for one in values])
     if cut is not None:
@@ -106,8 +101,7 @@ def couple_all(
 
 
 def count_cells(model: ParametricMDP, region: Polytope) -> int:
-    """How many cells of the region refining may split off by default: by what one costs, of linear programs
-    and of the chain's equations, as measured on models of all sizes."""
+    """How many cells refining may split off by default, by what one costs in models of this size."""
     transitions, size = model.structure.transitions, region.coordinates.size
     of_chain = transitions * model.states / max(model.choices, 1)
     each = 1.0 + 0.02 * size**3 * math.sqrt(len(region.system.bound)) + of_chain / 1000.0
@@ -118,9 +112,7 @@ def count_cells(model: ParametricMDP, region: Polytope) -> int:
 def refine(
     chain: Pipeline, solved: SolvedPolicies, decisions: Decisions, spent: float, fit: Fit | None = None
 ) -> tuple[Decisions, SolvedPolicies]:
-    """What was solved over rectangular sets over coupled ones, where a forecast says that it pays, and what
-    was tried. Both hold whenever the region does, so the better one may be taken after looking; `spent` are
-    the seconds so far."""
+    """Couple where a forecast says that it pays; both hold with the region, so the better one may be taken."""
     region, begin = solved.prepared.region, time.perf_counter()
     quotients = bool(chain.model.expressions.denominators)  # of which no certificate holds coupled values
     if solved.prepared.contradiction is not None or not isinstance(region, Polytope) or quotients:
@@ -177,9 +169,7 @@ def _gain(before: PolicyValue | None, after: PolicyValue | None, one_end: bool, 
 
 
 def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) -> float | None:
-    """How many times narrower the value would be over coupled sets, to first order at the estimate and by the
-    values at corners of the region: of a given policy the whole interval, of the robust one the distance of
-    its guarantee. None where there is no telling."""
+    """How many times narrower coupled sets would be, to first order and by corners; None: no telling."""
     model, objective = chain.model, chain.objective
     functions = region.coordinates.functions(model.expressions)
     slope = ValueGradient.of(model, objective, value.policy, functions)
@@ -207,8 +197,7 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
 
 
 def _at_corners(slope: ValueGradient, region: Polytope) -> list[float]:
-    """The values at the region's corners, which no narrower interval leaves out; none where they are many or
-    products of parameters are relaxed there."""
+    """The values at the region's corners; none where these are many or products are relaxed."""
     corners = region.vertices
     if corners is None or len(corners) > MOST_CORNERS or region.coordinates.products:
         return []
@@ -219,8 +208,7 @@ def _at_corners(slope: ValueGradient, region: Polytope) -> list[float]:
 def couple_robust(
     solver: PolicySolver, rectangular: PolicyValue, betted: Sequence[Policy] = (), cells: int | None = None
 ) -> tuple[PolicyValue, CoupledSynthesis | None]:
-    """The policy with the best coupled guarantee found; the rectangular-robust one is a candidate, and so
-    are those that were bet on."""
+    """The policy with the best coupled guarantee found; candidates are the robust one and those bet on."""
     if solver.objective.depends_on_step:
         return couple(solver, rectangular, cells), None
     solver.progress("solve: the robust policy over the coupled set")
@@ -268,11 +256,7 @@ def _limits(solver: PolicySolver, cells: int | None) -> CoupledLimits:
 def cut_along_gradient(
     prepared: Prepared, objective: Objective, policies: Sequence[Policy], differences: bool = False
 ) -> Prepared | None:
-    """The region cut along the policies' values, and along their `differences` from the first, with the
-    rectangular sets of it; None where it needs none.
-
-    A region that turns out empty only now is left as it was: the cuts show what was true before.
-    """
+    """Cut the region along the policies' values, or their `differences` from the first; None: no need."""
     region, model = prepared.region, prepared.sets.model
     if not isinstance(region, Polytope) or region.evidence is None or region.emptiness.is_empty:
         return None
@@ -317,8 +301,7 @@ MOST_ENTRIES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class GradientBound:
-    """The likelihood's ball, None where there is no evidence after the pilot, the bets, and the
-    policies that were bet on last."""
+    """The ball of the likelihood (None without evidence), the bets, and the policies bet on last."""
 
     ball: LikelihoodBall | None
     slab: Slab | None
@@ -395,8 +378,7 @@ def _beside(
 
 
 def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
-    """What was solved over the sets, met with the ranges along values. As these hold for all policies at
-    once, the one that was bet on takes the place of the robust one where it is guaranteed more."""
+    """Meet values over the sets with ranges along values; these hold for all policies at once."""
     prepared, maximises = solved.prepared, chain.objective.maximises
     along, tried = GradientBound.of(chain, prepared), list(solved.tried)
     prepared = replace(prepared, sets=replace(prepared.sets, ledger=along.ledger))

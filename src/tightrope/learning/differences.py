@@ -89,8 +89,7 @@ if TYPE_CHECKING:  # loaded where it applies
 
 
 FEWEST_BET = 100
-"""Planned episodes below which a slab is its guard alone, at all of δ: what to bet on has to be known from
-the pilot, and then is not. The plan is made before the data, so the choice is, too."""
+"""Planned episodes below which all of δ is for the base region: the pilot does not show what to bet on."""
 
 FEW_VISITS = (30, 300)
 """Choices with fewer visits are left as the baseline has them, in candidates that trust it there."""
@@ -105,10 +104,7 @@ APART = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference(Record):
-    """The policy's value less the baseline's: a certified interval, and the one of both intervals apart.
-
-    `policy` is None where what was done goes on, by whatever policy that is.
-    """
+    """The policy's value less the baseline's; `separate` is that of both intervals apart."""
 
     name: str
     policy: Policy | None
@@ -480,8 +476,7 @@ class Differences:
         cells: int = CoupledLimits.cells,
         gap: float | None = None,
     ) -> Difference:
-        """The certified difference of a policy to the baseline, or to another one; `wanted` are its ends that
-        are to be close, `cells` how many parts the region is cut into at most, `gap` how close."""
+        """The certified difference to the baseline or another policy; `wanted` are the ends to be close."""
         other = self.baseline if baseline is None else baseline
         self.chain.progress(f"compare: {name}")
         one = self.side(policy, objective)
@@ -606,8 +601,7 @@ class Differences:
         return maximiser.lifted(maximiser.estimate(weight))
 
     def corners(self, most: int) -> FloatArray:
-        """The corners of the region, none where they are more than so many or products of parameters are
-        relaxed there."""
+        """The corners of the region; none where they are many or products are relaxed."""
         region = self.prepared.sets.region
         known = region.vertices if isinstance(region, Polytope) else None
         if known is None or len(known) > most or self.coordinates.products:
@@ -664,10 +658,8 @@ class Differences:
         )
 
     def changes(self, policy: Policy | None) -> tuple[Change, ...]:
-        """Where the policy does something else than the baseline, what gains most at the estimate first.
-
-        With visits η of the new policy and values V of the baseline its gain is Σ_s η(s)·(Q(s, new) − V(s)).
-        """
+        """Where the policy differs from the baseline, by its gain Σ_s η(s)·(Q(s, new) − V(s)) at the
+        estimate."""
         model, usual = self.chain.model, self.baseline
         structure = model.structure
         plain = [one for one in (policy, usual) if one is not None and one.structure is structure]
@@ -708,8 +700,7 @@ class Differences:
         return gain
 
     def as_result(self, policy: Policy) -> LearningResult:
-        """The policy in the place of the robust one, the baseline in that of the given one; beside it what
-        episodes returned, where that is the baseline."""
+        """The policy in place of the robust one, the baseline as the given one, or the episodes' returns."""
         chain, options, own = self.chain, self.chain.options, self.prepared.sets.model.structure
         seen: ObservedOutcomes | None = None
         if self.baseline is None:

@@ -220,9 +220,7 @@ def _assess(
     model: ParametricMDP | ParametricCTMC,
     known: Assessment,
 ) -> Assessment:
-    """The verdict on an answer whose model was examined: an alarm refutes the model where its level holds
-    for the data, and is a doubt where nobody knows.
-    """
+    """The verdict on an examined model: an alarm refutes where its level holds, and is a doubt elsewhere."""
     if not found.is_doubt or known.word is Word.CONTRADICTED:
         return known
     worst = f" Worst: {found.findings[0].text}." if found.findings else ""
@@ -578,8 +576,7 @@ class _Answers:
         return amend(self.problem, log, change, least)
 
     def _origin(self, made: Amended, log: EpisodeLog, least: int) -> tuple[str, ...]:
-        """Which rows chose the amendment, as the model and as the amended one read them, numbered as they are
-        written; and those in which the model's successors, or the values of a split, were seen."""
+        """Which rows chose the amendment, and in which successors or values of a split were seen."""
         base = self.model.structure
         other = made if log is self.log else self._amend(self.log, made.amendment, least)
         one, two = (replace(each.log, names=None).provenance(each.model.structure) for each in (made, other))

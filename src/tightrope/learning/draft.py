@@ -228,10 +228,7 @@ class _Seen:
 def _find(
     table: DataTable, variables: Sequence[str], columns: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None]:
-    """The variables of the model, and the columns of states, of next states and of actions.
-
-    `columns` may name variables, too: `wear=Condition` makes one.
-    """
+    """The model's variables, and the columns of states, next states and actions."""
     named = [] if columns is None else [key.rstrip("'") for key in column_entries(columns)]
     own = [key for key in dict.fromkeys(named) if key not in ROLES and _variable(key) == key]
     variables = [*variables, *(key for key in own if key not in map(_variable, variables))]

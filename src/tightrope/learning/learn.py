@@ -226,9 +226,7 @@ def learn_all(
 
 
 class Reduction(Protocol):
-    """A kind of question that can be learned about: `apply` makes it one about a model with data, `start`
-    opens the chain for these, and `lift` makes of a walk along the chain what was asked for. A new kind is a
-    file with such an object, and a line in `REDUCTIONS`, which says what it accepts."""
+    """A kind of question that can be learned about: a file with such an object, and a line in `REDUCTIONS`."""
 
     def apply(self, problem: Problem) -> Problem: ...
 
@@ -249,8 +247,7 @@ class Reduction(Protocol):
 
 
 class TemporalFormulas(PlainQuestions):
-    """The reduction of temporal formulas (LTL): reaching what satisfies them, in the product of the model
-    with a deterministic automaton."""
+    """LTL: reaching what satisfies a formula in the product with a deterministic automaton."""
 
     def apply(self, problem: Problem) -> Problem:
         """The product; a `ReadingWarning` says how the path is read."""

@@ -143,10 +143,7 @@ class ParameterEstimate:
 
 @dataclass(frozen=True)
 class PointEstimates:
-    """Estimates with intervals that hold all at once; `label` says what they are worth.
-
-    `conflict` names observations that contradict each other under the model, where no parameter fits.
-    """
+    """Estimates with intervals that hold all at once; `conflict` names contradicting observations."""
 
     expressions: tuple[ExpressionEstimate, ...]
     parameters: tuple[ParameterEstimate, ...]

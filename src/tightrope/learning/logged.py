@@ -120,8 +120,7 @@ class LoggedBaseline:
         return len(self.log.start)
 
     def difference(self, region: Polytope | None, side: Side) -> tuple[Interval, Interval]:
-        """(together, apart): certified intervals of a policy's value less what was done was worth. The bets
-        are on the end that is guaranteed; the other one is what paths can bring at all."""
+        """(together, apart): intervals of a policy's value less the log's; bets are on the guaranteed end."""
         lower, upper = self.rules.ends
         if self.objective.complement:
             lower, upper = 1.0 - upper, 1.0 - lower
@@ -221,8 +220,7 @@ class LoggedBaseline:
         return np.where(still, 0.0, constant), np.where(still[:, None], 0.0, rate * slope)
 
     def _error(self, h: FloatArray, reach: FloatArray) -> FloatArray:
-        """How far B of a choice may be off for coordinates up to `reach`: slack of the functions, and all
-        rounding up to the sum over an episode."""
+        """How far B of a choice may be off for coordinates up to `reach`, over a whole episode."""
         structure, functions, expression = self.model.structure, self.functions, self.model.expression
         start = structure.transition_start[:-1]
         sizes = np.abs(functions.constant) + np.abs(functions.linear) @ reach
@@ -285,8 +283,7 @@ class LoggedBaseline:
     # --- the bound -----------------------------------------------------------------------------
 
     def bound(self, region: Polytope, side: Side) -> tuple[float, float]:
-        """By how much a policy is better than what was done at least: at one parameter vector, and by the
-        policy's interval apart."""
+        """The least gain over what was done, at one parameter vector, and by the policy's interval apart."""
         low, high = side.lower, side.upper
         low, high = (1.0 - high, 1.0 - low) if self.objective.complement else (low, high)
         least = low if self.sign > 0 else -high
@@ -339,10 +336,7 @@ class LoggedBaseline:
         return np.asarray(values - error)
 
     def _exclude(self, value: FloatArray, x: FloatArray, scored: list[Scored]) -> float:
-        """The largest d that is excluded at all points, where the policy is worth `value`.
-
-        Few points decide: d is sought at these alone, and all are looked at with the shares that suit them.
-        """
+        """The largest d that is excluded at all points, sought at the few that decide."""
         wager = _Wager(value, x, scored, math.log(1.0 / self.gamma))
         active = [wager.lowest]
         for _ in range(_MOST_ACTIVE):

@@ -153,9 +153,7 @@ def observed_problem(problem: Problem, counts: Counts, options: LearnOptions, po
 
 
 def choose_controller(problem: Problem, counts: Counts, options: LearnOptions) -> Rivals:
-    """Of the controllers found at the estimate of the parameters, and then at the edge of what the data leave
-    open, where the best so far does worst: the one whose worst value at all these points is best. Nothing of
-    this enters the guarantee; no clock decides unless `options` have one."""
+    """The controller that is best in its worst case over the estimate and rivals' worst points."""
     pomdp = problem.model
     assert isinstance(pomdp, POMDP) and isinstance(pomdp.model, ParametricMDP)
     places = _Places.of(pomdp.model, counts)
@@ -231,8 +229,7 @@ class _Places:
         return len(self.t) > 0
 
     def keeps(self, chance: FloatArray, t: FloatArray, digits: int) -> bool:
-        """Whether so many digits leave every probability about as it is: where a rare reading becomes an
-        impossible one, a controller may do anything on it."""
+        """Whether so many digits leave every probability about as it is."""
         functions = self.coordinates.functions(self.model.expressions)
         short = functions.constant + functions.linear @ self.maximiser.lifted(np.round(t, digits))
         return bool((np.abs(short - chance) <= ROUNDED * np.minimum(chance, 1 - chance) + 2e-6).all())

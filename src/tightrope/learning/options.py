@@ -396,15 +396,8 @@ def decide(
     refines: bool = False,
     plain: bool = True,
 ) -> Decisions:
-    """Decide what `options` leaves open, from the model, the sampling and the form of the data.
-
-    The form is: batches in a known order, whether an episode can meet a choice twice, and the numbers of
-    episodes present and planned. No outcome is read; adaptive numbers may depend on outcomes.
-
-    `no_bets` says why no slab may be chosen, None where one may (`tightrope.learning.bet_policy`). If the
-    chain `refines` and region and sets are open, the region may be a joint one, and sets are refined.
-    `plain`: the model is no product, so values may also be bounded along their gradients.
-    """
+    """Decide what is open by model, sampling and form of the data (order, repeats, planned episodes), not
+    outcomes."""
     reasons: list[str] = []
     check_priors(options.prior, model.parameters)
     sets = options.sets
@@ -473,8 +466,7 @@ def _goes_along(
     region: RegionKind | None,
     options: LearnOptions,
 ) -> bool:
-    """Whether values are also bounded along themselves: where parameters are too many for coupled sets, by
-    what a joint region holds, or beside intervals where they are too many for that."""
+    """Whether values are bounded along themselves: too many parameters for coupled sets, and evidence."""
     coordinates = Coordinates.of(model.expressions, model.parameters)
     free = len(coordinates.free)
     few = len(model.expressions.nonconstant) * free**2 <= MOST_WORK_ALONG
@@ -678,8 +670,7 @@ def with_selection(counts: Counts, model: Any, priors: Sequence[Prior] = ()) -> 
 
 
 def chosen_with(model: Any, priors: Sequence[Prior], data: Callable[[], Provenance]) -> tuple[Assumed, ...]:
-    """Whether model and priors were chosen without these data; the names of successors alone may be seen in
-    them where what was not seen leads elsewhere."""
+    """Whether model and priors were chosen without these data; names alone may be seen in open rows."""
     chosen, named = selection_of(model.structure, priors, data), model.structure.named_from
     if named is not None and not (named.is_telling and named.overlap(data()) is Overlap.NONE):
         why = chosen_by_names(model)
@@ -692,9 +683,7 @@ def chosen_with(model: Any, priors: Sequence[Prior], data: Callable[[], Provenan
 
 
 def chosen_by_names(model: Any) -> str | None:
-    """What else than the names of successors may have been chosen by the data that they were seen in; None
-    where every row leads elsewhere, too, and has a distribution of its own or one that was chosen otherwise.
-    """
+    """Say what else than names the data may have chosen; None where every row leads elsewhere, untied."""
     structure = model.structure
     where = "the model was drafted from these data"
     if structure.elsewhere is None or not isinstance(model, ParametricMDP):
@@ -717,8 +706,7 @@ def chosen_by_names(model: Any) -> str | None:
 def selection_of(
     model: Structure, priors: Sequence[Prior], data: Callable[[], Provenance]
 ) -> tuple[Assumed, ...]:
-    """Whether a model that was made from data, and priors, were chosen without these; what may not have been
-    chosen with them is refused."""
+    """Whether model and priors were chosen without these data; refuse what may not be."""
     made: dict[Artefact, list[Provenance | None]] = {Artefact.PRIOR: [prior.made_from for prior in priors]}
     if model.made_from is not None:
         made[Artefact.MODEL] = [model.made_from]

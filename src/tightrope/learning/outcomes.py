@@ -147,8 +147,7 @@ class ObservedOutcomes(Record):
 
     @property
     def tension(self) -> str | None:
-        """Words where model and outcomes hardly meet: the middle of the model's interval lies outside of the
-        other, and what the outcomes estimate lies outside of the model's."""
+        """Words where each of both intervals excludes the other's estimate."""
         if self.model is None or self.alone or math.isnan(self.estimate):
             return None
         middle = 0.5 * (self.model.lower + self.model.upper)
@@ -203,8 +202,7 @@ def refutation(counts: Counts | None, fit: ModelFit | None, *known: str | None) 
 
 
 def meet(model: Interval, seen: ObservedOutcomes, refuted: bool = False) -> tuple[Interval, ObservedOutcomes]:
-    """The interval of a value that both parts are about, and what was seen beside the model's part. Where the
-    model is `refuted` its part counts for nothing."""
+    """The interval that both parts leave, and what was seen; a `refuted` model counts for nothing."""
     low, high = max(model.lower, seen.interval.lower), min(model.upper, seen.interval.upper)
     if low <= high:
         both = seen.interval if refuted else Interval(low, high)
@@ -362,11 +360,7 @@ def plan_observation(
     return_range: tuple[float, float] | None = None,
     given: Policy | None = None,
 ) -> Observation | Unobserved:
-    """How the log would be looked at, or why it cannot be; no outcome is looked at.
-
-    `counts` are those of the base. `given` is the policy as the base has it, where the problem is about a
-    product with its memory. Where no episode is of the policy its steps may be put together.
-    """
+    """How the log would be looked at (steps are put together without episodes of the policy), or why not."""
     given = as_policy(problem.model, policy) if given is None else given
     if given is not None and (chosen := chosen_before(given, counts)).kept is AssumptionStatus.NO:
         return Unobserved(f"{chosen.why}; returns are of policies that were chosen without them")
@@ -456,8 +450,7 @@ def chosen_before(policy: Policy, counts: Counts) -> Assumed:
 
 
 def _refuse_behaviour(chance: FloatArray, counts: Counts, base: Structure) -> None:
-    """Refuse a stated behaviour that the choices of the log refute: their probability under free choices, by
-    Krichevsky and Trofimov, over that under the behaviour is an e-value, whatever the states visited."""
+    """Refuse a behaviour with an e-value (Krichevsky–Trofimov over the stated one) that refutes it."""
     from scipy.special import gammaln
 
     visits = np.add.reduceat(counts.transition, base.transition_start[:-1]).astype(np.float64)
@@ -483,8 +476,7 @@ def _is_named(policy: Policy, name: str, base: Structure) -> bool:
 def _plan_queues(
     problem: Problem, counts: Counts, policy: PolicyGiven | None, return_range: tuple[float, float] | None
 ) -> Observation | None:
-    """How episodes of the policy will be put together from steps, where a model has many parameters; None
-    where they cannot be. With few parameters regions say more."""
+    """How episodes are put together from steps, where a model has many parameters; else None."""
     model, base, own = problem.model, problem.base, as_policy(problem.model, policy)
     if not isinstance(model, ParametricMDP) or not isinstance(base, ParametricMDP):
         return None
@@ -530,8 +522,7 @@ MOST_OF_IT = 0.9
 """The part of δ for what is forecast to be better."""
 
 IN_DOUBT, OUTCOMES, MODEL = 2.0 / 3.0, 0.4, 0.25
-"""The part of δ for outcomes where by the forecasts neither they are e^OUTCOMES times as narrow as the model,
-nor it e^MODEL times as narrow as they."""
+"""The part of δ for outcomes unless they are e^OUTCOMES, or the model e^MODEL, times as narrow."""
 
 MANY_PARAMETERS = 400
 """Beyond so many the model's part is not forecast: its sets hold one distribution at a time."""
@@ -637,9 +628,7 @@ def _formula(
     number: int,
     chain: Any,
 ) -> float:
-    """About the width over a likelihood region: at one parameter vector with coupled sets, else with the
-    probability of every transition at the end of its own interval, which is no less. Where every distribution
-    is free the former has the deviation of outcomes, and pays for all parameters."""
+    """About the width over a likelihood region: at one parameter vector, or at the end of every interval."""
     size, events = slope.shape[1], expression[spread.transition]
     met = np.bincount(events, spread.count, len(probability))
     possible = np.maximum(probability, 1e-12)

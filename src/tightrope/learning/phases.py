@@ -148,8 +148,8 @@ class Sojourns:
 
 
 def _mixed(best: float, phases: int, log_likelihood: Callable[[FloatArray], FloatArray]) -> float:
-    """The logarithm of a mixture of likelihoods over two lattices of rates around the number of phases; of
-    its terms those near `best` are taken. The weights h/(3π)·1/(1 + (kh/3)²) add up to at most 1."""
+    """The log of a mixture over two lattices of rates, weights h/(3π)/(1 + (kh/3)²); terms near `best` are
+    taken."""
     total = []
     for step in STEPS:
         nearest = round(math.log(best / phases) / step)

@@ -140,8 +140,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """What an earlier look at growing data has settled: its predictions, the intervals of events, where the
-    region was, and the policy that a slab bets on; or the test of the model, where it was made before."""
+    """What earlier looks at growing data have settled, or a test that was made before."""
 
     predictions: Predictions | None = None
     intervals: EventIntervals | None = None
@@ -152,8 +151,7 @@ class Settled:
 
 @dataclass(frozen=True, eq=False)
 class SolvedPolicies:
-    """Policies over prepared sets; `robust` and `optimistic` are None where a given policy was evaluated
-    alone."""
+    """Policies over prepared sets; only `value` where a given policy was evaluated alone."""
 
     prepared: Prepared
     solver: PolicySolver
@@ -171,8 +169,7 @@ Fit = Aside[tuple[ModelFit, float]]
 
 @dataclass(frozen=True, eq=False)
 class DeltaSplit:
-    """δ, and who spends how much of it: settled once, before any outcome is looked at. Observed costs have
-    theirs, outcomes of episodes `of_outcomes`, all probabilities together the rest."""
+    """δ, split once before any outcome is looked at: observed costs, returns of episodes, all probabilities."""
 
     delta: float
     costs: CostIntervals | None = None
@@ -187,8 +184,7 @@ class DeltaSplit:
 
 
 class Serves(Enum):
-    """What a chain is for: results over one kind of sets, over several, which share a region, or over what
-    was left open: then the region may be a joint one, and sets are refined while it pays."""
+    """What a chain is for: one kind of sets, several that share a region, or sets that were left open."""
 
     ONE = "one kind of sets"
     SEVERAL = "several kinds of sets"
@@ -247,10 +243,7 @@ class Pipeline:
         settled: Settled | None = None,
         serves: Serves = Serves.ONE,
     ) -> Pipeline:
-        """The chain for a problem whose data speak of its base: counts are lifted to a product, and a given
-        policy that needs a memory gets a chain of its own, over the same events with the same counts.
-        What episodes returned is looked at beside the model, with a part of δ of its own, unless the options
-        say otherwise."""
+        """The chain of a problem whose data speak of its base; a policy with a memory gets its own chain."""
         if problem.query.is_plain:
             problem = learnable(problem)
         steered = None
@@ -314,8 +307,7 @@ class Pipeline:
         return policy if counts is None else policy.made(lambda: union([counts.provenance, *known]))
 
     def forecast(self, expected: FloatArray, episodes: int) -> float:
-        """The width of the interval of the policy (of the chain, where none is given) if so many episodes
-        take each transition as often as is `expected` of one, at the whole of δ."""
+        """The width if so many episodes take each transition as often as `expected` of one."""
         made = expected_counts(self.data, expected, episodes)
         policy = self.policy or Policy.uniform(self.model)
         options = replace(self.options.without_outcomes, precision=1e-3)
@@ -345,8 +337,7 @@ class Pipeline:
     # --- the whole chain -------------------------------------------------------------------
 
     def results(self, several: Sequence[LearnOptions]) -> list[LearningResult]:
-        """One result for each of these options. Large models are solved over several kinds of sets at a time.
-        How the threads are shared out depends on their number alone, and so do the bits of the results."""
+        """One result per options; threads are shared out by their number alone, and so are the bits."""
         threads = count_threads(self.options.threads)
         workers = min(threads, len(several))
         is_small = self.model.structure.transitions < LEAST_TRANSITIONS
@@ -361,8 +352,7 @@ class Pipeline:
             return team.run([task(options) for options in several])
 
     def result(self, options: LearnOptions, threads: int | None = None) -> LearningResult:
-        """The result for these options, which may differ from the chain's in the kind of sets; `threads`
-        are for its solves, if not those of the chain. Several threads may ask at a time."""
+        """The result for options that may differ in the kind of sets; several threads may ask."""
         if options.outcomes is OutcomesUse.ONLY and self.counts is not None:
             return self._outcomes_only(options)
         how = options if threads is None else replace(options, threads=threads)
@@ -509,11 +499,7 @@ class Pipeline:
     def prepare(
         self, decisions: Decisions, sets_only: bool = False, before_sets: Callable[[], None] | None = None
     ) -> Prepared:
-        """The sets that were decided on, or tied ones where their region is empty.
-
-        `sets_only` leaves out what only explains a result: the box of the parameters. `before_sets` is called
-        when the region is there; what follows are large arrays, and leaves other threads alone.
-        """
+        """The sets that were decided on, or tied ones where their region is empty."""
         seconds, kind, intervals = {"region": 0.0, "sets": 0.0}, decisions.region, None
         if kind is not None and kind.bets and self.bets is None and not self.problem.is_of_controller:
             from tightrope.learning.bet_policy import bets_of
@@ -667,8 +653,7 @@ class Pipeline:
         alone: bool = False,
         fit: Fit | None = None,
     ) -> SolvedPolicies:
-        """The robust and the optimistic policy, and the given one's value; `alone`: that value only. Over a
-        domain the given policy takes the place of the robust one."""
+        """The robust and the optimistic policy, and the given one's value (`alone`: only that)."""
         policy = self.policy
         synthesises = not alone and (policy is None or self.counts is not None)
         solves = 2 * synthesises + (not alone) + 2 * (policy is not None)
@@ -695,8 +680,7 @@ class Pipeline:
 def plan_outcomes(
     about: Problem, own: Policy | None, counts: Counts, options: LearnOptions, given: Policy | None
 ) -> Observation | Unobserved:
-    """Whether and how the outcomes of episodes will be looked at: `about` is asked of its policy `own`, which
-    is `given` as one of the base, whose counts these are."""
+    """How returns will be looked at: `about` is asked of `own`, which is `given` in the base."""
     seen = plan_observation(about, counts, own, options.behaviour, options.return_range, given)
     if options.misfit:  # the log is not of the process that is asked about
         seen = Unobserved("episodes are those of the process without a misfit")

@@ -93,11 +93,7 @@ def are_solved_together(structure: Structure, device: str, threads: int) -> bool
 
 
 class PolicySolver:
-    """Solves over one kind of sets; what came out at the deadline is verified all the same.
-
-    The time that is left is shared evenly by the solves that are left: two for the robust policy, one for the
-    optimistic one, two for a given one. `reward_ends` are what nature may make of rewards with parameters.
-    """
+    """Solves over one kind of sets; the solves left share the time left, and all is verified."""
 
     def __init__(
         self,
@@ -140,9 +136,7 @@ class PolicySolver:
     def solve_both(
         self, before: Callable[[], None] = _nothing, after: Callable[[], None] = _nothing
     ) -> tuple[PolicyValue, Solution]:
-        """The robust policy with its interval, and the optimistic one. With several threads half of them look
-        for the optimistic policy while the others look for the robust one; what else there is to wait for or
-        to do, whatever the policies are, comes `before` and `after` the optimistic one then."""
+        """The robust policy with its interval, and the optimistic one, in two halves of the threads."""
         threads = self.workspace.threads
         if not are_solved_together(self.kernel.structure, self.workspace.device, threads):
             guarantee = self.find(ROBUST)
@@ -208,9 +202,7 @@ class PolicySolver:
         operator: BellmanOperator | None = None,
         workspace: Workspace | None = None,
     ) -> Solution:
-        """One solve: `what` for, of a `policy` or the best one. Nature is against the agent where the robust
-        policy is looked for, and for it elsewhere, unless it is given; `start` are values to look from, say
-        those of fewer data."""
+        """Solve for `what`, of a `policy` or the best one; nature is against the agent for the robust one."""
         self.progress(f"solve: {what}")
         if nature is None:
             nature = self.objective.agent.opposite if what == ROBUST else self.objective.agent

@@ -79,12 +79,7 @@ def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
 def steered_question(
     problem: Problem, policy: PolicyGiven, counts: Counts
 ) -> tuple[Problem, Policy, Counts] | None:
-    """The question about a given policy that has a memory, its own or the formula's: on the product that has
-    what both remember, with the counts there. None where the policy is one of the model that is solved.
-
-    The same events are tied there as in the model, with the same counts, so its sets hold whenever those of
-    the model do: one confidence for both.
-    """
+    """The question and counts on the product with a given policy's memory; None: it has none."""
     given = as_policy(problem.base, policy)
     if given is None or not (given.has_memory or problem.lift is not None):
         return None

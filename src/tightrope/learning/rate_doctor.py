@@ -88,8 +88,7 @@ class SplitRates:
 
 
 class Terms(NamedTuple):
-    """What `doctor` is asked: the question, where there is one, at which levels, with which options of
-    `learn`, and whom to tell what begins."""
+    """What `doctor` is asked: question, levels, options of `learn`, and whom to tell what begins."""
 
     question: Problem | None
     delta: float

@@ -271,12 +271,7 @@ def _refutation(fit: Examination | None) -> str | None:
 
 
 class UnknownRates:
-    """The reduction of chains in continuous time: statistics and regions are their own.
-
-    `data` are an `Exposure`, or what `read_exposure` reads. The region "polytope" has an interval for every
-    rate, "likelihood" one region for all rates that are affine; where it is left open, it is the latter if
-    these rates outnumber the parameters. Of the other options only `precision` has a meaning.
-    """
+    """The reduction of chains in continuous time, with statistics and regions of their own."""
 
     def apply(self, problem: Problem) -> Problem:
         if not isinstance(problem.model, ParametricCTMC) or not problem.model.parameters.names:

@@ -229,9 +229,7 @@ def solve_over_domain(
     policy: PolicyGiven | None = None,
     progress: Progress | bool | None = None,
 ) -> Learned:
-    """The interval of a policy over all instantiations in the model's domain; of the most robust one found
-    where none is given. With a `policy`, `value` and `robust` of the result are both its interval. Questions
-    that are no single objective give what `learn` gives of them."""
+    """The interval of a policy, given or most robust, over all instantiations in the domain."""
     if problem.query.kind not in (QueryKind.PLAIN, QueryKind.LTL):
         reduction = reduction_of(problem)
         chain = Pipeline.start(

@@ -156,8 +156,7 @@ class BestFit:
 
     @cached_property
     def centre(self) -> FloatArray:
-        """A point well inside the domain, from which any search may start: products are moved off their
-        envelopes, which a square touches in the middle of the box."""
+        """A point well inside the domain, products moved off their envelopes: any search may start there."""
         point = self.maximiser.lifted(self.maximiser.start)
         (rows, bound), middle = self.rows, point.copy()
         if np.all(bound - rows @ point > 1e-9):
@@ -192,10 +191,8 @@ class BestFit:
     def upper(
         self, weight: FloatArray, x: FloatArray, tilt: FloatArray | None = None, level: float = 0.0
     ) -> float:
-        """An upper bound on the log-likelihood of these counts over the domain, tight where x is best.
-
-        With `tilt`: on the log-likelihood plus level + Σ tilt·f over the expressions f, for tilt ≥ 0.
-        """
+        """An upper bound on the log-likelihood (with `tilt`: plus level + Σ tilt·f) over the domain, tight at
+        x."""
         box = self.coordinates
         rows, bound = self.rows
         likelihood = LogLikelihood(self.functions, weight, 0.0)
@@ -305,14 +302,8 @@ def climb(
     moved: tuple[int, int],
     how: tuple[float, float, float],
 ) -> None:
-    """Newton's method in t[first:last], in place.
-
-    `functions`: the expressions, the products among the coordinates, and the terms of denominators
-    (`BestFit.bottoms`), whose reciprocals are coordinates between the parameters and the products.
-
-    `how`: the weight of the barrier, what may be left to gain in the end, in nats, and what is so little that
-    rounding hides whether a step gains.
-    """
+    """Newton's method in t[first:last], in place; `how`: barrier's weight, gain at the end, gain below
+    rounding."""
     linear, constant, products, bottoms = functions
     faces, bounds = domain
     first, last = moved
@@ -392,8 +383,7 @@ def _add(gradient: FloatArray, bend: FloatArray, slope: FloatArray, pull: float,
 
 @kernel
 def _solve(matrix: FloatArray, right: FloatArray) -> None:
-    """matrix⁻¹·right in place of `right`, for a positive definite matrix, by elimination; 0 where rounding
-    has left it none."""
+    """matrix⁻¹·right in place of `right`, for a positive definite matrix; 0 where it is singular."""
     size = len(right)
     for pivot in range(size):
         if matrix[pivot, pivot] == 0.0:
@@ -477,10 +467,7 @@ def _objective(
 def moved_parameters(
     fit: BestFit, names: Sequence[str], past: FloatArray, since: FloatArray
 ) -> tuple[Moved, ...]:
-    """Each free parameter before and after a change, and by how many standard errors it moved, most first.
-
-    `past` and `since` are the events before and after the change, by expression.
-    """
+    """Free parameters before and after a change, in standard errors moved, most first."""
     before = fit.maximiser.estimate(past * fit.informative)
     after = fit.maximiser.estimate(since * fit.informative, before)
     spread = _covariance(fit, past, before) + _covariance(fit, since, after)

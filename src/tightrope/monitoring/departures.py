@@ -61,12 +61,8 @@ def free_prediction(seen: FloatArray, part: IndexArray, parts: int, width: Offse
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Parts of a model that may depart from it on their own: outcome o of the parts belongs to part[o].
-
-    `outcome` maps every transition to its outcome here (−1 where it belongs to no part), `choice` names a
-    choice of each part, and `multiplicity` says how many successors an outcome has. `total` counts the parts
-    of the model, of which some may be left out here.
-    """
+    """Parts of a model that may depart from it: outcome o belongs to part[o]; `total` counts those left out,
+    too."""
 
     part: IndexArray
     width: OffsetArray
@@ -98,11 +94,7 @@ class Parts:
 
     @staticmethod
     def choices(outcomes: Outcomes, visited: BoolArray | None = None) -> Parts:
-        """One part per choice that shares its distribution, or some of whose successors share a probability;
-        of those `visited` alone, where these are known.
-
-        Every successor is a separate outcome here.
-        """
+        """One part per (visited) choice that shares its distribution, or a probability among successors."""
         model = outcomes.model
         owner = model.signatures.of_choice
         length = np.diff(model.transition_start)
@@ -125,10 +117,7 @@ class Parts:
 
 
 class PartEvidence:
-    """How well each part is predicted freely, and by the model: logarithms, both rounded down.
-
-    `seen` counts outcomes of the parts; `model` is Σ count·log f at the model's own predictions.
-    """
+    """How well each part is predicted freely, and by the model: logarithms, both rounded down."""
 
     def __init__(self, parts: Parts):
         self.parts = parts
@@ -151,8 +140,7 @@ class PartEvidence:
         self._stale[owner] = True
 
     def free(self) -> FloatArray:
-        """The logarithm of the free prediction of each part, its equal successors equally likely; rounded
-        down."""
+        """The log of the free prediction of each part, equal successors equally likely; rounded down."""
         stale = np.flatnonzero(self._stale)
         if len(stale):
             chosen = np.flatnonzero(self._stale[self.parts.part])
@@ -204,11 +192,7 @@ def log_sum(terms: FloatArray) -> float:
 
 
 def bet_on_all(log_e: FloatArray, size: int) -> float:
-    """Bets on `size` units at once, without paying for each: ½ Π(1 − 1/S + E/S) + ½ Π(½ + E/2).
-
-    No two units move at the same event, so the products are e-processes. Units that are not in `log_e` have
-    no evidence (E = 1).
-    """
+    """½ Π(1 − 1/S + E/S) + ½ Π(½ + E/2) over S units, of which no two move at the same event."""
     few = np.logaddexp(math.log1p(-1.0 / size), log_e - math.log(size)) if size > 1 else log_e
     half = np.logaddexp(0.0, log_e) - math.log(2.0)
     return float(np.logaddexp(few.sum(), half.sum())) - math.log(2.0)

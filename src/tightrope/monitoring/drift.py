@@ -212,8 +212,7 @@ _NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class JointTerms:
-    """Term [j, k] has the power λ_k; `past` and `since` are events per expression, and S is over the first
-    `closed[j]` periods."""
+    """Term [j, k] has the power λ_k; S is over the first `closed[j]` periods."""
 
     fit: BestFit
     compensation: Compensation
@@ -224,11 +223,8 @@ class JointTerms:
     def bound(
         self, base: FloatArray, guess: FloatArray, start: FloatArray
     ) -> tuple[FloatArray, float, FloatArray]:
-        """Shares π [j, k] and a number u with log Σ exp(other − g) ≥ Σ π·(other − log π) − u for any `other`.
-
-        `guess` are logarithms of the terms, up to a constant; `start` coordinates to search from. Also
-        where the search ended.
-        """
+        """(π [j, k], u, x): log Σ exp(other − g) ≥ Σ π·(other − log π) − u for any `other`; x: where it
+        ended."""
         best: tuple[float, FloatArray, float, FloatArray] | None = None
         logits = guess
         for number in range(_ROUNDS):
@@ -359,11 +355,7 @@ _KEPT = (
 
 
 def log_weight(number: FloatArray, shift: float = MANY) -> FloatArray:
-    """The logarithm of the weight of candidates by number, 1, 2, …: those of all sum to less than 1.
-
-    w = ¼·(shift + ½)^¼·k^(−5/4) for k = number + shift, a convex function, so that their sum is at most the
-    integral from shift + ½ on, which is 1. The first `shift` candidates weigh about the same.
-    """
+    """Weights ¼·(shift + ½)^¼·(number + shift)^(−5/4), whose sum is at most 1 (convexity); logarithms."""
     first = math.log(0.25) + 0.25 * math.log(shift + 0.5)
     result: FloatArray = first - 1.25 * np.log(number + shift) - 1e-12
     return result
@@ -439,11 +431,7 @@ class DriftEvidence:
         self._given = None
 
     def _promises(self, log_chance: FloatArray) -> FloatArray:
-        """What log P_λ·N_j may be for its worst θ [slot, λ], a guess; −∞ for slots that are not used.
-
-        `log_chance` are the model's present predictions. The maximum over θ exceeds what they explain; by how
-        much is guessed, from how firmly λ holds them.
-        """
+        """A guess of log P_λ·N_j at its worst θ [slot, λ]; −∞ for slots that are not used."""
         if self._given is None:
             self._given = self.compensation.given_back(np.exp(log_chance))
         explained = self.past @ log_chance
@@ -514,10 +502,7 @@ class DriftEvidence:
         return Anomaly("drift", text, log_e, (), since, moved)
 
     def look(self, event: int, before: float, point: FloatArray, log_chance: FloatArray) -> None:
-        """Renew estimates, thin the candidates out, and begin one here.
-
-        `before` is the model's log-prediction so far, `point` its present estimate with `log_chance`.
-        """
+        """Renew estimates, thin the candidates out, and begin one here."""
         self._renew()
         if self.order:
             self._thin(event, self._promises(log_chance).max(axis=1))

@@ -104,8 +104,7 @@ class EProcess:
         return self.total - SPARE * self.total_size
 
     def terms(self) -> dict[str, FloatArray]:
-        """log(w_k·E_k) of the departures of signatures and choices, rounded down: what they gain over the
-        model's predictions, less what these lack of the best fit."""
+        """log(w_k·E_k) of departures of signatures and choices, rounded down."""
         self.best = self.fit.search(self.seen, self.best)
         surplus = self._predicted - self.fit.upper(self.seen, self.best)
         return {
@@ -119,9 +118,7 @@ class EProcess:
         return maximiser.lifted(maximiser.estimate(self.seen * self.fit.informative, self.point))
 
     def worst(self, most: int, when: str = "event") -> list[Anomaly]:
-        """The departures with the most evidence of their own, of all kinds; not empty even where the model
-        fits. Where data have no order all signatures are free at once and have the same: then those come
-        first that gain most over the best fit."""
+        """The departures with the most evidence of their own; ties go by the gain over the best fit."""
         if not self.seen.any():
             return []
         fitted = self.fit.functions.linear @ self.fitted_point() + self.fit.functions.constant
@@ -183,8 +180,7 @@ class BatchTest(EProcess):
         self.events += int(count.sum())
 
     def _predict_freely(self, transition: OffsetArray, count: OffsetArray) -> None:
-        """Let signatures that depend on parameters have predicted the first batch by their own mixtures; what
-        is left of such a signature without one of its choices is predicted by a mixture, too."""
+        """Let mixtures predict the first batch of signatures that depend on parameters."""
         self.drift.compensation.visits[:] = 0.0
         outcomes, by_signature, by_choice = self.outcomes, *self.departures.values()
         informative = self.fit.informative[outcomes.expression]
@@ -225,11 +221,7 @@ class BatchTest(EProcess):
 
 
 def weigh_batches(test: BatchTest, counts: Counts) -> list[tuple[int, float]]:
-    """Let a test take in all data; after how many events it looked, and what log E was.
-
-    Predictions are renewed when events have grown enough to learn from: whatever is fixed before an event
-    predicts it soundly. Changes may begin after every batch.
-    """
+    """Take in all data; (events, log E) at each look. Predictions are renewed as events grow."""
     if counts.batches is None:
         seen = np.flatnonzero(counts.transition)
         batches = [(seen, counts.transition[seen])]

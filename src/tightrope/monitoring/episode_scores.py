@@ -65,9 +65,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
-    """The rows of episodes that begin in the initial state, one episode behind the other: each begins at its
-    `start`, and `step` counts from 0 within it. What follows a gap is left out; `elsewhere` episodes begin in
-    other states, and `empty` ones were cut before their first step."""
+    """Rows of episodes from the initial state up to a gap; `elsewhere` begin in others, `empty` have no row."""
 
     transition: OffsetArray
     start: OffsetArray
@@ -79,8 +77,7 @@ class Episodes:
     def of(
         structure: Structure, transition: IndexArray, previous: IndexArray, episode: IndexArray, episodes: int
     ) -> Episodes:
-        """Of rows in any order that keeps to that of each episode; `previous` is the row before in the same
-        episode, −1 where there is none or it is not known. Of `episodes` some may have no row."""
+        """From rows in the order of each episode; `previous` is the row before, −1 where not known."""
         order = np.argsort(episode, kind="stable")
         own, place = episode[order], np.arange(len(order))
         first = np.ones(len(own), dtype=np.bool_)
@@ -142,8 +139,7 @@ def _follow(
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Per episode: its return lies between `low` and `high`, and it is `weight` times as likely under the
-    policy that is asked about."""
+    """Per episode: its return is between `low` and `high`, `weight` times as likely under the given policy."""
 
     low: FloatArray
     high: FloatArray
@@ -257,8 +253,8 @@ class PathRules:
             )
 
     def followed(self, log: Episodes) -> tuple[BoolArray, OffsetArray, BoolArray, FloatArray]:
-        """(rows until an episode is decided; then per episode with rows: its last one of these, whether it is
-        decided there, and what is added then)."""
+        """(rows until an episode is decided; per episode: its last one, whether it is decided there, what is
+        added)."""
         after, successor = log.step + 1, self.structure.successor[log.transition].astype(np.int64)
         worth = np.where(after >= self.first, self.decided[successor], self.early[successor])
         place, rows = np.arange(len(successor)), len(successor)
@@ -269,8 +265,7 @@ class PathRules:
         return place <= np.repeat(end, size), end, stop <= end, np.nan_to_num(worth[end])
 
     def score(self, log: Episodes, ratio: FloatArray) -> Scores:
-        """The returns of episodes; `ratio` is how much more likely each choice is under the policy that is
-        asked about."""
+        """The returns of episodes; `ratio` is how much more likely each choice is under the given policy."""
         structure, start = self.structure, log.start
         choice = structure.transition_choice[log.transition].astype(np.int64)
         unknown = np.full(log.empty, self.ends[0]), np.full(log.empty, self.ends[1]), np.ones(log.empty)
@@ -397,8 +392,7 @@ class PathGraph:
         return earning
 
     def until(self, target: BoolArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds on sums until the target: infinite where a cycle may bring ever more, or after many rounds
-        (longer ways are not looked at)."""
+        """Bounds on sums until the target; infinite where a cycle may bring ever more."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
 
@@ -443,9 +437,7 @@ _NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Queues:
-    """Outcomes by distribution: those of queue q are slot[start[q]:start[q + 1]], as places among the
-    transitions of a choice; `of_choice` is the queue of every choice of the base. Distributions of numbers
-    alone need no data: `known` are theirs, and coins of one's own decide."""
+    """Outcomes by distribution: queue q is slot[start[q]:start[q + 1]]; `known` ones are drawn from numbers."""
 
     of_choice: OffsetArray
     start: OffsetArray
@@ -477,8 +469,7 @@ class Queues:
         return Queues(of_choice, start.astype(np.int64), place[order].astype(np.int64), known)
 
     def episodes(self, rules: PathRules, policy: FloatArray, base_choice: OffsetArray) -> Episodes:
-        """All whole episodes of a policy (probabilities of choices) on the structure of the rules, whose
-        choices are copies of those of the base."""
+        """All whole episodes of a policy on the rules' structure, whose choices are copies of the base's."""
         structure, random = rules.structure, np.random.default_rng(0)
         first_choice = structure.choice_start.tolist()
         first_transition = structure.transition_start.tolist()

@@ -81,12 +81,10 @@ SHARES = {
     "unit": 0.16,
     "drift": 0.12,
 }
-"""How the budget is divided among the kinds of departures, whether a log can show them or not: parts that
-changed as a log grows would be no weights of one mixture. `events` is for the test of `watch`."""
+"""How the budget is divided among kinds of departures, whatever a log can show; `events` is for `watch`."""
 
 PATH, AT_ONCE = 0.5, 0.7
-"""The part of a feature's weight that is for the path of a chain, and, where the number of episodes was
-planned, the part that is for all rows at once; half of the rest is for the path then."""
+"""Parts of a feature's weight for the path of a chain, and for all rows at once with a planned number."""
 
 BY_COUNTS = 0.1
 """The part of a feature's weight that is for all rows of a log, by counts."""
@@ -107,8 +105,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Where a finding shows: an outcome where the feature has a value, and how often it is seen there
-    (`count` of `visits`) and at all visits (`pooled`)."""
+    """An outcome where a feature has a value: `count` of `visits` there, the share `pooled` everywhere."""
 
     context: str
     value: str
@@ -203,8 +200,7 @@ class Examination(Record):
         return tuple(one for one in self.findings if one.weighed >= math.log(1.0 / self.alpha))
 
     def refutes_in_any_order(self, model: ParametricMDP) -> bool:
-        """Whether a finding that is no drift is an alarm in a chain: there rows of different episodes are
-        independent under the model, and any order of them will do that does not depend on outcomes."""
+        """Whether a finding other than drift is an alarm in a chain, whose rows may come in any order."""
         return not model.structure.has_choices and any(
             one.kind != "drift" and one.is_stated for one in self.refuting
         )
@@ -421,8 +417,7 @@ class _Counted(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """How often each outcome is seen where a feature has a value: cells start[i]:start[i+1] are those of
-    context i, whose `gain` is its part of the evidence."""
+    """How often outcomes are seen by value: cells start[i]:start[i+1] are context i's; `gain` its evidence."""
 
     context: OffsetArray
     start: OffsetArray
@@ -433,10 +428,8 @@ class _Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a log by context, and how much of it is one path of a chain.
-
-    `path` is the number of first rows that are, or −1 in models with actions; `end` the state after each row.
-    """
+    """Rows of a log by context; `path`: how many are first on one path (−1 with actions); `end`: states
+    after."""
 
     model: ParametricMDP
     visits: Visits
@@ -459,16 +452,15 @@ class _Rows:
         return _Rows(model, visits, context, outcome, end, path, planned)
 
     def tied(self, log: EpisodeLog) -> _Rows:
-        """The same with the choices that are said to have one distribution as one context, where there
-        are several. Their numbers of visits are reached by all of them together."""
+        """The same with choices of one distribution as one context."""
         of_choice = self.model.signatures.of_choice
         several = np.bincount(of_choice, minlength=len(self.model.signatures)) > 1
         signature, outcome, visits = _pooled(self.model, log, several)
         return _Rows(self.model, visits, signature, outcome, self.end, -1, False)
 
     def schemes(self, most: int | None = None) -> list[tuple[float, OffsetArray, int]]:
-        """Ways to use the first `most` rows: log of the weight, visits used of each context, and the rows
-        they are of (0: each context has reached a number of its own)."""
+        """Ways to use the first `most` rows: (log weight, visits used per context, rows; 0: a number of its
+        own)."""
         visits = self.visits
         by_context = first_visits(visits if most is None else _cut(visits, most))
         if self.path < 0:
@@ -545,8 +537,7 @@ def _cut(visits: Visits, rows: int) -> Visits:
 
 
 def _path_rows(model: ParametricMDP, log: EpisodeLog, end: IndexArray) -> int:
-    """The first rows that are a path: episodes one after the other from one state, each to a state that
-    nothing leaves."""
+    """The first rows that are episodes one after the other, from one state to a state that nothing leaves."""
     if len(log) == 0:
         return 0
     row = np.arange(len(log))
@@ -580,8 +571,7 @@ def _evidence(test: _Test, most: int | None = None) -> float:
 
 
 def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
-    """Outcomes of which units may have more: all but the most frequent one, or those
-    that lead to one other state."""
+    """Outcomes of which units may have more: all but the most frequent, or those that lead to one state."""
     visits, structure = rows.visits, rows.model.structure
     start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
     owner = np.repeat(np.arange(len(visits.width)), visits.width)

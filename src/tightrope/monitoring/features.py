@@ -104,8 +104,7 @@ def is_stated(feature: str, log: EpisodeLog) -> bool:
 
 
 def part_of(feature: str, log: EpisodeLog) -> float:
-    """The part of a feature's weight that its codes have: all rows of a log say how those of a column are
-    made, and each way has a part of its own."""
+    """The part of a feature's weight that its codes have, by how those of a column are made."""
     name, _, rest = feature.partition(":")
     if rest not in log.columns:
         return 1.0

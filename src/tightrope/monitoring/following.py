@@ -210,10 +210,7 @@ class Following:
         self._bytes[file.name] = first + len(new) + len(end)
 
     def _begin(self, file: LogFile) -> int:
-        """Where the first line that was not read begins: after the header, and the rows of a checkpoint.
-
-        Blank lines are lines, but no rows.
-        """
+        """Where the first unread line begins: after the header and the rows read; blank lines are no rows."""
         left = self.read.get(file.name, 0)
         with Path(file.path).open("rb") as lines:
             place = sum(len(line) for line in islice(lines, self._header_lines(file)))

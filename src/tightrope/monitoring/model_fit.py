@@ -55,8 +55,7 @@ MOST_PARAMETERS = 400
 """Models of more are not tested."""
 
 READ_AGAIN, MOST_READ, EXAMINED = LONG, MOST, 20_000
-"""Rows of a log that are read again for this test; those that are where there are no tables of them, or
-columns beside; and how many of the first are examined in the order of visits."""
+"""Rows read again; read without tables of them; examined in the order of visits."""
 
 
 def examine_rows(model: ParametricMDP, counts: Counts, alpha: float) -> Examination | None:
@@ -83,8 +82,7 @@ def tables_of(counts: Counts) -> FitTables | None:
 
 
 def first_rows(log: Callable[[], EpisodeLog], tables: FitTables, rows: int = EXAMINED) -> EpisodeLog:
-    """The first rows of a log, none where its rows do not stand in the order of time: which come first may
-    depend on outcomes then."""
+    """The first rows of a log; none where these may depend on outcomes, for want of an order in time."""
     first: EpisodeLog = log.first(rows) if isinstance(log, LazyLog) else log().first(rows)
     if tables.grid is not None and tables.grid.is_ordered:
         return first
@@ -201,13 +199,7 @@ def _fit(
 def cost_finding(
     problem: Problem, log: EpisodeLog, alpha: float, bounds: tuple[float, float] | None
 ) -> Finding | None:
-    """Whether the costs of a log are those of the reward that is asked for, where both are there.
-
-    A log in which every choice always costs the same is compared number by number. Otherwise costs are taken
-    to be random, with the model's reward as their mean given the past: that is tested where `bounds` on them
-    are stated, at a level α of its own (`tightrope.statistics.costs`), choice by choice without paying for
-    each. Probabilities do not depend on costs, so that the model itself is not refuted by them.
-    """
+    """Compare costs with the reward in question: number by number, or in the mean where `bounds` are stated."""
     reward = asked_reward(problem)
     wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
     name = next(

@@ -265,10 +265,7 @@ class Monitor(EProcess):
         self._waiting.clear()
 
     def _look(self) -> None:
-        """Judge the evidence, renew the model's predictions, and begin a candidate for a change.
-
-        After an alarm there is nothing left to judge.
-        """
+        """Judge the evidence (until an alarm), renew predictions, and begin a candidate for a change."""
         if not self.alarm and self._may_matter():
             self._judge(*self._weigh())
         if self.events >= 1.1 * self.estimated_at:
@@ -288,10 +285,7 @@ class Monitor(EProcess):
         self.look_at = next_glance(self.events, self.begin_at)
 
     def _may_matter(self) -> bool:
-        """Whether the evidence can be worth computing: the present estimate is no better than the best fit.
-
-        Not looking is always allowed, whatever it depends on.
-        """
+        """Whether the evidence can be worth computing; not looking is always allowed."""
         surplus = self.total - float(self.seen @ self.log_chance)
         for evidence in self.departures.values():
             if surplus + log_sum(evidence.gains()) + evidence.log_weight(1.0) > FLOOR:

@@ -161,9 +161,7 @@ def rules_of(structure: Structure, objective: Objective, policy: Policy) -> Path
 
 
 class EpisodeReturns:
-    """Follows the events of a log under a policy and hands out what episodes returned, as they end.
-
-    `least`: what does not show counts as large as it can be, else as small."""
+    """Follows a policy and hands out returns; what does not show is as large as it can be, or as small."""
 
     def __init__(self, rules: PathRules, policy: Policy, least: bool):
         self.rules, self.rest = rules, rules.rest(least)
@@ -273,9 +271,7 @@ def _follow(
 
 
 FAR = 8.0
-"""Returns without a limit on the side that the promise does not need are cut off at so many times the
-distance between the other limit and the promise.
-"""
+"""Unlimited returns are cut off at so many times the distance from the other limit to the promise."""
 
 
 @dataclass(frozen=True)
@@ -290,11 +286,8 @@ class Promise:
 
 
 class PromiseWatch:
-    """Watches whether the episodes of a log agree with a promise.
-
-    Counts of episodes by how they ended are kept beside the evidence: `left` the policy, `cut` off, begun
-    `elsewhere`.
-    """
+    """Watches a promise on episodes, and counts those that `left` the policy, were `cut`, or began
+    `elsewhere`."""
 
     def __init__(self, structure: Structure, promise: Promise, alpha: float):
         self.promise = promise

@@ -66,8 +66,7 @@ WEIGHTS = {
     "tie": 0.12,
     "column": 0.18,
 }
-"""How the evidence is divided among features, whether a log shows them or not; columns share theirs, and of
-each a part is for its values as they are and the rest for numbers by size."""
+"""How the evidence is divided among features, shown or not; columns share theirs."""
 
 WORDS = {
     "since-entry": "the time since the state was entered",

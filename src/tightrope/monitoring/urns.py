@@ -47,12 +47,10 @@ LEAST_VISITS, LEAST_SEEN = 256, 16
 """Choices with fewer visits, and outcomes that are seen less, are not looked at for units by counts."""
 
 CANDIDATES = np.searchsorted(VISITS, np.rint(32.0 * 2.0 ** (np.arange(8 * 24) / 8.0)))
-"""Places in `VISITS` of the numbers of visits after which a change is looked for, eight in an octave from 32
-visits on; later ones show by those."""
+"""Places in `VISITS` after which a change is looked for, eight in an octave from 32 visits on."""
 
 SIZES = np.array([[6.0, 0.6], [12.0, 0.25], [24.0, 0.15]])
-"""How far shares before and after a change are apart, in standard errors of their difference after j visits
-each, and the weights of these."""
+"""Differences of shares, in standard errors after j visits before and after, and their weights."""
 
 LEAST_CHANGE = 64
 """Visits before which no change is looked for."""
@@ -62,9 +60,7 @@ _SPARE = 1e-11
 
 @dataclass(frozen=True)
 class Visits:
-    """Rows sorted by context, in their order: those of context i are start[i]:start[i+1], with outcomes
-    0..width[i]−1. `row` says where each stands in the log; `contexts` is their number in the model, visited
-    or not."""
+    """Rows sorted by context, those of i are start[i]:start[i+1]; `contexts` counts unvisited ones, too."""
 
     row: OffsetArray
     start: OffsetArray
@@ -119,8 +115,8 @@ def before_last_exits(visits: Visits, rows: int, end: int) -> OffsetArray:
 
 @dataclass(frozen=True)
 class Cells:
-    """Values of a feature in each context: `cell` of each visit; those of context i are
-    start[i]:start[i+1], by first appearance, and `value` names them (−2: several)."""
+    """`cell` of each visit by the feature's value; those of context i are start[i]:start[i+1] (value −2:
+    several)."""
 
     cell: IndexArray
     start: OffsetArray
@@ -152,10 +148,7 @@ class Cells:
 
 
 def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> float:
-    """log of an e-value: products over contexts and cells, hedged in several ways, averaged over these and κ.
-
-    `by_context`: the numbers of visits that are used were reached by each context on its own.
-    """
+    """log of an e-value: products over contexts and cells, hedged in several ways, averaged over these and κ."""
     gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
     gain -= 1e-12 * np.abs(gain) + 1e-12
     number = len(visits.width)
@@ -203,12 +196,7 @@ def mean(log_e: FloatArray) -> float:
 def weigh_units(
     visits: Visits, unit: IndexArray, units: int, used: OffsetArray, sorts: list[BoolArray], by_context: bool
 ) -> float:
-    """log of the e-value for differences between units.
-
-    `sorts`: which outcomes of each context (as they lie one after the other) count as one sort. `by_context`:
-    the visits that are used were reached by each context on its own. Then one that was visited is left out
-    with weight `LEFT_OUT`.
-    """
+    """log of the e-value for units that differ; a visited context is left out with weight `LEFT_OUT`."""
     start = np.concatenate([[0], np.cumsum(visits.width)]).astype(np.int64)
     part, ratio = (np.ravel(one) for one in np.meshgrid(PARTS_OF_UNITS, RATIOS, indexing="ij"))
     low = 1.0 / (1.0 - part + part * ratio)
@@ -233,9 +221,7 @@ def weigh_units(
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """The strongest evidence for a change: `log_e` is weighed against that of other places and moments. The
-    change is after `before` visits to a context, and concerns one outcome; `reached` are the visits to
-    `at_context` after which the level was first reached in it, −1 where it was not."""
+    """The strongest evidence for a change, after `before` visits; `reached`: visits at the level, or −1."""
 
     log_e: float
     context: int
@@ -245,10 +231,7 @@ class ChangePoint:
 
 
 def weigh_changes(counts: Sequence[OffsetArray], level: float) -> ChangePoint | None:
-    """Evidence that the distribution of a context changed; None where there are too few visits.
-
-    `counts` are by context: how often each outcome was seen at the numbers of visits of `VISITS`.
-    """
+    """Evidence that the distribution of a context changed, from counts at the visits of `VISITS`."""
     best: ChangePoint | None = None
     contexts = sum(seen.shape[1] > 1 for seen in counts)
     for context, seen in enumerate(counts):
@@ -274,9 +257,7 @@ def weigh_changes(counts: Sequence[OffsetArray], level: float) -> ChangePoint | 
 def _follow_changes(
     seen: OffsetArray, visits: OffsetArray, candidates: OffsetArray, sizes: FloatArray, level: float
 ) -> tuple[float, int, int]:
-    """The largest log of a mixture of bets, its j, and the visits after which one first reached the level.
-
-    What came after j is paired block by block with about as many visits before it, going backwards."""
+    """(largest log of a mixture of bets, its j, visits at the level); pairs of blocks around j."""
     best, at, reached = -np.inf, 0, -1
     wealth = np.zeros((len(sizes), 2))
     for place in candidates:

@@ -47,10 +47,7 @@ def function_bounds(region: Region, functions: AffineFunctions) -> tuple[FloatAr
 def expression_bounds(
     region: Region, expressions: Expressions, within: tuple[FloatArray, FloatArray] | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds on every expression of the table, within [0, 1] and within the given bounds.
-
-    Each expression and its complement 1 − f are projected once.
-    """
+    """Bound every expression of the table, within [0, 1] and the given bounds."""
     functions = region.coordinates.functions(expressions)
     lower, upper = np.zeros(len(expressions)), np.ones(len(expressions))
     complement = expressions.complement
@@ -184,17 +181,11 @@ POINTS, HALVINGS = 13, 14
 MOST_TRACKS, MOST_TRACKED = 12, 200_000
 """Parameters, and transitions of a model, of which there are tracks."""
 Tracks = dict[str, list[list[float]]]
-"""By parameter: points of the region, from its least to its largest value there, as free parameters
-(`solve_equalities` says which these are)."""
+"""By parameter: free parameters at points of the region, from its least value there to its largest."""
 
 
 def tracks_in(region: Region | None, model: ParametricMDP, counts: Counts | None) -> Tracks:
-    """A track for each parameter; none where there is no region of single numbers.
-
-    One parameter moves as far as the region lets it, the others follow the best fit given its value (to
-    second order, by the information of the data). Where that line leaves the region the track goes on to the
-    farthest corner, if corners are known. Every point is tested exactly: it lies in domain and region.
-    """
+    """Find, by parameter, points where it moves across the region and others follow the best fit."""
     if region is None or region.emptiness.is_empty or model.parameters.free:
         return {}
     if model.transitions > MOST_TRACKED:

@@ -68,12 +68,7 @@ def with_costs(region: Region, costs: CostIntervals) -> Polytope:
 def reward_ends(
     reward: ParametricReward, model: ParametricMDP, region: Region | None
 ) -> tuple[RewardStructure, RewardStructure]:
-    """Rewards below and above those at every point of the region; of the domain where there is none.
-
-    A range at every choice, apart from the probabilities: it encloses what one parameter vector for both can
-    do. Polynomials that are affine in the region's coordinates have their range over the region itself, all
-    have that over the box of its parameters.
-    """
+    """Bound rewards at each choice over the region (the domain where there is none)."""
     table = reward.expressions
     low, high = domain_box(model.parameters) if region is None else parameter_box(region)
     low, high = np.minimum(low, high), np.maximum(low, high)

@@ -79,8 +79,7 @@ class Ellipsoid(Record):
 
     @cached_property
     def emptiness(self) -> Emptiness:
-        """Empty where one row of the domain is violated on the whole ellipsoid; else the centre, moved
-        inside."""
+        """Empty where one row of the domain is violated on the whole ellipsoid."""
         if not self.within_domain:
             return Emptiness(False, self._to_x(self.squares.centre))
         rows = self._rows

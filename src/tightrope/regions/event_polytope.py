@@ -61,8 +61,7 @@ class Nearby:
 
     @staticmethod
     def around(region: Polytope, before: Nearby | None) -> Nearby | None:
-        """Where to look next: as `before` while that helped and the region fills most of the frame, so that a
-        region which has not moved comes out the same; None where vertices are not known."""
+        """Keep the frame `before` while the region fills most of it; None without vertices."""
         vertices, witness = region.vertices, region.emptiness.witness
         if vertices is None or region.coordinates.is_lifted:
             return None
@@ -134,10 +133,7 @@ def _rescale(
 
 
 def irreducible(candidates: Sequence[int], is_empty: Callable[[list[int]], bool]) -> tuple[int, ...]:
-    """A smallest subset that is still empty, given that all candidates together are (QuickXplain).
-
-    Halves are tried before single candidates: about k·log(n) questions for a conflict of k among n.
-    """
+    """Find a smallest subset that is still empty (QuickXplain: about k·log(n) questions)."""
 
     def explain(background: list[int], grown: bool, options: list[int]) -> list[int]:
         if grown and is_empty(background):
@@ -199,10 +195,7 @@ def polytope_region(
     tolerance: float = DEFAULT_TOLERANCE,
     near: Nearby | None = None,
 ) -> Polytope:
-    """U: the parameters of the domain that satisfy all event intervals (paper, Section 3).
-
-    `near` says where the region of fewer data was; it saves work, and moves the result by rounding alone.
-    """
+    """U: the parameters that satisfy all event intervals; `near` is where an earlier region was."""
     model = intervals.events.outcomes.model
     coordinates = Coordinates.of(model.expressions, model.parameters)
     base = event_rows(Halfspaces.of_domain(coordinates), coordinates, intervals)

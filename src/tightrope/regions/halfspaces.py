@@ -125,11 +125,7 @@ class Halfspaces(Record):
 
 @dataclass(frozen=True, eq=False)
 class ScaledHalfspaces:
-    """{ y : matrix·y ≤ bound, −1 ≤ y ≤ 1 } ⊇ the image of a system under x = centre + half·y.
-
-    Rows are divided by a power of two so that their largest coefficient is between ½ and 1: floating-point
-    tolerances of solvers then mean the same in every coordinate and every row.
-    """
+    """{ y : matrix·y ≤ bound, −1 ≤ y ≤ 1 }, x = centre + half·y; rows have coefficients up to [½, 1]."""
 
     matrix: FloatArray
     bound: FloatArray
@@ -165,8 +161,7 @@ class ScaledHalfspaces:
 def rows_between(
     functions: AffineFunctions, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(linear, bound of +linear·x, bound of −linear·x) for lower ≤ f(x) ≤ upper, with the slack of f
-    added."""
+    """(linear, bound of +linear·x, bound of −linear·x) for lower ≤ f(x) ≤ upper, with f's slack."""
     above = up(up(upper - functions.constant) + functions.slack)
     below = up(up(functions.constant - lower) + functions.slack)
     return functions.linear, above, below

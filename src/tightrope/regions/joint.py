@@ -32,8 +32,7 @@ from tightrope.statistics.outcomes import Outcomes
 def split(
     delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED, along: bool = False, bets: bool = False
 ) -> tuple[float, float]:
-    """(δ of the intervals of events, δ of the likelihood or, with `bets`, the slab), from the model alone;
-    halves where they are not met in a region (`along` values: `tightrope.learning.coupling`)."""
+    """(δ of the intervals of events, δ of the rest), from the model alone; halves `along` values."""
     free = len(Coordinates.of(outcomes.model.expressions, outcomes.model.parameters).free)
     share = 0.5 if along else likelihood_share(len(Events.tie(outcomes, budget)), free, bets)
     return down((1.0 - share) * delta * (1.0 - 1e-15)), down(share * delta)

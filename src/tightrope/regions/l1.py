@@ -41,19 +41,14 @@ def uncertain_signatures(outcomes: Outcomes) -> OffsetArray:
 
 
 class DistributionBalls(RegionKind):
-    """Kinds that keep every signature's distribution within a ball around what was seen.
-
-    A ball is enclosed by what it says of sets A of outcomes: P(A) is at most the share that was seen of A and
-    what `excess` adds to it.
-    """
+    """Kinds that bound, for every signature, P(A) of sets A of outcomes by the share seen and an excess."""
 
     method: ClassVar[str]
     assumption: ClassVar[Assumption]
 
     @abstractmethod
     def excess(self, seen: FloatArray, sets: FloatArray, gamma: float) -> FloatArray:
-        """By how much the probabilities of sets [n, outcomes] may exceed their shares: [signatures, n], from
-        counts [signatures, outcomes], rounded up; all of them together with probability at least 1 − γ."""
+        """Excesses [signatures, sets] that all hold with probability 1 − γ, from counts; rounded up."""
 
     def build(self, task: RegionTask) -> Polytope:
         options = task.options
@@ -70,10 +65,7 @@ def ball_rows(
     seen: OffsetArray,
     gamma: float,
 ) -> tuple[FloatArray, FloatArray, OffsetArray, OffsetArray]:
-    """(matrix, bound, signature of each row, the outcomes in its set as bits) of the region.
-
-    `functions` are the expressions of the table, `reach` bounds the coordinates' absolute values.
-    """
+    """(matrix, bound, signature of each row, the outcomes in its set as bits); `reach` bounds |x|."""
     visits = outcomes.visits(seen)
     signatures = uncertain_signatures(outcomes)
     signatures = signatures[visits[signatures] > 0]

@@ -101,8 +101,7 @@ def _by_vertices(
 
 
 def _corners(system: Halfspaces, box: Halfspaces, centre: FloatArray) -> FloatArray | None:
-    """The vertices of rows around a point, within a box, in plain float64: the facets of the rows' duals.
-    None where the point is not inside of all of them, or they are too many."""
+    """Vertices of rows around a point in a box, by facets of the dual; None if outside or too many."""
     from scipy.spatial import ConvexHull, QhullError
 
     half, eye = 0.5 * (box.upper - box.lower), np.eye(len(centre))
@@ -151,8 +150,7 @@ def _by_directions(
 def maxima_along(
     system: Halfspaces, likelihood: LogLikelihood, centre: FloatArray, normals: FloatArray
 ) -> FloatArray:
-    """Where each normal is largest over the likelihood region within the rows that are no cuts; no points
-    where the centre is not strictly inside of these."""
+    """Maximise normals over the likelihood region without cuts; none if the centre is not inside."""
     uncut = ScaledHalfspaces.of(system.take(system.origin != Origin.CUT))
     eye = np.eye(len(centre))
     matrix = np.concatenate([uncut.matrix, eye, -eye])
@@ -188,12 +186,7 @@ def with_cuts(
 def _spread(
     likelihood: LogLikelihood, centre: FloatArray, directions: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Steps from the centre in well-spread directions, and the normals of a quadratic region at their ends.
-
-    With curvature H = FᵀF the region is nearly a ball in F·x. A row in direction g touches it near H⁻¹g,
-    so the steps aim at the given directions (thinned out) and, in few dimensions, at a spread-out set of
-    unit vectors.
-    """
+    """Spread-out steps from the centre, and normals of the quadratic region { Δ : |F·Δ| ≤ r } at their ends."""
     size = len(centre)
     bend = likelihood.curvature(centre)
     values, basis = np.linalg.eigh(bend)
@@ -310,8 +303,7 @@ class LogLikelihood:
         self.level = level
 
     def rescale(self, origin: FloatArray, scale: FloatArray) -> LogLikelihood:
-        """The same function of y with x = origin + scale·y, in plain float64: for searching, not for
-        proving."""
+        """The same function of y, x = origin + scale·y; for searching, not for proving."""
         everything = AffineFunctions(self.linear * scale, self.constant + self.linear @ origin, self.slack)
         return LogLikelihood(everything, self.weight, self.level)
 
@@ -329,11 +321,8 @@ class LogLikelihood:
         return scaled.T @ scaled
 
     def boundary(self, centre: FloatArray, points: FloatArray) -> FloatArray:
-        """For each point the t > 0 with ℓ(centre + t·(point − centre)) ≈ T; ∞ where beyond 10⁶.
-
-        f is affine along the ray, so ℓ is concave in t and its tangents are above it: Newton's steps from
-        outside stay outside. Where one would leave the bracket, or ℓ rises, the bracket is bisected.
-        """
+        """For each point t > 0 with ℓ(centre + t·(point − centre)) ≈ T, by bracketed Newton steps; ∞ beyond
+        10⁶."""
         start = self.linear @ centre + self.constant
         slope = self.linear @ (points - centre).T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -362,10 +351,7 @@ class LogLikelihood:
         return np.where((most >= 1e6) & (limit > 1e6), np.inf, result)
 
     def is_possible(self, point: FloatArray) -> bool:
-        """Whether everything seen has a positive probability there, in plain float64: a tangent needs it.
-
-        From few data the region may reach points where a probability vanishes up to rounding.
-        """
+        """Whether all that was seen has a positive probability there: a tangent needs it."""
         return bool(np.all(self.linear @ point + self.constant > 0.0))
 
     def cut(self, point: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, float]:
@@ -408,8 +394,7 @@ class _Search(NamedTuple):
 def support_points(
     likelihood: LogLikelihood, matrix: FloatArray, bound: FloatArray, centre: FloatArray, normals: FloatArray
 ) -> FloatArray:
-    """One point near the maximum for each normal; the rows matrix·x ≤ bound must hold strictly at the
-    centre."""
+    """One point near the maximum for each normal; rows must hold strictly at the centre."""
     room = bound - matrix @ centre
     depth = float(likelihood.values(centre[None, :])[0]) - likelihood.level
     if depth <= 0.0 or np.any(room <= 0.0):
@@ -563,8 +548,7 @@ def _model(
 
 @kernel
 def _solve(curve: FloatArray, gradient: FloatArray, step: FloatArray) -> bool:
-    """curve·step = gradient by Cholesky's method, in the lower triangle of `curve`; False where it has no
-    curvature in some direction."""
+    """Solve curve·step = gradient by Cholesky's method; False without curvature in some direction."""
     size = len(gradient)
     for a in range(size):
         for b in range(a + 1):

@@ -37,11 +37,7 @@ _CHUNK = 2**24
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Polytope(Record):
-    """{ x : system.matrix·x ≤ system.bound } in the box of `system`, which encloses it tightly.
-
-    A likelihood region also keeps its evidence and the points of its cuts: row i of origin `CUT` is the
-    tangent at cut_points[system.index[i]]. A slab keeps those of its guard, and the bets.
-    """
+    """{ x : matrix·x ≤ bound } in a tight box; row i of `CUT` is the tangent at cut_points[index[i]]."""
 
     kind: RegionKind
     coordinates: Coordinates
@@ -66,9 +62,7 @@ class Polytope(Record):
         most_vertices: int = MOST_VERTICES,
         enclosure: EnclosingVertices | None = None,
     ) -> Polytope:
-        """The region of a tightened system; the conflict of an empty one is the caller's to name.
-
-        `enclosure` are its vertices where they are known already."""
+        """The region of a tightened system; `enclosure` are its vertices where they are known."""
         if enclosure is None and not tightened.empty:
             enclosure = _enclosure(tightened, most_vertices)
         witness = None if tightened.empty else tightened.interior
@@ -173,8 +167,7 @@ class Polytope(Record):
         return np.nextafter(lower - error, -np.inf), np.nextafter(upper + error, np.inf)
 
     def _without_vertices(self, directions: FloatArray) -> FloatArray:
-        """Upper bounds of directions·x by a walk along edges, by linear programs where the walk gets
-        stuck."""
+        """Bound directions·x from above, by walks along edges or linear programs."""
         scaled = self._scaled
         in_y = directions * scaled.half
         if self.coordinates.size == 0:
@@ -239,8 +232,7 @@ _PERTURBATIONS = (0.0, 1e-11, 1e-9, 1e-7)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EnclosingVertices(Record):
-    """{ y : matrix·y ≤ bound } ⊆ conv(points) + [−error, error]ᵈ; `facets` are the rows that carry a
-    vertex. Point k is where the rows simplices[k] meet; neighbours[k, j] shares all of them but the j-th."""
+    """Polytope ⊆ conv(points) + [−error, error]ᵈ; rows simplices[k] meet in point k."""
 
     points: FloatArray
     error: float
@@ -252,10 +244,7 @@ class EnclosingVertices(Record):
 def enclosing_vertices(
     matrix: FloatArray, bound: FloatArray, interior: FloatArray, most: int
 ) -> EnclosingVertices | None:
-    """Vertices of the bounded polytope matrix·y ≤ bound around an interior point.
-
-    None where the proof does not succeed or there would be more than `most` of them.
-    """
+    """Vertices around an interior point; None without a proof or with more than `most`."""
     shift = matrix @ interior
     distance = up(up(bound - shift) + product_error(matrix, interior[:, None])[:, 0])
     if np.any(bound - shift <= 0.0):

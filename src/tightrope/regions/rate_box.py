@@ -191,10 +191,7 @@ _HALVINGS = 50
 def estimate_jointly(
     model: ParametricCTMC, jumps: OffsetArray, waited: FloatArray, delta: float
 ) -> tuple[RateEvents, RateRegion]:
-    """The region of all affine rates together, and intervals of all rates; both hold with 1 − delta.
-
-    Classes that are not affine have their own intervals, each with its share of delta.
-    """
+    """The region of all affine rates together, and intervals of all rates; both hold with 1 − delta."""
     classes = RateClasses.of(model)
     likelihood, chosen = likelihood_of(model, classes, jumps, waited)
     events, exposure = pooled(model, classes, jumps, waited)

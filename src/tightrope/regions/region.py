@@ -67,11 +67,7 @@ class Conflict:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Emptiness(Record):
-    """Empty, with a conflict that shows it, or not empty, with a witness point (coordinates).
-
-    `is_empty` is only ever True when it was proved. The witness of a region without interior satisfies its
-    constraints up to rounding.
-    """
+    """Empty only where it is proved, with a conflict; else a witness point (coordinates)."""
 
     is_empty: bool
     witness: FloatArray | None = None
@@ -180,8 +176,7 @@ class RegionOptions:
 
 @dataclass(frozen=True, eq=False)
 class RegionTask:
-    """What a region is built from. `predictions` are those of an earlier look at growing data; `gradient` is
-    that of the value to bet on, for kinds that bet."""
+    """What a region is built from: model, data, δ, options, earlier predictions, the gradient to bet on."""
 
     model: ParametricMDP
     counts: Counts
@@ -193,11 +188,7 @@ class RegionTask:
 
 
 class RegionKind(ABC):
-    """A kind of region: what it needs, what it can do, and how it is built.
-
-    One class per kind, in its own file. `value` is its name in options, files and on the command line. Two
-    kinds are equal where their names are.
-    """
+    """A kind of region: its name in options and files, what it needs and can do, and how it is built."""
 
     value: ClassVar[str]
     needs_order: ClassVar[bool] = False

@@ -82,10 +82,7 @@ def build_region(
     predictions: Predictions | None = None,
     gradient: Gradient | None = None,
 ) -> Region:
-    """The region of a kind; `outcomes` and `predictions` may be passed where they are already known.
-
-    Kinds that bet need the `gradient` of the value that is bet on.
-    """
+    """Build a region; kinds that bet need the `gradient` of the value that is bet on."""
     chosen = region_kind(kind)
     if chosen.needs_order and counts.batches is None:
         raise InputError(

@@ -73,9 +73,7 @@ _DEEP = 1e-3
 
 _MOST_STAGES = 7
 _SPARE = 1e-7
-"""By so much of its width the range of an expression is widened: whoever proves rows again need not find
-ranges to the last digit.
-"""
+"""Share of its width by which the range of an expression is widened, so that proofs need not be exact."""
 
 
 def enclose_slab(
@@ -129,8 +127,7 @@ class _Stage:
         self.terms: dict[int, tuple[Terms, float, FloatArray]] = {}
 
     def add_all(self, centre: FloatArray, directions: FloatArray) -> None:
-        """Rows of all sides along each of the directions. One strategy's log-wealth is the same function
-        along all of them; several have their best shares along each."""
+        """Add rows of all sides along each direction; several strategies have their best shares along each."""
         parts = directions[:, None, :] if len(self.slab.every) > 1 else directions[None, :, :]
         for part in parts:
             for side in self.slab.sides:
@@ -168,8 +165,7 @@ class _Stage:
         self._add(side, point, 0.0)
 
     def add_tangents(self, centre: FloatArray, aims: FloatArray) -> None:
-        """Rows where each aim is largest, as far as is known, and the guard's tangents there; none where the
-        centre is not strictly inside."""
+        """Add rows where each aim is largest, and the base region's tangents there."""
         evidence, system, sides = self.evidence, self.region.system, list(self.terms)
         if not np.isfinite(evidence.threshold):
             return
@@ -213,8 +209,7 @@ class _Stage:
 
 
 def narrow_along(region: Polytope, model: ParametricMDP, directions: FloatArray) -> Polytope:
-    """A region with a slab, with more of its rows, which cost no confidence: where the values with these
-    gradients [n, coordinates] end. The same region where none cuts deep enough to matter."""
+    """Add rows of the slab where values with these gradients end; they cost no confidence."""
     slab, evidence = region.slab, region.evidence
     if slab is None or evidence is None or not slab.plan.placed or len(slab.rows) >= _MOST_STAGES:
         return region
@@ -251,8 +246,7 @@ def slab_region(
     predictions: Predictions | None = None,
     narrow: Callable[[Polytope], Polytope] = lambda guard: guard,
 ) -> Polytope:
-    """A guard and a slab: narrow along the value whose `gradient` is bet on, whatever the dimension. `narrow`
-    makes the guard smaller by what is known beside it."""
+    """A base region, made smaller by `narrow`, and bets along the value with this `gradient`."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     coordinates = Coordinates.of(model.expressions, model.parameters)

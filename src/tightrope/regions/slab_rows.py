@@ -38,8 +38,7 @@ _LOG = 8.0 * UNIT
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A function of all expressions f is at least constant + slope·f, where they lie within the bounds that
-    the line was made for."""
+    """A function of all expressions f is at least constant + slope·f within the bounds of the line."""
 
     slope: FloatArray
     constant: float
@@ -47,8 +46,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Log-wealth is at least Σ times·log(1 + stake/f) + constant, f = expression: terms of signatures that
-    take part wherever the bounds hold, and the worst of all others."""
+    """Log-wealth is at least Σ times·log(1 + stake/f) + constant, f = expression."""
 
     stake: FloatArray
     times: FloatArray
@@ -86,8 +84,7 @@ def line_below(
     weight: FloatArray | None = None,
     times: float = 0.0,
 ) -> Line:
-    """A line below Λ − times·Σ weight·log f where lower ≤ f ≤ upper ≤ 1, tight near f = point (by
-    expression)."""
+    """A line below Λ − times·Σ weight·log f where lower ≤ f ≤ upper ≤ 1, tight near f = point."""
     size, every = len(lower), np.arange(len(lower))
     paid = np.zeros(size) if weight is None else times * weight * (1.0 - 2.0 * UNIT)  # log f ≤ 0
     high = np.maximum(upper, 1e-300)
@@ -265,8 +262,7 @@ class _Wealth:
 
 @dataclass(frozen=True, eq=False)
 class SlabConstraints:
-    """`sides` are terms with their levels, `likelihood` weights and the threshold, `bounds` those of the
-    expressions; `rows` are in y, x = centre + half·y for (centre, half) = `scale`."""
+    """Sides (terms, level), (weights, threshold), bounds of expressions; rows in y, x = centre + half·y."""
 
     sides: Sequence[tuple[Terms, float]]
     likelihood: tuple[FloatArray, float]
@@ -329,8 +325,7 @@ class _Barrier:
 def support_of_slab(
     about: SlabConstraints, start: FloatArray, directions: FloatArray
 ) -> list[tuple[FloatArray, list[tuple[int, float]]]]:
-    """For each direction a point where it is about largest, and the (side, μ) whose rows bound it there;
-    nothing where the start is not strictly inside."""
+    """For each direction a point where it is about largest, and the (side, μ) whose rows matter there."""
     search, (centre, half) = _Barrier(about), about.scale
     begin, result = (start - centre) / half, []
     if search.left(begin) is None:

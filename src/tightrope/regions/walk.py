@@ -29,8 +29,7 @@ _REFRESH = 40
 
 
 def bound_by_walks(system: ScaledHalfspaces, directions: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Safe upper bounds of directions·y over the scaled system, and which of them come from a maximum
-    reached."""
+    """Safe upper bounds of directions·y, and which come from a maximum that was reached."""
     size = system.matrix.shape[1]
     eye = np.eye(size)
     matrix = np.concatenate([eye, -eye, system.matrix])
@@ -71,11 +70,7 @@ def _weak_duality(
 def walk(
     columns: FloatArray, bound: FloatArray, directions: FloatArray, basis: IndexArray, reached: BoolArray
 ) -> None:
-    """For each direction the rows of a basis whose vertex is its maximum.
-
-    `columns` [d, rows] is the matrix by columns, so that a pass over all rows runs along memory; the first 2d
-    rows are the box's.
-    """
+    """Find the rows of an optimal basis for each direction; `columns` [d, rows] begin with the 2d of the box."""
     count, size = directions.shape
     current = np.zeros(size, dtype=np.int64)
     is_basic = np.zeros(len(bound), dtype=np.bool_)
@@ -302,12 +297,7 @@ def bound_by_programs(system: ScaledHalfspaces, directions: FloatArray) -> Float
 def deepest_point(
     system: ScaledHalfspaces,
 ) -> tuple[LinearStatus, FloatArray, float, OffsetArray, FloatArray]:
-    """A point with the largest distance r (in the maximum norm of rows) to all half-spaces and to the box.
-
-    One linear program answers three questions: r > 0 means interior, r < 0 means that the rows contradict
-    each other and the multipliers say how, r ≈ 0 means a set without interior. Returns (status, point, r,
-    rows, multipliers).
-    """
+    """(status, point, r, rows, multipliers): r > 0 is interior; with r < 0 the multipliers refute."""
     size = system.matrix.shape[1]
     norm = np.abs(system.matrix).sum(axis=1)
     box = np.vstack([np.eye(size), -np.eye(size)])

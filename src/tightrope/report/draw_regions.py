@@ -24,11 +24,7 @@ REGION = "region:"
 
 
 def pairs_of(run: ResultDocument) -> list[Pair]:
-    """The pairs of parameters on which some region has a shadow, those first that the data say most about.
-
-    How much is said is the share of the domain that the smallest shadow leaves: it is small where both
-    parameters are known, and also where only a combination of them is.
-    """
+    """Pairs of parameters with a shadow, those first whose shadow leaves the least of the domain."""
     pairs = dict.fromkeys(pair for region in run.regions for pair in region.polygons)
     return sorted(pairs, key=lambda pair: _measure_share_left(run, pair))
 

@@ -92,10 +92,7 @@ REGION = "region:"
 
 
 def inline_svg(figure: Figure, name: str, words: str, *, coordinates: bool = False) -> Markup:
-    """The figure as an `<svg>` with an accessible name; `name` keeps its identifiers apart from others'.
-
-    With `coordinates` the names and ranges of the axes are added, for the script that reads positions.
-    """
+    """The figure as an accessible `<svg>`; `name` keeps identifiers apart, `coordinates` adds the axes."""
     root = _draw(figure)
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": shown(words)}
     if coordinates:
@@ -461,8 +458,7 @@ MOST_STATES = 500
 def comparison_page(
     facts: Any, headline: str, about: Mapping[str, str], policies: PolicyMap | None = None
 ) -> str:
-    """The whole document; `facts` is what `compare` and `improve` answer, `policies` are those of today and
-    the new one."""
+    """The whole document; `facts` is what `compare` and `improve` answer."""
     style, maps = asset("page.css"), None
     names = {} if isinstance(facts.data.names, UnsetType) else facts.data.names
     policies = None if policies is None else policies.calling(names)

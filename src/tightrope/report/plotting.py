@@ -171,11 +171,7 @@ def _draw(picture: style.Picture, run: ResultDocument, ax: Axes | None, missing:
 
 
 def _new_figure(size: tuple[float, float]) -> Figure:
-    """A figure of pyplot's, so that notebooks show it.
-
-    The first one loads the backend, and that of notebooks turns interactive mode on: outside of our settings,
-    which would turn it off again behind them, and no later figure would be shown.
-    """
+    """A figure of pyplot's; the first one loads the backend outside of our settings."""
     from matplotlib import pyplot
 
     return pyplot.figure(figsize=size, layout="constrained", facecolor=style.PAPER.background)

@@ -77,12 +77,7 @@ class PolicyMap:
         return first, next((i for i in order if i != first), first)
 
     def start(self) -> dict[int, int]:
-        """Bins of the other variables to begin with, one variable after the other.
-
-        Among the bins that keep at least half of the cells, the one where the actions of the first policy
-        vary most (their entropy), the first state's where several are alike. A variable without such a
-        bin is left open.
-        """
+        """Bins of other variables that keep half of the cells and where the first policy's actions vary most."""
         rows = np.ones(self.states, dtype=np.bool_)
         fixed: dict[int, int] = {}
         for i, variable in enumerate(self.variables):
@@ -161,10 +156,7 @@ def _coarser(variable: MapVariable, most: int) -> MapVariable:
 
 
 def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
-    """The policies in the files (by name) over the states they share; None where no state has a choice.
-
-    Of a policy that depends on the step the map shows what it does first.
-    """
+    """The policies in files over the states they share; None where no state has a choice."""
     contents = {}
     for name, file in files.items():
         try:
@@ -288,11 +280,7 @@ def _variable(name: str, values: OffsetArray, boolean: bool) -> MapVariable:
 def draw_policy(
     policies: PolicyMap, axes: Axes, x: str | None = None, y: str | None = None, name: str = "robust"
 ) -> None:
-    """Each cell in the colour of the action taken most often in it; paler where its states differ.
-
-    Where the variables are not named, those of `PolicyMap.axes` are taken and the others held as
-    `PolicyMap.start` says, which the title of the legend tells.
-    """
+    """Colour each cell by its most frequent action, paler where states differ."""
     if name not in policies.policies:
         raise InputError(f"there is no policy {name!r}", hint=f"there are {', '.join(policies.policies)}")
     first, second = policies.axes

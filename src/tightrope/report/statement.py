@@ -285,11 +285,7 @@ def _more_data(steps: int, unit: str, command: str) -> str:
 
 
 def advice(run: ResultDocument) -> list[tuple[str, str]]:
-    """The summary for decision makers, as pairs (title, sentence).
-
-    The gain over a given policy follows from the two intervals, which hold simultaneously. The forecast of
-    data is a rule of thumb: widths shrink with the square root of the number of steps.
-    """
+    """The summary for decision makers, as pairs (title, sentence); the forecast is a rule of thumb."""
     main, what = run.main, quantity(run)
     side = "least" if run.maximises else "most"
     bound = at_least(main.guarantee) if run.maximises else at_most(main.guarantee)

@@ -32,8 +32,7 @@ Values = list[float | str | None]
 
 @dataclass(frozen=True)
 class ValueCurve:
-    """A parameter: its values on a track, the other parameters there, and the values of each policy ("inf"
-    where one is infinite, None where there is no answer)."""
+    """A parameter's values on a track, the others there, and each policy's values (None: no answer)."""
 
     name: str
     grid: list[float]
@@ -88,8 +87,7 @@ REFUTED = "left out: the data refute the model"
 def what_if(
     problem: Problem, policies: Mapping[str, Policy], tracks: Tracks, certified: Mapping[str, Interval]
 ) -> WhatIf:
-    """The values of `policies` at points of the region. Those outside of what is `certified` of a policy are
-    left out: what made its interval narrower excludes them."""
+    """Values of `policies` at points of the region, without those outside of what is `certified`."""
     model = problem.model
     assert isinstance(model, ParametricMDP)
     if is_too_large(model.transitions):

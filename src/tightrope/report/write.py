@@ -113,11 +113,7 @@ def write_report(
     overwrite: bool = False,
     what_if: Callable[[], WhatIf] | None = None,
 ) -> Path:
-    """Write the report of a result or a plan; its path, `report.html` beside it if none is given.
-
-    `what_if` computes the values of a result's slider: the page has none without it. A file that exists and
-    is no report of ours is refused first, unless `overwrite` is set.
-    """
+    """Write a report; its path. Files that are no reports of ours are refused, unless `overwrite`."""
     claimed = None if output is None else _claim(Path(output), overwrite)
     planned = plan_file(result) or answer_file(result) or comparison_file(result)
     if planned is not None:

@@ -55,9 +55,7 @@ class Gradient(Protocol):
     def __call__(
         self, x: FloatArray, share: float | None, nearby: Callable[[], PointsAround] | None = None
     ) -> list[FloatArray] | None:
-        """∂V/∂x of every policy that is bet on, at coordinates x when this share of the plan has come (None
-        where there is no plan), several if there are points `nearby`; None where there is no telling: then
-        no bet is placed."""
+        """∂V/∂x at x of every policy that is bet on, when this share of the plan has come; None: no bets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +69,7 @@ class Bets:
 
 @dataclass(frozen=True, eq=False)
 class EarlierBets:
-    """What growing data have settled: closed batches by outcome, estimates and bets by the batch before which
-    they were made, bets also by what they were made for.
-
-    Belongs to one model and one stream of data, of which every later look has the same first batches.
-    """
+    """What growing data of one model have settled: closed batches by outcome, estimates, bets."""
 
     seen: list[OffsetArray] = field(default_factory=list)
     estimates: dict[int, FloatArray] = field(default_factory=dict)
@@ -130,11 +124,7 @@ RENEWED_AFTER = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Bets are placed before batches `placed`, of `batches`; `so_far` is the amount of data before each.
-
-    Amounts are episodes where a plan is known and visits otherwise; `planned` is what the plan leaves after
-    the pilot, None without a plan or with interim analyses: then `middle` is the plan.
-    """
+    """Bets are placed before batches `placed`; amounts are episodes with a plan, else visits."""
 
     pilot: int
     batches: int
@@ -199,8 +189,7 @@ def _has_episodes(counts: Counts) -> bool:
 
 
 def count_planned_episodes(counts: Counts) -> int | None:
-    """The number of episodes planned before the first one, if batches tell how many each holds and the data
-    were not analysed early. Trajectories whose number was fixed in advance are their own plan."""
+    """The number of episodes planned before the first; trajectories of fixed number are their own plan."""
     design = counts.design
     if design.anytime or not _has_episodes(counts):
         return None
@@ -250,12 +239,10 @@ GUARD_SHARE = 0.1
 """The guard's share of δ where both ends are bet on."""
 
 WIDER_SHARE = 0.25
-"""The guard's share beside intervals of events, where the policy that is asked about may be another one than
-is bet on."""
+"""The guard's share beside intervals of events, where another policy may be asked about."""
 
 FEW_SHARE, FEW = 0.3, 120
-"""The guard's share of δ for both ends of a given policy's value where fewer episodes than this were planned
-for every free parameter: it is the guard that bounds most then."""
+"""The guard's share for a given policy where fewer episodes per free parameter were planned."""
 
 LEAST_SHARE = 0.6
 """The guard's share of δ where one end is bet on is this or more."""
@@ -267,8 +254,7 @@ _REGRET = 1.8
 
 @dataclass(frozen=True)
 class Levels:
-    """How δ is split: the level of the base region and those of the strategies for the lower and the upper
-    end of the value, 0 where there is none; together at most δ."""
+    """The levels of the base region and of the strategies for both ends of the value; at most δ together."""
 
     guard: float
     lower: float
@@ -276,8 +262,7 @@ class Levels:
 
     @staticmethod
     def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1, guard: float | None = None) -> Levels:
-        """The split for these ends of the value, in a model of so many free parameters; `guard` is the
-        guard's share, if it is not the usual one."""
+        """The split for these ends in a model of so many free parameters; `guard` replaces the usual share."""
         if ends is Ends.BOTH:
             guard = guard or GUARD_SHARE
             side = down(0.5 * (1.0 - guard) * delta)
@@ -302,8 +287,8 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class SlabRow:
-    """A row of an enclosure: the side it is of, where it is tight, its shares of the scales, and how many
-    times the guard's evidence is taken off (`tightrope.regions.slab_rows`)."""
+    """A row of an enclosure: its side, where it is tight, shares of scales, multiples of the guard's
+    evidence."""
 
     side: int
     point: FloatArray

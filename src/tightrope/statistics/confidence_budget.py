@@ -44,9 +44,7 @@ _WORDS = {
 
 
 def likelihood_share(events: int, parameters: int, bets: bool = False) -> float:
-    """The part of δ that a likelihood gets beside the intervals of so many events, in a model of so many free
-    parameters: the former pays for parameters, the latter for events. `bets` pay for neither; of more than
-    seven parameters intervals count where data are few."""
+    """The part of δ for a likelihood, or `bets`, beside the intervals of so many events."""
     if events >= 4 * parameters or (bets and parameters <= 7):
         return 0.9
     return 0.1 if events < 2 * parameters and not bets else 0.5

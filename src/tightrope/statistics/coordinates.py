@@ -268,8 +268,7 @@ def _substitute(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polyn
 
 
 def hinge(denominator: Polynomial) -> Monomial:
-    """The monomial whose product with the reciprocal follows from the others; its coefficient is ±1 if
-    possible."""
+    """The monomial whose product with the reciprocal follows from the others."""
     candidates = [m for m in sorted(denominator.terms, key=monomial_order) if m]
     return next((m for m in reversed(candidates) if abs(denominator.terms[m]) == 1), candidates[-1])
 

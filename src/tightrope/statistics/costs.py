@@ -73,8 +73,7 @@ class CostModel:
             )
 
     def contradiction(self, costs: CostSums, rows: IndexArray) -> str | None:
-        """Words about costs that refute what is stated of them, else None; `rows` are the polynomials of
-        rewards by transition."""
+        """Words about costs that refute what is stated; `rows` are polynomials by transition."""
         if self.deviation is None:
             return self.outlier(costs)
         log_e, pairs = spread_evidence(costs, rows, self.deviation)
@@ -94,8 +93,7 @@ SHARES = tuple(0.5**k for k in range(1, 7))
 
 
 def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tuple[float, int]:
-    """The natural logarithm of the e-value against a standard deviation of at most `deviation`, and the pairs
-    that it is made of."""
+    """(log e-value against a standard deviation of at most `deviation`, pairs of costs used)."""
     waiting: dict[int, float] = {}
     apart: list[float] = []
     for transition, cost in costs.first:
@@ -119,12 +117,8 @@ def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tupl
 def mean_evidence(
     cost: FloatArray, expected: FloatArray, unit: IndexArray, bounds: tuple[float, float]
 ) -> dict[int, float]:
-    """By unit, the logarithm of an e-value against costs within `bounds` that have the mean `expected`.
-
-    Given the past, X in [a, b] with mean r makes 1 + λ·(X − r) a factor with mean 1 that is not negative for
-    −1/(b − r) ≤ λ ≤ 1/(r − a). Products over the costs of a unit (what is bet on is known before the cost),
-    and equal mixtures over some λ of both signs, are test martingales. A mean outside of the range cannot be.
-    """
+    """By unit, log of an e-value against costs within `bounds` with the mean `expected`: Π (1 + λ·(X − r)),
+    mixed."""
     low, high = bounds
     result = {}
     for one in np.unique(unit).tolist():
@@ -317,8 +311,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Spread:
-    """What is assumed of costs: they stay within `reach` of their mean, or `deviation` bounds the standard
-    deviation. One of the two."""
+    """Costs stay within `reach` of their mean, or `deviation` bounds their standard deviation."""
 
     reach: Fraction | None = None
     deviation: Fraction | None = None

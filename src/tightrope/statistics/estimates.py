@@ -154,12 +154,7 @@ class Events(Record):
         )
 
     def expression_intervals(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds on every expression of the table from bounds on the events: the tied intervals P_I.
-
-        An expression that occurs alone in one choice and m-fold in another gets the intersection, or the gap
-        between the two where they contradict each other (then some event's interval has missed).
-        Constants are exact up to outward rounding.
-        """
+        """The tied intervals P_I: bounds on every expression of the table; constants are exact."""
         table = self.outcomes.model.expressions
         expression, event, multiplicity, flipped = self.links
         low = np.where(flipped, down(1.0 - upper[event]), lower[event])
@@ -179,19 +174,14 @@ class Events(Record):
 
 @remember
 def constant_values(table: Expressions) -> tuple[OffsetArray, FloatArray, FloatArray]:
-    """The constant expressions of a table and their values, rounded outward where float64 cannot hold
-    them."""
+    """Constant expressions of a table and their values, rounded outward."""
     constant = np.flatnonzero(table.is_constant)
     values = RationalArray.from_fractions([table.polynomial(int(e)).constant_term for e in constant])
     return constant, values.to_float_down(), values.to_float_up()
 
 
 def _identities(outcomes: Outcomes, pairs: OffsetArray, budget: Budget) -> tuple[OffsetArray, BoolArray]:
-    """A number for the event of each distinct (expression, multiplicity), and whether it is the flipped side.
-
-    Numbers below len(table) are rows of the table; m-fold expressions that the table lacks get numbers
-    beyond.
-    """
+    """A number for the event of each (expression, multiplicity), and whether it is the flipped side."""
     table = outcomes.model.expressions
     identity = np.empty(len(pairs), dtype=np.int64)
     complement = np.full(len(pairs), -1, dtype=np.int64)
@@ -298,11 +288,7 @@ def event_intervals(
     outcomes: Outcomes | None = None,
     known: EventIntervals | None = None,
 ) -> EventIntervals:
-    """The tied intervals; `outcomes` may be passed where they are already known.
-
-    Where data grow, `known` are the intervals of the last look at them: those of events that were not met
-    since are kept.
-    """
+    """The tied intervals; of growing data, `known` are those of the last look."""
     check_delta(delta)
     outcomes = outcomes or Outcomes.of(model)
     events = Events.tie(outcomes, budget)
@@ -328,8 +314,7 @@ def event_intervals(
 
 @remember
 def open_rows(events: Events) -> tuple[IndexArray, ...]:
-    """The events of each distribution that has outcomes elsewhere, these two as the last; empty where the
-    model has none. Rows that lead elsewhere otherwise than by a free distribution are refused."""
+    """The events of each free distribution with outcomes elsewhere, these two last; others are refused."""
     model = events.outcomes.model
     if model.structure.elsewhere is None:
         return ()

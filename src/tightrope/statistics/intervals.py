@@ -63,10 +63,7 @@ def _clopper_pearson(
 def _until_small(
     point: FloatArray, end: FloatArray, tail: Callable[[FloatArray, OffsetArray], FloatArray], level: float
 ) -> FloatArray:
-    """Move each point towards its `end` (0 or 1) until its tail is below the level by half the margin.
-
-    The steps double, so a start that is wrong for whatever reason ends at the trivial bound, never inside.
-    """
+    """Move points towards `end` in doubling steps until their tails are below the level."""
     result = np.where(end == 0.0, down(point), up(point))
     result = np.where(np.isfinite(result), np.clip(result, 0.0, 1.0), end)
     share = 1e-9
@@ -104,8 +101,7 @@ def over_distinct_counts(
 
 
 def weissman_radius(outcomes: OffsetArray, trials: OffsetArray, gamma: float) -> FloatArray:
-    """The radius at level 1 − gamma for each (number of outcomes ≥ 2, number of draws), rounded up, at
-    most 2."""
+    """The radius at level 1 − gamma for each (outcomes ≥ 2, draws), rounded up, at most 2."""
     k = outcomes.astype(np.float64)
     log_sets = k * np.log(2.0) + np.log1p(-np.exp2(1.0 - k))
     radius = np.sqrt(2.0 * (log_sets + np.log(1.0 / gamma)) / np.maximum(trials, 1)) * (1.0 + 1e-13)
@@ -165,8 +161,7 @@ def log_beta_binomial(successes: OffsetArray, trials: OffsetArray) -> FloatArray
 def interval_of_evidence(
     successes: OffsetArray, trials: OffsetArray, log_q: FloatArray, gamma: float
 ) -> tuple[FloatArray, FloatArray]:
-    """All p with p^K (1−p)^(n−K) > γ·q, where q is what some predictor gave to the same trials: the set
-    is an interval that holds at all times (Ville). The limit allows for the error of the evaluation."""
+    """All p with p^K (1−p)^(n−K) > γ·q, q what some predictor gave: holds at all times (Ville)."""
     k, n = successes.astype(np.float64), trials.astype(np.float64)
     limit: FloatArray = np.log(1.0 / gamma) - log_q + _error(k, n)
     rate = k / np.maximum(n, 1.0)
@@ -189,9 +184,7 @@ def unseen_mass(draws: int, distinct: int, gamma: float) -> float:
 
 
 def open_intervals(seen: OffsetArray, gamma: float, others: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Bounds on the probabilities of the named outcomes of one row, from how often each was seen, and as the
-    last entry on that of all others together: none where a log has draws of `others`, which may all differ.
-    """
+    """Bound the named outcomes of a row, and (last) all others, of which a log has `others` draws."""
     lower, upper = np.zeros(len(seen) + 1), np.ones(len(seen) + 1)
     draws, named = int(seen.sum()) + others, np.flatnonzero(seen)
     if not draws:
@@ -205,10 +198,5 @@ def open_intervals(seen: OffsetArray, gamma: float, others: int = 0) -> tuple[Fl
 
 
 def _error(k: FloatArray, n: FloatArray) -> FloatArray:
-    """More than the rounding of the terms compared: 32 units of the largest number that enters them.
-
-    The log-beta function may be computed from three log-gamma values, the largest of which is
-    below (n+2)·log(n+2); the logarithms of p contribute less than n·745 only where p is denormal, and
-    p is either 0 or 1 exactly, or at least 2⁻⁵⁷.
-    """
+    """32 units of the largest number that enters: more than the rounding of the terms compared."""
     return 32.0 * 2.0**-53 * ((n + 2.0) * np.log(n + 2.0) + 40.0 * n + 64.0)

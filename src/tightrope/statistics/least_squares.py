@@ -114,10 +114,7 @@ def least_squares(
 
 
 def _sum_products(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """leftᵀ·right over many rows, in two levels of about √rows summands each, and a bound on its error.
-
-    The worst case of rounding grows with the number of summands in a row; two levels take it from n to 2√n.
-    """
+    """leftᵀ·right in two levels of √rows summands, and a bound on its error."""
     rows = len(left)
     block = int(np.ceil(np.sqrt(max(rows, 1))))
     padding = block * block - rows

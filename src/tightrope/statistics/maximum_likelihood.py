@@ -36,8 +36,7 @@ class LikelihoodMaximiser:
 
     @cached_property
     def faces(self) -> tuple[FloatArray, FloatArray]:
-        """Rows a·t ≤ b of the domain in the free parameters, box included; rows without extent are
-        dropped."""
+        """Rows a·t ≤ b of the domain in the free parameters, box included."""
         size = len(self.coordinates.free)
         matrix, bound, _ = self.coordinates.domain_rows()
         eye = np.eye(size)
@@ -47,8 +46,7 @@ class LikelihoodMaximiser:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """Groups of free parameters that no expression and no face of the domain links: the rows of each are
-        its expressions and its faces. () where they do not fall apart."""
+        """Free parameters that neither expressions nor faces link; () where they do not fall apart."""
         if self.coordinates.is_lifted:
             return ()
         return find_blocks(self.functions.linear, self.faces[0])

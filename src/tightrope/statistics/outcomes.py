@@ -21,11 +21,7 @@ from tightrope.numerics.record import Record, remember
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcomes(Record):
-    """Outcome o belongs to signature[o] and has probability multiplicity[o]·f for f = expression[o].
-
-    Outcomes of one signature lie together, start[k] to start[k+1]; `of_transition` maps every transition
-    of the model to its outcome.
-    """
+    """Outcome o has probability multiplicity[o]·f, f = expression[o]; signature k has start[k] to start[k+1]."""
 
     model: ParametricMDP
     start: OffsetArray

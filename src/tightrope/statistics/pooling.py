@@ -48,8 +48,7 @@ def trials_of(events: Events, log: EpisodeLog) -> tuple[OffsetArray, OffsetArray
 def pooled_intervals(
     event: OffsetArray, group: OffsetArray, success: BoolArray, sizes: tuple[int, int], gamma: float
 ) -> tuple[OffsetArray, OffsetArray, FloatArray, FloatArray]:
-    """Successes, trials and bounds at level 1 − gamma each, arrays by event and group (`sizes`); trials are
-    in order, and those of group −1 are seen by predictions alone."""
+    """Successes, trials and bounds [event, group] at level 1 − gamma; group −1 only trains predictions."""
     shape = sizes
     trials, successes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     log_q = np.zeros(shape)

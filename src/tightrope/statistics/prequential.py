@@ -71,10 +71,7 @@ class Evidence(Record):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What growing data have settled: closed batches by expression, plug-ins and how well these did, bets.
-
-    Belongs to one model and one stream of data, of which every later look has the same first batches.
-    """
+    """What growing data of one model have settled: batches by expression, plug-ins, scores, bets."""
 
     seen: list[FloatArray] = field(default_factory=list)
     plug_ins: dict[int, FloatArray] = field(default_factory=dict)
@@ -100,8 +97,7 @@ def prequential(
     predictions: Predictions | None = None,
     priors: tuple[Prior, ...] = (),
 ) -> Evidence:
-    """Predict every batch after the pilot from those before it, and from `priors` where there are some;
-    `predictions` are those made so far."""
+    """Predict every batch after the pilot from those before it and from `priors`."""
     if counts.batches is None:
         raise InputError(
             "the likelihood region needs data in time-ordered batches, these counts have none",
@@ -192,13 +188,7 @@ def _first_mixed(sizes: FloatArray) -> tuple[int, int]:
 def mix_pilots(
     number: OffsetArray, excess: FloatArray, visits: FloatArray, delta: float
 ) -> tuple[FloatArray, float]:
-    """(shares of the pilots that make the region small, their price), for pilots of 10·number batches.
-
-    After pilot j there are N_j visits, and a good estimate fits them better than the plug-ins do by E_j. To
-    second order the region's squared width is in proportion to (Σ π_j·E_j + log(1/δ) + KL(π‖w))/Σ π_j·N_j.
-    A quotient λ is least (Dinkelbach) where the numerator minus λ times the denominator is, and that is so
-    for π_j in proportion to w_j·exp(λ·N_j − E_j).
-    """
+    """(shares of pilots of 10·number batches, their price) that make the region small (Dinkelbach)."""
     weight = 1.0 / ((number + 1.0) * (number + 2.0))
     level = math.log(1.0 / delta)
     ratio = float(((excess - np.log(weight) + level) / visits).min())
@@ -212,8 +202,7 @@ def mix_pilots(
 def _mix(
     first: int, usual: int, excess: FloatArray, visits: FloatArray, delta: float
 ) -> tuple[FloatArray, float]:
-    """(shares of pilots of 0, 10, 20, … batches, their price) from what is known of the batches from `first`
-    on; `usual` is the pilot that covers at most a tenth."""
+    """(shares of pilots of 0, 10, 20, … batches, their price); `usual` covers at most a tenth."""
     count = max((first + len(visits) - 1) // PILOT_STEP, usual) + 1
     number = np.arange(first // PILOT_STEP, count)
     start = PILOT_STEP * number - first
@@ -228,11 +217,7 @@ def _mix(
 
 
 def _plan_pilot(counts: Counts, sizes: FloatArray) -> int | None:
-    """The pilot that follows from the plan alone, or None where the data do not follow a plan.
-
-    Draws from a generative model are counted, trajectories are not: the number of steps in a
-    trajectory depends on outcomes, the number of trajectories in a batch does not.
-    """
+    """The pilot of planned draws or trajectories (steps depend on outcomes); None without a plan."""
     assert counts.batches is not None
     if counts.design.kind is SamplingKind.GENERATIVE_FIXED:
         return _within(np.cumsum(sizes))

@@ -31,10 +31,7 @@ _MOST_HALVINGS = 200
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RateClasses(Record):
-    """The distinct unknown rates up to a factor: expression e is factor[e] times class of_expression[e].
-
-    Constants have class −1.
-    """
+    """Unknown rates up to a factor: expression e is factor[e] times class of_expression[e]; −1: constant."""
 
     base: tuple[Polynomial, ...]
     of_expression: IndexArray
@@ -74,11 +71,7 @@ class RateEvents(Record):
 
 
 def estimate_rates(model: ParametricCTMC, jumps: OffsetArray, waited: FloatArray, delta: float) -> RateEvents:
-    """Intervals of all unknown rates that hold together, at all times, with probability at least 1 − delta.
-
-    `jumps` counts every transition, `waited` is the time spent in every state. Transitions of a state to
-    itself do not count: an event that changes nothing is not seen in a log.
-    """
+    """Time-uniform intervals of all unknown rates, with probability at least 1 − delta together."""
     classes = RateClasses.of(model)
     events, exposure = pooled(model, classes, jumps, waited)
     gamma = delta / max(1, len(classes))

@@ -96,8 +96,7 @@ def lower_mean(tally: Tally, gamma: float, planned: int | None) -> float:
 def mean_interval(
     low: Tally, high: Tally, ends: tuple[float, float], gamma: float, planned: int | None
 ) -> tuple[float, float]:
-    """Bounds on the mean of returns within `ends`: `low` are they above the lower one at least, `high` below
-    the upper one at least. Where that is infinite only the lower bound is sought, with all of gamma."""
+    """Bounds on the mean of returns within `ends`, from tallies above the lower and below the upper end."""
     a, b = ends
     if not math.isfinite(b):
         return float(down(a + lower_mean(low, gamma, planned))), math.inf

@@ -28,8 +28,7 @@ from tightrope.statistics.estimates import IntervalMethod, check_delta
 
 
 class EvenLearner:
-    """What `online` gives for averages, filters, quantiles and the like: `policy()` collects, `observe`
-    counts an episode and answers where one is due, `result()` is what `learn` says of all so far."""
+    """`online` for questions that are not one objective: `learn` after 1, 2, 4, … episodes."""
 
     def __init__(
         self,

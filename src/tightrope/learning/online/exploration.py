@@ -204,8 +204,7 @@ class Floor:
         others: tuple[Policy, ...],
         before: tuple[Policy, Interval] | None,
     ) -> tuple[Policy, Interval]:
-        """The policy to collect with, and its certified difference to the baseline; `before` is what was
-        certified at an earlier update on the same event."""
+        """The policy to collect with, and its certified difference to the baseline."""
         best = (self.policy, Interval(0.0, 0.0))
         if prepared.contradiction is not None or not isinstance(prepared.region, Polytope):
             return best

@@ -63,8 +63,7 @@ from tightrope.statistics.prequential import Predictions
 from tightrope.verdict import Assessment
 
 REDESIGN = 1.5
-"""Times as many episodes call for a new design. Doubling needs a tenth more of them, each look a third more
-time, measured on rover(10,10)."""
+"""Times as many episodes call for a new design; doubling takes a tenth more of them."""
 
 ITERATIONS = 20_000
 """Of one solve. From a handful of episodes a guarantee can be finite and astronomical, and not worth more."""
@@ -386,8 +385,7 @@ class OnlineLearner:
         return Policy.uniform(self.model)
 
     def _explore(self, update: Update) -> Update:
-        """The update with a new design, where episodes have grown enough since the last one, and with what
-        loses nothing to the baseline, where there is one."""
+        """The update with a new design where one is due, losing nothing to the baseline."""
         if self._designer is not None and self.data.episodes >= REDESIGN * self._designed_at:
             self.progress("design: the next stage of exploration")
             self.last_design = self._designer.design(
@@ -553,10 +551,7 @@ class Update(Record):
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A policy, its guarantee, values to look from next time, and what stopped short.
-
-    `interval` is all that the sets leave of the policy's value; the guarantee is one end of it.
-    """
+    """A policy, its guarantee, values to look from next time, and what stopped short."""
 
     policy: Policy
     guarantee: float
@@ -582,10 +577,7 @@ def certify_robust(
     with_interval: bool,
     betted: PolicyBets | None = None,
 ) -> Robust:
-    """Solve for the robust policy from the values of an earlier look; `coupled` where the sets are.
-
-    Coupled sets have an interval in any case, others where it is asked for: it takes one more solve.
-    """
+    """Solve for the robust policy from earlier values; its `interval` takes one more solve."""
     best = solver.objective.maximises
     initial = solver.kernel.structure.initial
     if not coupled and not with_interval:

@@ -1,19 +1,11 @@
 """The best mixture of policies for an amount of data, with a certified distance from the optimum.
 
-`design` minimises Φ(past + n·M(ρ)) over mixtures ρ by fully corrective Frank–Wolfe; Φ is convex and
-decreasing (`Criterion`). With S = −∇Φ at the matrix M_n, every other mixture ρ' satisfies
-
-    Φ(M_n) − Φ(M_n')  ≤  n·(⟨S, M(ρ')⟩ − ⟨S, M(ρ)⟩)  ≤  n·(max_ρ ⟨S, M(ρ)⟩ − ⟨S, M(ρ)⟩),
-
-where ⟨S, M(ρ)⟩ is the total of the rewards tr(S·I_c) over an episode. So an upper bound on the value of an
-MDP certifies the distance. The maximiser joins the mixture; then multiplicative steps a_k ← a_k·√⟨S, M_k⟩
-improve all weights. With prices, n is the money and everything counts per unit of cost: y = x/cost maps
-mixtures to mixtures, and the shares of episodes are a_k/cost_k, normalised.
-
-A stage has as many episodes as there are already. At the smoothed estimate θ̂ its directions are those of the
-robust policy (weight 1), of the optimistic one (½; otherwise the distance between guarantee and optimum stops
-falling), and of the best policies at θ̂ ± √K·I⁻¹c/‖c‖_{I⁻¹} (¼ each), c the gradient of the robust value.
-If no value has a gradient (an infinite guarantee), all directions weigh the same.
+Fully corrective Frank–Wolfe minimises Φ(past + n·M(ρ)), Φ convex and decreasing (`Criterion`). With S = −∇Φ
+the loss is at most n·(max_ρ ⟨S, M(ρ)⟩ − ⟨S, M(ρ)⟩), and ⟨S, M(ρ)⟩ is the total of rewards tr(S·I_c) of an
+episode: an upper bound on the value of an MDP certifies the distance. Multiplicative steps improve all
+weights. With prices everything counts per unit of cost. A stage's directions are those of the robust policy
+(weight 1), of the optimistic one (½) and of the best policies at θ̂ ± √K·I⁻¹c/‖c‖_{I⁻¹} (¼ each), c the
+gradient of its value.
 """
 
 from __future__ import annotations

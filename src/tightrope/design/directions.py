@@ -1,14 +1,9 @@
 """Directions in parameter space that make up a gap, and their weights.
 
-For a policy with visits η and values V let v_c = Σ_s' ∇p(s'|c)·V(s'), so ∇V = Σ_c η(c)·v_c. Let h be the
-support function of a small region around the point. To first order the policy's interval has the width
-
-    Σ_c η(c)·(h(v_c) + h(−v_c))          nature picks per choice (rectangular sets),
-    h(∇V) + h(−∇V)                       nature picks once (coupled sets).
-
-Both are Σ_k w_k·(h(u_k) + h(−u_k)) over unit vectors u_k, collinear v_c merged. Over {Δ : Δᵀ·M·Δ ≤ K} this
-is 2·√K·Φ(M), Φ(M) = Σ_k w_k·‖u_k‖_{M⁻¹}: convex in M, since (uᵀM⁻¹u)⁻¹ is concave and x ↦ x^(−1/2) is convex
-and decreasing. The module also names combinations of parameters, and those that no data identify.
+With visits η and values V of a policy let v_c = Σ_s' ∇p(s'|c)·V(s'), so ∇V = Σ_c η(c)·v_c. With the support
+function h of a small region, the policy's interval has to first order the width Σ_c η(c)·(h(v_c) + h(−v_c))
+if nature picks per choice, h(∇V) + h(−∇V) if it picks once, and the sum over expressions if each probability
+has an interval. Over {Δᵀ·M·Δ ≤ K} that is 2·√K·Φ(M), Φ(M) = Σ_k w_k·‖u_k‖_{M⁻¹}, which is convex in M.
 """
 
 from __future__ import annotations
@@ -241,7 +236,7 @@ class Combination:
 def main_combinations(
     information: Information, directions: Directions, matrix: FloatArray
 ) -> tuple[Combination, ...]:
-    """Uncorrelated combinations that the gap hangs on (principal axes in the norm of M⁻¹), with their shares."""
+    """Uncorrelated combinations that the gap hangs on (axes in the norm of M⁻¹), with their shares."""
     if not len(directions):
         return ()
     values, basis = np.linalg.eigh(matrix)

@@ -1,16 +1,8 @@
 """Numbers of draws per choice for a generative model, in which every choice can be sampled.
 
-Choices with one signature draw from one distribution, so the experiments are signatures. A draw of signature
-i has the Fisher information I_i = F_iᵀF_i, F_i = ∇p/√p with a row per outcome. With shares a_i of the money
-n, M = past + n·Σ a_i·I_i/price_i. The design minimises Φ(a) = Σ_k w_k·‖v_k‖_{M⁻¹}, which is convex in a.
-
-*One direction, no past*: by Elfving's theorem (several outcomes: Sagnol 2011) the optimum is the least
-Σ √price_i·‖z_i‖ with Σ F_iᵀz_i = v, a cone program on at most as many signatures as there are parameters.
-*Otherwise*: multiplicative steps a_i ← a_i·√g_i, g_i = tr(C·I_i)/price_i, C = −∇Φ(M), from the shares of the
-single directions. Φ has the slope −n·g_i in a_i, so no shares are better than Φ − n·(max_i g_i − Σ a_i g_i);
-`optimality` is that distance over Φ.
-
-A tenth of the draws is spread evenly, to detect a wrong model. No guarantee uses this module.
+Experiments are signatures; a draw has the information I_i = F_iᵀF_i, F_i = ∇p/√p. The design minimises Φ =
+Σ_k w_k·‖v_k‖_{M⁻¹} over shares of the money. One direction without a past: Elfving's theorem, a cone program.
+Otherwise multiplicative steps, within `optimality` of the best by the slope. A tenth is spread evenly.
 """
 
 from __future__ import annotations
@@ -40,7 +32,7 @@ NEGLIGIBLE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Experiments:
-    """Signatures that tell something: `signature[i]` has the factor `factors[i]` and costs `price[i]` a draw."""
+    """Signatures that tell something: `signature[i]` has the factor `factors[i]`, a draw costs `price[i]`."""
 
     signature: OffsetArray
     factors: tuple[FloatArray, ...]

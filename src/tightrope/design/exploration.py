@@ -1,14 +1,10 @@
 """Designed exploration of an online run, with a certified probability of bad episodes.
 
-The design is repeated whenever the number of episodes has grown by half. It depends only on the data and the
-last update's policies, so a resumed run repeats it.
-
-An episode *ends badly* if it meets a state to avoid. The design satisfies the bound at the estimate
-(`tightrope.design.oracle`). The randomised policy is then evaluated over the expression sets of the current
-region, with nature against it: a verified upper bound with the confidence of the run, at no additional δ.
-While it exceeds the limit, the design is repeated with a smaller bound at the estimate; then mixtures with
-the safest policy are tried, then the safest policy. If that fails too, exploration is refused. A cap on the
-length of episodes only lowers the probability.
+The design is repeated whenever episodes have grown by half; it depends on data and the last policies alone.
+An episode *ends badly* if it meets a state to avoid. The randomised policy is evaluated over the expression
+sets of the region, nature against it: a verified bound at no additional δ. While it exceeds the limit, a
+smaller bound at the estimate is tried, then mixtures with the safest policy, then that policy; else
+exploration is refused.
 """
 
 from __future__ import annotations

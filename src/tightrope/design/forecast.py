@@ -277,7 +277,7 @@ class Curve:
 
 
 class Corrected:
-    """A formula of first order in r that begins with the gap of now: 1 + c·r² (edges: r³ and r) comes down."""
+    """A formula of first order in r that begins with the gap of now: 1 + c·r² (edges: r³, r) comes down."""
 
     def __init__(self, formula: Forecast, gap_now: float):
         self.formula = formula

@@ -31,7 +31,7 @@ _MOST_DOUBLINGS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImprovementPlan(Record):
-    """A forecast of more episodes until an improvement is `proved`, and until `share` of what is `possible`."""
+    """A forecast of episodes until an improvement is `proved`, and until `share` of what is `possible`."""
 
     now: Comparison
     possible: float

@@ -1,14 +1,8 @@
 """The Fisher information of visits about the free parameters, at one point.
 
-One visit of choice c has I_c = Σ_j ∇p_j·∇p_jᵀ/p_j, whatever happened before. Scores of successive visits are
-martingale differences, so an episode under policy ρ has the sum over its expected visits,
-
-    M(ρ) = Σ_c occupancy_ρ(c)·I_c  =  Aᵀ·diag(w_e/p_e)·A,
-
-with A_e = ∇p_e by expression (lifted coordinates by the chain rule) and w_e the expected visits of
-transitions with expression e. M is linear in the occupancy, so mixtures of policies mix it. Likewise
-Σ_e K_e/p_e²·A_e·A_eᵀ is the observed information of counts K. Expressions that are 0 at the point are left
-out; at a smoothed estimate only those that are 0 on the whole domain are.
+One visit of choice c has I_c = Σ_j ∇p_j·∇p_jᵀ/p_j, whatever happened before. So an episode has M(ρ) = Σ_c
+occupancy_ρ(c)·I_c = Aᵀ·diag(w_e/p_e)·A with A_e = ∇p_e and expected visits w_e, linear in the occupancy;
+counts K have Σ_e K_e/p_e²·A_e·A_eᵀ. Expressions that are 0 at the point are left out.
 """
 
 from __future__ import annotations

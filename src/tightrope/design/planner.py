@@ -1,15 +1,9 @@
 """`plan`: the data that an aim still takes, and how to collect them, from a model and pilot data.
 
-A design depends on the number of episodes it is made for, and that number on the design; a few rounds settle
-both. Designed exploration is forecast by one design for all episodes it needs; the plan contains the design
-of the next stage (`tightrope.design.design`). Widths follow from the expected information for likelihood
-regions, and from regions of simulated counts otherwise (`tightrope.design.forecast`).
-
-With `generative`, the plan is a number of draws per choice (`tightrope.design.draws`), compared with equally
-many draws of every signature. In the forecast K follows from batches that grow by a quarter. The data choose
-the draws, so both together are adaptive data; the forecast includes that price.
-
-No guarantee uses a plan: regions hold under any adaptive policy, and `learn` certifies the result.
+A design depends on the number of episodes and that number on the design; a few rounds settle both. Widths
+follow from expected information for likelihood regions, from simulated counts otherwise
+(`tightrope.design.forecast`). With `generative` the plan is a number of draws per choice
+(`tightrope.design.draws`). No guarantee uses a plan.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Revised models: a problem and the rows of a log become a problem with one assumption less, and its log.
 
-* `memory=…` (`MEMORIES`): the product with a finite memory; the parameters of the rows in question exist
-  once per value of the memory (`p` becomes `p__…`).
-* `split=COLUMN`: the same, where the memory is a column's value for the episode. A first step draws it.
-* `groups=COLUMN`: the same parameters per value, learned with partial pooling (`tightrope.learning.groups`).
-* `untie`: separate parameters for the choices in question; a free distribution for those without any.
-* `free`: a free distribution for each choice in question, whatever the expressions.
-* `costs=COLUMN` and `rates=…`: `tightrope.learning.doctor` and `tightrope.learning.rate_doctor`.
+* `memory=…` (`MEMORIES`), `split=COLUMN`: a product with a finite memory, or with a column's value of the
+  episode, which a first step draws; the parameters in question exist once per value (`p` becomes `p__…`).
+* `groups=COLUMN`: the same with partial pooling (`learning.groups`). `costs`, `rates`: the two doctors.
+* `untie`, `free`: separate parameters, or free distributions, for the choices in question.
 
-Earlier rows alone determine the row of the revised model for each row of the log, so guarantees for counts of
-a right model apply. Values of a memory with fewer than `LEAST` visits share parameters.
+Earlier rows alone determine the revised row of each row of the log, so guarantees for counts apply.
 """
 
 from __future__ import annotations
@@ -467,7 +463,7 @@ class _Paired:
     def groups(
         self, model: ParametricMDP, chosen: BoolArray, transition: OffsetArray, least: int
     ) -> tuple[OffsetArray, list[str]]:
-        """Which choices share parameters: a group per value and part of the model; −1 where nothing is split."""
+        """Which choices share parameters: by value and part of the model; −1 where nothing is split."""
         product, memory = self.product, self.memory
         pairs = zip(product.memory.tolist(), product.state.tolist(), strict=True)
         codes: dict[Hashable, int] = {}

@@ -1,19 +1,12 @@
 """The chain of assumptions behind sets, from strongest to weakest: cost of each step, and refutations.
 
-    expression   probabilities are the model's expressions of one parameter vector
-    tied         equal expressions have equal probabilities, whatever these are
-    untied       every choice has one distribution, whatever it is
-    per unit     every choice has one distribution in each unit: nothing is pooled across units
+Each assumption of `ASSUMES` implies the next, so a refutation of one refutes all above it. Ties are tested
+alone (`ties_refuted`): for an event with k_c of n_c visits at choice c
 
-All trust the model's graph and its numbers. Each implies the next, so a refutation of one refutes all above
-it. A choice may depart from a wrong expression but not from its ties, so `ties_refuted` tests ties alone:
+    E = Π_c ∫ p^k_c (1 − p)^(n_c − k_c) Beta(½, ½)(dp) / sup_p p^K (1 − p)^(N − K)
 
-    E = Π_c ∫ p^k_c (1 − p)^(n_c − k_c) Beta(½, ½)(dp) / sup_p p^K (1 − p)^(N − K),
-
-for an event with k_c of n_c visits to choice c, and sums K and N. If its probability is the same at all these
-choices, E < 1/α at all times with probability at least 1 − α, under any policy; so is the mean over events.
-A known probability replaces the supremum. Units are not assumed to be draws from a population, so only pooled
-assumptions give a bound for an unseen unit.
+stays below 1/α with probability at least 1 − α if its probability is the same at all choices (a known one
+replaces the supremum), under any policy; so does the mean over events.
 """
 
 from __future__ import annotations

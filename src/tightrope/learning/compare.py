@@ -335,7 +335,7 @@ class Search:
 
 
 class Points:
-    """Points that were met and what policies gain there; policies are rows of weights, the last step first."""
+    """Points that were met, and what policies (rows of weights, the last step first) gain there."""
 
     def __init__(self, table: Differences):
         self.table, self.known, self.stopped = table, list[FloatArray](), False

@@ -1,17 +1,10 @@
 """Coupled values: the interval of a policy over one parameter vector for the whole run.
 
-The true system uses the same parameters at every choice, so this interval contains the policy's true value.
-It is never wider than that over rectangular sets, from which it starts. A region of many coordinates is cut
-along the gradients of the evaluated policies (`tightrope.regions.likelihood`). The cuts remove nothing from
-the statistical region, so they cost no confidence.
-
-*Many parameters.* A region with more than seven coordinates has too many vertices for coupled sets. A
-likelihood and bets on a policy's value (`tightrope.statistics.bets`) leave a range of the value of every
-policy (`tightrope.coupled.ball`). The true value lies in it and in the interval over the sets.
-
-Up to a dozen parameters the joint region contains likelihood and bets, and the range costs no confidence.
-Beyond, half of δ is for the event intervals of region and sets, half for likelihood and bets, split as in a
-slab. The model fixes the halves before the data are used. Certificates prove only the interval over the sets.
+It contains the policy's true value, and starts from that over rectangular sets. Regions of many coordinates
+are cut along gradients of policies (`regions.likelihood`), without confidence. With more than seven
+coordinates a likelihood and bets leave a range of every policy's value (`coupled.ball`), which is met with
+the interval over the sets: from the joint region up to a dozen parameters, beyond it at half of δ, fixed
+before the data. Certificates prove only the interval over the sets.
 """
 
 from __future__ import annotations
@@ -84,7 +77,7 @@ def couple_all(
     beyond: Sequence[bool] | None = None,
     cells: int | None = None,
 ) -> SolvedPolicies:
-    """All policies over one parameter vector; `beyond`: which of the robust and the given one were not asked."""
+    """All policies over one parameter vector; `beyond`: whether robust and given one were not asked."""
     values = [one for one in (solved.robust, solved.optimistic, solved.value) if one is not None]
     cut = cut_along_gradient(solved.prepared, chain.objective, [one.policy for one in values])
     if cut is not None:
@@ -112,7 +105,7 @@ def count_cells(model: ParametricMDP, region: Polytope) -> int:
 def refine(
     chain: Pipeline, solved: SolvedPolicies, decisions: Decisions, spent: float, fit: Fit | None = None
 ) -> tuple[Decisions, SolvedPolicies]:
-    """Couple where a forecast says that it pays; both hold with the region, so the better one may be taken."""
+    """Couple where a forecast says that it pays; both hold with the region, so take the better one."""
     region, begin = solved.prepared.region, time.perf_counter()
     quotients = bool(chain.model.expressions.denominators)  # of which no certificate holds coupled values
     if solved.prepared.contradiction is not None or not isinstance(region, Polytope) or quotients:

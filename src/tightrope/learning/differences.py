@@ -1,17 +1,10 @@
 """Certified differences between policies over one region.
 
-With probability at least 1 − δ the true parameters lie in the region. Then for *all* pairs of policies the
-true difference lies between its least and largest value over the region, at one parameter vector for both
-(`tightrope.coupled.difference`). So candidates may be chosen from the same data, and properties to keep are
-bounded over the same region, without additional δ. The baseline against itself has difference 0. An unknown
-behaviour policy can be the baseline, too (`tightrope.learning.logged`).
-
-*Slabs* bet along the gradient of the difference between the policy that is best by earlier data and the
-baseline. The bets get nine tenths of δ, the base likelihood region one, or all with few planned episodes.
-
-*Long-run averages* have differences by cycles (`tightrope.coupled.average`). One recurrent class has the same
-average from every initial state. A policy without a state that is certainly met again over the whole region
-has no bounds here.
+If the true parameters lie in the region, the difference of *all* pairs of policies lies in its range over the
+region, at one parameter vector for both (`coupled.difference`). So candidates and properties to keep may come
+from the same data without additional δ. An unknown behaviour policy can be the baseline (`learning.logged`).
+Slabs bet along the gradient of the best difference by earlier data. Long-run averages differ by cycles
+(`coupled.average`), if a state is certainly met again over the whole region.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
 """`doctor`: test a model against a log, measure what each finding does to the answer, and propose fixes.
 
-1. The log is tested row by row with one budget (`tightrope.monitoring.examination`).
-2. Each finding gets the smallest revision that removes it (`tightrope.learning.amendments`), at the choices
-   that show it or everywhere. The revised model is tested, and the question answered again on it.
-3. Findings are ranked by the change of the answer, those with an unrefuted revised model first.
+1. The log is tested row by row with one budget (`tightrope.monitoring.examination`). 2. Each finding gets the
+smallest revision that removes it (`learning.amendments`); the revised model is tested,    and the question
+answered again on it. 3. Findings are ranked by the change of the answer, those with an unrefuted revised
+model first.
 
-*Selection.* If the same data choose a model and are learned from, the confidence does not hold. Two remedies:
-
-* `select_on=0.5` divides clusters (units of a column, else episodes) at random by a stated seed. One part
-  chooses the revision, the other learns: given the choice, its episodes are as good as new.
-* `select_by="e-values"` uses all data at δ/K, K the number of possible revisions: with probability at least
-  1 − δ no correct one misses. Revisions are then made everywhere and join no rare values of a memory, since
-  either would be another choice.
-
-Otherwise a revised answer is `nominal`.
+A revised answer is nominal unless selection is paid for: `select_on=0.5` divides clusters at random, one part
+chooses and the other learns; `select_by="e-values"` uses all data at δ/K, K the number of possible revisions,
+which are then made everywhere and join no rare values, since either would be another choice.
 """
 
 from __future__ import annotations

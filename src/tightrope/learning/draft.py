@@ -1,11 +1,8 @@
-"""A model proposed from a log, with every assumption written down.
+"""A model proposed from a log, with every assumption written down (docs/how-to/own-model.md).
 
-Every observed state and action becomes a free row (`tightrope.model.free`). An artificial state comes first
-if episodes begin in several states, and last where the log says that they are over
-(`tightrope.data.reading`). Every row also leads elsewhere: learning bounds the unseen mass and counts it
-as the worst (`Structure.elsewhere`, `open_intervals`), so the same log may be learned from. Ties that a G²
-test does not refute at `LEVEL` are comments, unless a part of the episodes chooses them. See
-docs/how-to/own-model.md.
+Every observed state and action becomes a free row that also leads elsewhere (`Structure.elsewhere`), so the
+same log may be learned from. Artificial states begin and end episodes where needed. Ties that a G² test does
+not refute at `LEVEL` are comments, unless a part of the episodes chooses them.
 """
 
 from __future__ import annotations

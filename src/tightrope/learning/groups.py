@@ -1,17 +1,9 @@
 """Answers for every group of a log: separate parameters with partial pooling (`groups=COLUMN`).
 
-Groups are the values of a column of episodes (units, sites, patients). The model holds within each, with
-separate parameters. Predictors of the event intervals use the rows of all groups
-(`tightrope.statistics.pooling` has the theorem); no similarity is assumed. Simultaneously, with probability
-at least 1 − δ, if the set of groups was fixed before the outcomes:
-
-* *each group* g: V(g) in [L(g), U(g)], at γ = δ/(groups · events) per interval, for its robust policy.
-* *all groups*: V(g) within the hull [min L, max U], which is the answer.
-* *the average group*: the mean of V(g) is within [mean L, mean U].
-* *a new unit*, exchangeable with those of the log: within the hull with probability at least
-  1 − δ − 2/(G + 1). The last of G + 1 exchangeable numbers is the strictly smallest, or the strictly largest,
-  with probability at most 1/(G + 1) each; otherwise it lies between two of the others,
-  whose bounds hold with probability 1 − δ.
+Predictors of event intervals use the rows of all groups (`tightrope.statistics.pooling`). With probability at
+least 1 − δ, if the set of groups was fixed before the outcomes: each V(g) is in [L(g), U(g)], the mean of V
+is between the means of L and U. A new exchangeable unit is within the hull with probability at least 1 − δ −
+2/(G + 1): the last of G + 1 exchangeable numbers is strictly extreme with probability at most 2/(G + 1).
 """
 
 from __future__ import annotations

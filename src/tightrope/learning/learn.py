@@ -226,7 +226,7 @@ def learn_all(
 
 
 class Reduction(Protocol):
-    """A kind of question that can be learned about: a file with such an object, and a line in `REDUCTIONS`."""
+    """A kind of question that is learned about: a file with such an object, a line in `REDUCTIONS`."""
 
     def apply(self, problem: Problem) -> Problem: ...
 

@@ -1,12 +1,8 @@
 """Description of a log for a model: how it is read, what it contains, and estimates.
 
-Rows that cannot be counted are left out and counted by reason, with the most frequent unknown values;
-`refused` is the error of a reader that does not skip them.
-
-Estimates of expressions and parameters have intervals: the beta-binomial confidence sequence of every event,
-δ shared by all (`tightrope.statistics.estimates`). They hold simultaneously and time-uniformly under any
-policy. Those of parameters are the box around the resulting polytope and hold whenever the former do. Point
-estimates (shares, and maximum likelihood for parameters) have no guarantee.
+Rows that cannot be counted are left out and counted by reason; `refused` is the error of a reader that does
+not skip them. Estimates have beta-binomial confidence sequences, δ shared by all, and the box around their
+polytope for parameters: they hold simultaneously at all times. Point estimates have no guarantee.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Learning about controllers that see observations.
 
 A controller is given, or chosen at an estimate and where it does worst (`tightrope.beliefs`). Its value is
-learned on the chain that it makes of the model, with the same parameters. If the region contains the true
-parameters, the bound holds for *every* controller, so a choice by the same data costs no confidence. Slabs
-hold along one direction and are refused.
-
-The chain stands beside an unreachable copy of the model, which keeps the counts of actions that the
-controller does not take. Copies of a choice are tied, as in every product. Observations are assumed
-independent given the state; every result says so in a note.
+learned on the chain that it makes of the model, beside a copy that keeps the counts of other actions. The
+bound holds for *every* controller, so a choice by the same data costs no confidence; slabs are refused.
+Observations are assumed independent given the state, which every result notes.
 """
 
 from __future__ import annotations

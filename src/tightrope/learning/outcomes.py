@@ -1,18 +1,11 @@
 """Values from observed returns beside the model's: `observe`, and how δ is split.
 
-If the policy in question collected the log (always, in a chain), each return has the value as its mean. With
-J₁ from the model at 1 − δ₁ and J₂ from returns at 1 − δ₂, the value lies in both with probability at least
-1 − δ₁ − δ₂ under the model. If they exclude each other, the model is contradicted and J₂ remains. Episodes of
-another known policy have importance weights. Otherwise, with many parameters, episodes of the given policy
-are assembled from steps of the log (`tightrope.monitoring.episode_scores`).
-
-J₂ assumes independent episodes under one policy, none missing or cut because of its outcome. States, possible
-transitions and rewards come from the model.
-
-`share` splits δ before returns are used, from the model, the property, the design and the number of episodes
-if that was fixed in advance (a number that depends on outcomes may not choose). Both widths are forecast at a
-few points of the domain. The clearly narrower part gets nine tenths; otherwise returns get two thirds, which
-loses about a tenth of the width at most. A wrong forecast costs only width.
+If the policy in question collected the log, each return has the value as its mean; episodes of another known
+policy have importance weights, else they are put together from steps (`monitoring.episode_scores`). With J₁
+from the model at δ₁ and J₂ from returns at δ₂ the value lies in both with probability at least 1 − δ₁ − δ₂
+under the model; if they exclude each other it is contradicted, and J₂ remains. J₂ assumes independent
+episodes under one policy, none missing or cut because of its outcome. `share` splits δ before returns are
+used, by forecasts of both widths from model, property and design; a wrong forecast costs only width.
 """
 
 from __future__ import annotations

@@ -1,22 +1,10 @@
 """Sojourns in phases (`phase=N`): sums of N exponential times, learned and tested.
 
-A state is left after N unobserved phases of the same unknown rate λ (Erlang, mean N/λ), then by transition t
-with probability r(t), independently of the time. Episodes begin where their first state is entered.
-
-*λ.* After complete sojourns T and sojourns cut at c, the likelihood is L(λ) = λ^(N·n)·exp(−λ·ΣT)·Π S(λc) up
-to a factor free of λ, with S(x) = e^(−x)·Σ_{j<N} x^j/j!. For rates λ' and weights w fixed in advance,
-Σ w·L(λ')/L(λ) is a martingale in the time of the log under any stopping by the past. So by Ville's inequality
-{ λ : log L(λ) > log Σ w·L(λ') − log 1/γ } contains the true rate at all times with probability at least
-1 − γ; leaving out terms only widens it. S is log-concave, so it is an interval; its endpoints are points
-found outside. The λ' are two lattices in log λ around N.
-
-*r* has beta-binomial intervals; other rates are learned without the time in these states
-(`tightrope.learning.rates`). Each statement has γ = δ/(number of all), so all hold with probability at least
-1 − δ, and the chain with N states for one has its value within the bounds over these intervals.
-
-*The test*: mixtures of Gamma and Weibull laws over the supremum of the Erlang likelihood form an e-process,
-and so does the mean with the tests of other rates. `phase=fit` takes the N from 1 to `MOST` with the largest
-likelihood at each state, on the part of the log that chooses revisions.
+A state is left after N unobserved phases of one rate λ, then by transition t with probability r(t),
+independently of the time. λ has a mixture likelihood ratio's interval, r beta-binomial ones, and other rates
+are learned without the time in these states. All statements share δ; the chain with N states for one then has
+its value within the bounds. The test mixes Gamma and Weibull laws. `phase=fit` takes the likeliest N. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -4,17 +4,11 @@
     counts ──statistics──▶ event intervals ──▶ region ──▶ sets
     sets ──solve──▶ robust, optimistic and given policy ──couple──▶ the same over one parameter vector
 
-With probability at least 1 − δ the true parameters lie in the region, so the true model lies in the sets and
-the true value of every policy in its interval (paper, Theorem 1). Without data the region is the domain.
-
-*An empty region* misses the true parameters, so under the model it has probability at most δ, and falling
-back to tied sets costs no further confidence. If the model is wrong, tied sets still cover the true
-probabilities with probability at least 1 − δ if equal expressions have equal probabilities. Regions rarely
-detect a wrong model otherwise, so all data are tested at a separate level α
-(`tightrope.monitoring.model_fit`); no guarantee rests on that test.
-
-*Costs of a log*, of the rewards that the property asks for, are used if a range or a bound on their standard
-deviation is stated. They get half of δ, or all if no probability is unknown; this is decided before the data.
+With probability at least 1 − δ the true parameters lie in the region, so the true value of every policy lies
+in its interval (paper, Theorem 1). An empty region has probability at most δ under the model, so falling back
+to tied sets costs nothing; these hold if equal expressions have equal probabilities. All data are tested at a
+separate level (`monitoring.model_fit`), on which no guarantee rests. Observed costs get half of δ, or all of
+it if no probability is unknown, if a range or a deviation is stated.
 """
 
 from __future__ import annotations
@@ -169,7 +163,7 @@ Fit = Aside[tuple[ModelFit, float]]
 
 @dataclass(frozen=True, eq=False)
 class DeltaSplit:
-    """δ, split once before any outcome is looked at: observed costs, returns of episodes, all probabilities."""
+    """δ, split once before outcomes are looked at: observed costs, returns of episodes, probabilities."""
 
     delta: float
     costs: CostIntervals | None = None

@@ -1,22 +1,13 @@
 """`doctor` for chains in continuous time: tests of constant rates, and answers without them.
 
-*Revisions*, at some states or everywhere: `rates=FEATURE` lets rates depend on the time since entry, the time
-since the start, the clock, the previous state or a column (`since-entry`, `since-start`, `clock`, `prev`,
-`column:NAME`), constant while the feature has one value; times have three ranges or N (`since-entry:6`).
-`untie`: separate rates for transitions that share one. `phase=N`: `tightrope.learning.phases`.
+`rates=FEATURE`, at some states or everywhere, lets rates depend on `since-entry`, `since-start`, `clock` (in
+three ranges or N), `prev` or `column:NAME`; `untie` separates rates, `phase=N` is `learning.phases`. A state
+with a value is a separate state: a change of the value ends its observation at a stopping time, so all
+guarantees of constant rates apply (`statistics.rates`).
 
-A state with a value of the feature is a separate state. A change of the value ends its observation at a
-stopping time, so counts and exposures per value have all guarantees of constant rates
-(`tightrope.statistics.rates`). The revised model is tested like any other (`tightrope.monitoring.rate_fit`).
-
-*The answer.* With probability at least 1 − δ every rate lies at every moment in the hull of the intervals of
-its values. Bounds over an interval chain hold for rates that change within their intervals by any rule: the
-jump probabilities of a rate in between are averages of those at its values, and in uniformised time nature,
-who knows the number of steps, can do what any rule in time does (`tightrope.logic.timed`). A column that is
-constant within episodes has one chain per value, and the worst counts.
-
-The log that chooses revisions also cuts the times (equal numbers of events). So only `select_on` pays for
-selection; otherwise a revised answer is nominal.
+Every rate lies at every moment in the hull of its values' intervals, and bounds over an interval chain hold
+for any change within (`logic.timed`). Columns constant within episodes have one chain per value; the worst
+counts. The log that chooses also cuts the times, so only `select_on` pays for selection.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Bounds on the value of a chain in continuous time, from a log with times, at level 1 − δ.
 
-Exposures and jumps give an interval for every unknown rate (`tightrope.statistics.rates`) and these a region
-(`tightrope.regions.rate_box`), or the likelihood of all rates gives the region and that the intervals. The
-region gives an interval chain, and that bounds on the value (`tightrope.logic.timed`). A test at a separate
-level checks that rates are constant (`tightrope.monitoring.rate_fit`); if not, the result is contradicted.
-
-*Observed returns.* An episode from the initial state is a draw of the chain, with constant rates or not. It
-reaches the target in time, or it enters a forbidden state or one that cannot reach the target, or is watched
-long enough. Episodes cut before count against both endpoints. Their number was not fixed in advance, so the
-interval is the beta-binomial sequence. It gets a tenth of δ, fixed by the question alone.
+Exposures and jumps give intervals of rates (`statistics.rates`) and a region (`regions.rate_box`), or the
+likelihood of all rates both; these an interval chain, and that bounds on the value (`logic.timed`). A test at
+a separate level checks that rates are constant. Episodes are draws of the chain in any case; those cut early
+count against both ends. Their number is not fixed, so they have a beta-binomial interval at a tenth of δ.
 """
 
 from __future__ import annotations

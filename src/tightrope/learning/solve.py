@@ -6,9 +6,6 @@
 | the same, or a temporal formula, with parameters | the chain, over the domain | a `LearningResult` |
 | every other property, with parameters | the hull of the sets | a `LearnedAnswer` |
 | every other property, and chains in continuous time | `tightrope.logic` | an `Answer` |
-
-Over a domain the region is the domain, without confidence: a policy's interval contains its value at every
-instantiation. Nature picks at every choice in `expression` and `rectangular` sets, once in `coupled` ones.
 """
 
 from __future__ import annotations

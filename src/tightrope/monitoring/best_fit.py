@@ -1,26 +1,12 @@
 """The best that the model can say of the data: an upper bound on the likelihood over the whole domain.
 
-A test of the model divides by the largest likelihood that any parameters reach, so what it divides by must
-not be too small. With every expression affine in the coordinates x, ℓ(x) = Σ count·log f(x) is concave, and
-its tangent at any point x̂ bounds it from above: ℓ(x) ≤ b + g·x on the box (`LogLikelihood.cut`, with all
-rounding on the safe side). For any λ ≥ 0 and the rows A·x ≤ c of the domain,
+ℓ(x) = Σ count·log f(x) is concave in the coordinates, so a tangent bounds it: ℓ(x) ≤ b + g·x. For any λ ≥ 0
+and rows A·x ≤ c of the domain g·x ≤ λ·c + Σ_j max over the box of (g − Aᵀλ)_j·x_j. x̂ maximises ℓ plus a log
+barrier of weight μ, and λ_i = μ/(c_i − A_i·x̂), so that the bound exceeds the maximum by μ per row.
 
-    g·x = λ·(A·x) + (g − Aᵀλ)·x ≤ λ·c + Σ_j max over the box of (g − Aᵀλ)_j·x_j.
-
-x̂ maximises ℓ plus a log barrier of weight μ, where g = Aᵀλ for λ_i = μ/(c_i − A_i·x̂), so that the bound
-exceeds the maximum by μ per row. Products of parameters are separate coordinates within McCormick's
-envelopes, which only raises the bound. Wherever Newton's method ends, the bound holds.
-
-Predictions of the model: logarithms of probabilities at an estimate, rounded down.
-
-Any point of the domain is a sound estimate, as long as it was known before what it predicts.
-
-*Estimates that begin anew: all parameters, or one of them alone while the others stay where they are.*
-maximise Σ K_f·log f(t) + ½·Σ log(room to each face) over the parameters from `first[k]` to `last[k]`, by
-damped Newton steps from where the last estimate was (the same as `tightrope_check.search.smoothed_likelihood`
-finds, less exactly and many times as fast). Some forty candidates with a few estimates each are renewed
-again and again, which is most of what a monitor does. Where an estimate ends up matters for the speed of
-detection only: any point of the domain is a sound prediction of what comes after it.
+Predictions are logarithms of probabilities at an estimate, rounded down; any point of the domain that was
+known before is sound. Estimates of all parameters, or of one alone, are renewed by damped Newton steps from
+the last.
 """
 
 from __future__ import annotations

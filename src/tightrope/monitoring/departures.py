@@ -1,16 +1,10 @@
 """Ways in which data can depart from a model, each predicted by its own distribution.
 
-For any predictive distribution q of the outcomes given the past, q(data)/p_θ*(data) is a non-negative
-martingale under the truth θ*, whatever policy collects the data. A departure k predicts the outcomes of one
-part of the model freely, by the Krichevsky–Trofimov mixture (Dirichlet with ½ everywhere), and everything
-else as the model's own predictions do:
-
-    log q_k(data) = Σ_c L_c − L_k + KT_k,     KT(n) = log ∫ Π pᵢ^nᵢ dDirichlet(½)(p).
-
-Parts are the signatures (a wrong expression: all choices with the same distribution are wrong together) and,
-where choices share a distribution or successors a probability, each of these choices (a broken tie). The
-weights with which they are mixed follow from the model alone. For a signature m successors of one probability
-are one outcome, each of them equally likely, on both sides; for a choice every successor counts by itself.
+For any prediction q given the past, q(data)/p_θ*(data) is a non-negative martingale under the true θ*,
+whatever policy collects the data. A departure k predicts the outcomes of one part freely, by the
+Krichevsky–Trofimov mixture, and everything else as the model does: log q_k = Σ_c L_c − L_k + KT_k. Parts are
+signatures (wrong expressions) and choices that share a distribution or a probability (broken ties); weights
+follow from the model.
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
 """The e-process against a model, for single events (`monitor`) and for batches (`BatchTest`) alike.
 
-The evidence against a model after n events is
-
     E_n = Σ_k w_k·q_k(data) / max over the domain of p_θ(data),      Σ w_k ≤ 1,
 
-with predictions q_k in which one signature, one choice (`departures`) or, from some moment on, the parameters
-(`drift`) depart from the model; everything else they predict as the model's own estimate does, which is fixed
-before the events that it predicts. For the true θ* in the domain E_n is at most Σ w_k·q_k/p_θ*, a
-non-negative supermartingale that begins at 1, under any policy that looks at the past; by Ville's inequality
-it ever reaches 1/α with probability at most α. Numerators are rounded down and the denominator up
-(`best_fit`).
-
-*Batches.* The evidence is evaluated between batches; within a batch the order of events does not matter. The
-first batch is predicted by Krichevsky–Trofimov mixtures, later ones by the model's own predictions. Proof:
+with predictions q_k in which a signature or a choice (`departures`), or the parameters from some moment on
+(`drift`), depart from the model. For the true θ* in the domain it is at most a non-negative supermartingale
+from 1, so it ever reaches 1/α with probability at most α (Ville). Numerators are rounded down, the
+denominator up. Batches: the first is predicted by mixtures, later ones by the model. Proof:
 docs/proofs/statistics.md.
 """
 

@@ -1,39 +1,10 @@
 """What every episode of a log returned at least and at most, and how likely it was under another policy.
 
-An objective is decided along a path: a target is entered, or can no longer be, or the steps are over. What an
-episode that ends before may still bring is bounded over the graph alone (`extremes`), whatever the
-probabilities are. Sums of rewards are rounded outward. An episode is followed from its first row to the first
-gap; one that begins elsewhere than in the initial state is passed over, which is decided before anything
-happens in it.
-
-*Weights.* Under the policy π that is asked about a path is Π π/b times as likely as under the policy b by
-which it was collected. Where the path is followed up to a stopping time W is that product, and the mean of
-W·Y under b is that of Y under π.
-
-*Episodes of another policy, put together from the steps of a log.* Every distribution of a model has a queue
-of the outcomes that the log saw of it, in the order of the log. An episode of the policy takes, at each
-choice that it meets, the next outcome of that choice's queue, and no outcome is taken twice (the queue-based
-evaluator of Mandel, Liu, Brunskill and Popović 2016). When a queue is empty all is over: the episode that
-needs it and all later ones do not count.
-
-*Why the episodes are draws of the policy.* Let rows be in an order in which the outcome of each, given all
-before it and its choice, has the law of that choice. Let X_{c,i} be the outcome of the i-th row of queue c;
-where the log ends before, let it be a further draw. Whatever rule picked the choices, the X_{c,i} are
-independent with the laws of their queues: by induction over rows, since the next one to be read from queue c
-is independent of all that was read (optional skipping). Reading these queues in another order, where the next
-one to read follows from what was read before and from coins of one's own, is again such a rule. So episodes
-read one after the other are independent draws of the policy under the true probabilities, whoever collected
-the log and however it came to its end.
-
-*Why their number may depend on what was seen.* With queues that never end the sequence of episodes does not
-depend on the log's length. A log shows a first part of it, of a length M that depends on outcomes. Statements
-that hold for all numbers of episodes together (`tightrope.statistics.returns` without a plan) hold at M.
-Going on with other episodes after one that lacks an outcome would not do: which ones these are depends on the
-length of the log.
-
-Where only counts are known and the numbers of visits were fixed beforehand, outcomes of a queue are equally
-likely in every order, and one is drawn (with a fixed seed). Episodes are cut after a number of steps that is
-known beforehand; what they could still bring is between the bounds of the graph.
+An objective is decided along a path; what a cut episode may still bring is bounded over the graph alone. Sums
+are rounded outward. Episodes are followed from the initial state to the first gap. Weights Π π/b up to a
+stopping time give the mean under π from episodes under b. With queues of outcomes per distribution, episodes
+of any policy are put together from the steps of a log; they are independent draws of it, and statements for
+all numbers of episodes hold at theirs. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations
@@ -65,7 +36,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
-    """Rows of episodes from the initial state up to a gap; `elsewhere` begin in others, `empty` have no row."""
+    """Rows of episodes from the initial state up to a gap; `elsewhere` begin in others, `empty` lack rows."""
 
     transition: OffsetArray
     start: OffsetArray
@@ -139,7 +110,7 @@ def _follow(
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Per episode: its return is between `low` and `high`, `weight` times as likely under the given policy."""
+    """Per episode: its return is between `low` and `high`, `weight` times as likely under the policy."""
 
     low: FloatArray
     high: FloatArray
@@ -437,7 +408,7 @@ _NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Queues:
-    """Outcomes by distribution: queue q is slot[start[q]:start[q + 1]]; `known` ones are drawn from numbers."""
+    """Outcomes by distribution: queue q is slot[start[q]:start[q + 1]]; `known` ones are drawn."""
 
     of_choice: OffsetArray
     start: OffsetArray

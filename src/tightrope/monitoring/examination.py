@@ -1,28 +1,14 @@
 """`examine`: is what the log does row by row what the model says, and if not, what does it depend on.
 
-All tests share one budget: the evidence is Σ w_f·E_f over the features of the log
-(`tightrope.monitoring.features`), each an e-value of its own (`tightrope.monitoring.urns`), beside that of
-the tests of ties, expressions and drift by counts (`tightrope.monitoring.e_process`) and event by event
-(`tightrope.monitoring.monitor`). The weights follow from the model and the columns of the log. Under the
-model it ever reaches 1/α with probability at most α, however it is decided when to look and when data end;
-leaving terms out is always allowed. The largest term names the finding.
+The evidence is Σ w_f·E_f over features of the log (`monitoring.features`), e-values of their own
+(`monitoring.urns`), with that of tests by counts (`e_process`) and event by event (`monitor`); weights follow
+from the model and the columns. Under the model it ever reaches 1/α with probability at most α; terms may be
+left out. `learn`, `doctor` and `watch` use this one sum; the dear test event by event is made where it may
+decide.
 
-`learn`, `doctor` and `watch` all use this one sum. The test event by event is the dear one: `watch` makes it
-as data come, the others only where the sum without it is half of the way to an alarm and may be decided by
-it. So an alarm of `learn` is one of `watch`, and where the latter alone has one, it is by that term.
-
-*Ties.* Choices that are said to share a distribution draw from one stack, whichever is next: the visits to
-all of them are one context, and which choice it was is a feature of the visit. Nothing is paid for the
-probabilities of other distributions, as it is where ties are tested by counts.
-
-In a chain a part of the weight of each feature is for the whole path at fixed numbers of rows and, where the
-number of episodes was planned, for all rows at once.
-
-*Changes* (`weigh_changes`) have probabilities of false alarms that add up to those of the sum, so that the
-larger of the two is the evidence.
-
-*Long logs.* Tests in the order of visits read the first rows. All rows are weighed by counts
-(`tightrope.data.fit_tables`), for which a part of the weight of each feature is set aside.
+Choices that share a distribution are one context for the feature `tie`. In a chain a part of each weight is
+for the whole path. Of long logs the first rows are tested in order, all by counts (`data.fit_tables`). False
+alarms of changes (`weigh_changes`) add up to those of the sum, so the larger of the two is the evidence.
 """
 
 from __future__ import annotations
@@ -417,7 +403,7 @@ class _Counted(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """How often outcomes are seen by value: cells start[i]:start[i+1] are context i's; `gain` its evidence."""
+    """How often outcomes are seen by value: cells start[i]:start[i+1] of context i, with its `gain`."""
 
     context: OffsetArray
     start: OffsetArray

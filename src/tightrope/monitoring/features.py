@@ -1,18 +1,11 @@
 """What a row of a log could depend on although the model says that it does not: its features.
 
-A feature has one value per row, known before the row's outcome: what happened before in the episode, how long
-it has lasted, whose episode it is, or what a column without a role says. Values are numbers from 0 on, −1
-where there is none (an episode begins, a cell is empty). Names are short and stay: `prev`, `prev2`, `action`,
-`revisit`, `seen:STATE`, `since-entry`, `since-start`, `column:NAME`, `unit:NAME`, `drift`,
-`tie` (which of several choices with one distribution).
-
-*Columns.* A column is a feature only if it was written before the outcome of its row, and no log can show
-that: totals of an episode, or what a row has led to, stand in columns, too. Of a column that is stated to be
-known (`LogColumn.is_known`) every row has its own value. Of others that change within episodes a row has the
-value of the row before it, those that do not are taken as they are; and what they say is evidence under the
-assumption that they are known: `tightrope.monitoring.examination` counts it apart, and no verdict that the
-data refute a model rests on it. A column that (almost) tells the outcome is left out (`tells_outcome`), which
-can only lower evidence. Numbers with many values are divided at the quartiles of the first `PREFIX` rows.
+A feature has one value per row, known before the row's outcome, from 0 on, or −1 where there is none. Names
+are short and stay: `prev`, `prev2`, `action`, `revisit`, `seen:STATE`, `since-entry`, `since-start`,
+`column:NAME`, `unit:NAME`, `drift`, `tie`. No log shows that a column was written before the outcome: unless
+that is stated (`LogColumn.is_known`), one that changes within episodes counts from the row before, its
+evidence is kept apart and refutes nothing alone. A column that (almost) tells the outcome is left out, which
+only lowers evidence.
 """
 
 from __future__ import annotations

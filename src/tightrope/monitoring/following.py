@@ -1,16 +1,9 @@
 """Logs as events, also while they grow: files, directories that files are added to, and standard input.
 
-A log that is finished is read as it is. A log that is followed is read again and again, whatever is new in
-it: a text file (CSV, JSON lines) grows at its end, and a line counts once it is complete; other files count
-as soon as they are there, so they must be put there by renaming. From standard input JSON lines are taken as
-they come.
-
-Nothing is kept but how many rows of each file were read, which goes into checkpoints: a monitor that is
-started again skips them.
-
-*A monitor on disk: what it has learned, and which rows it has read.* The file takes the place of the one
-before in one step, so that a process that is killed at any moment leaves a whole one; started again, the
-monitor goes on after the rows that the file knows and comes to the same evidence.
+Of a log that is followed whatever is new is read: complete lines of text files, whole files of other formats
+(put there by renaming), JSON lines of standard input. Checkpoints hold how many rows of each file were read
+and what the monitor learned. They are replaced in one step, so that a killed process goes on to the same
+evidence.
 """
 
 from __future__ import annotations

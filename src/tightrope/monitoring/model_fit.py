@@ -1,17 +1,9 @@
 """A test of the model on the data of a result, in numbers and in words (`tightrope.io.results.ModelFit`).
 
-The test is that of `tightrope.monitoring.e_process`, at its own level α: it changes no interval and spends
-nothing of a guarantee's δ. Where data are the rows of a log, it is one part of the sum that
-`tightrope.monitoring.examination` describes, under the same α: rows are examined as well, since the model may
-be right about every count and still forget what the next outcome depends on. The first rows are examined in
-the order of visits, all of them by counts. Of more than `READ_AGAIN` rows only the first are read again; all
-are tested by tables that were kept while they were counted (`tightrope.data.fit_tables`), whatever their
-number. `ModelFit.rows_tested` says how many were tested, and a result lists it among its assumptions where
-some were not.
-
-*Costs.* The test of the costs of a log against the reward in question has a level α of its own and changes no
-interval. Probabilities do not depend on costs, so a model is not refuted by them; an answer in wrong costs is
-nominal.
+The test of `monitoring.e_process` at its own level α spends nothing of δ; rows of a log are examined under
+the same α (`monitoring.examination`). Of more than `READ_AGAIN` rows all are tested by tables kept while
+counting, the first in order as well. Costs are tested against the reward in question at a level of their own:
+they do not refute the model, but make an answer nominal.
 """
 
 from __future__ import annotations
@@ -199,7 +191,7 @@ def _fit(
 def cost_finding(
     problem: Problem, log: EpisodeLog, alpha: float, bounds: tuple[float, float] | None
 ) -> Finding | None:
-    """Compare costs with the reward in question: number by number, or in the mean where `bounds` are stated."""
+    """Compare costs with the reward in question: number by number, or means where `bounds` are stated."""
     reward = asked_reward(problem)
     wanted = {COST, *HABITS[COST], *(() if reward is None else problem.model.structure.rewards)}
     name = next(

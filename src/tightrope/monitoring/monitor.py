@@ -1,18 +1,9 @@
 """`Monitor`: does the model fit, with a probability of a false alarm that holds at any time of looking.
 
-The e-process is that of `tightrope.monitoring.e_process`, with departures of single signatures and choices
-(`departures`) and changes of the parameters (`drift`, whose ratios are of a slightly more general kind) as
-the predictions. An alarm may be raised at the first moment at which it reaches 1/α, and the average number
-of events to a false alarm is beyond 1/α, too.
-
-What is kept per event is nothing: counts per outcome, one number per part and some forty candidates for a
-change. Evidence is looked at after numbers of events that are fixed in advance. An e-process may be looked at
-any time; how often it is decides the speed only. A look weighs all evidence, renews estimates and lets a
-candidate for a change begin. As candidates are numbered and share one weight, looks are as far apart as a
-change needs to show, a part of the past: the longer it was, the less likely is it that what is still to come
-shows at once. Where that becomes many events, glances in between weigh the evidence for changes that began at
-earlier looks, if there may be some. That looks do not depend on the data is more than a test needs. It makes
-what a monitor says the same however a stream is cut into portions.
+The e-process of `monitoring.e_process` raises an alarm when it reaches 1/α; the average number of events to a
+false alarm is beyond 1/α, too. Counts, a number per part and some forty candidates for a change are kept.
+Looks come after numbers of events fixed in advance, so portions do not matter: each weighs all evidence,
+renews estimates and begins a candidate. Glances in between weigh candidates that promise a change.
 """
 
 from __future__ import annotations

@@ -1,32 +1,13 @@
 """A promise about a policy, watched on the episodes of a log: `PromiseWatch`.
 
-What is promised is a bound on the expected return from the initial state on. Returns are bounded by what any
-path of the model can bring; on the side that the promise does not need they are cut off where that is far
-away: if costs are at most m on average, so are costs that are cut off at any height. Rewards that are
-promised to be at least m need their own upper limit, else nothing can ever contradict the promise.
+An episode that follows the policy until the objective is decided returns what it does; one that leaves or is
+cut counts the best that may follow, which is sound whatever makes it leave. (Dropping such episodes would not
+be.) Policies with a memory are followed in the product. Probabilities of the model are not used; assumed is
+that the policy took every choice that it may take.
 
-A policy with a memory, such as a controller that sees observations, is followed in the product of the model
-with its memory: there it has none, and an episode is where its states and the memory have led.
-
-The test (`ReturnsWatch`) uses the model only to say what an episode returned; that probabilities are right is
-not assumed. It assumes that wherever an episode takes a choice that the policy may take, the policy took it.
-
-*Episodes.* Some follow the policy until the objective is decided: their return is what it is
-(`tightrope.monitoring.episode_scores`). An episode that leaves the policy, or is cut off, returns what it has
-so far and the best that any path could still bring: the largest for a promise that returns are at least m,
-else the smallest. That is sound whatever makes it leave, as long as it is decided without knowing the future:
-continued under the policy it could not have returned more. Dropping such episodes would not be sound: those
-that a random explorer happens not to leave are the short ones. Episodes that begin in another state than the
-initial one are passed over, which is decided before anything happens in them.
-
-*The test of returns* needs no model. Returns X₁, X₂, … of episodes under the policy lie in [0, 1] after
-scaling, and a promise says that their mean is at least m. Betting against it, the capital
-
-    K_n = Π (1 + λ_i·(m − X_i)),    0 ≤ λ_i ≤ c/(1 − m), known before X_i,
-
-is a non-negative supermartingale as long as every mean given the past is at least m (Waudby-Smith and Ramdas
-2024), so that it ever reaches 1/α with probability at most α. Bets follow the mean and the variance seen so
-far; an upper promise on costs is the same for 1 − X.
+With returns in [0, 1] and a promised mean of at least m, K_n = Π (1 + λ_i·(m − X_i)), 0 ≤ λ_i ≤ c/(1 − m)
+known before X_i, is a supermartingale from 1 (Waudby-Smith and Ramdas 2024): it ever reaches 1/α with
+probability at most α. Returns without a limit on the side that is not needed are cut off far away.
 """
 
 from __future__ import annotations

@@ -1,27 +1,9 @@
 """Are the rates of a chain in continuous time constant: what the log says against that, feature by feature.
 
-Transition t of state s happens, under the model, with one intensity λ whenever the chain is in s. For any
-feature whose value v is known at every moment (how long ago s was entered, the state before, a column of the
-log, …) let K_v count t while the feature is v, and T_v be the time spent in s then. For a measure π on rates
-that is fixed in advance
-
-    E_t = ∫ Π_v q_v^K_v e^(−q_v T_v) dπ(q) / max over λ of λ^K e^(−λT),      K = Σ K_v, T = Σ T_v,
-
-is at most a non-negative martingale that begins at 1 (`tightrope.statistics.rates`), whenever one looks:
-exposures count until observation ends, which may depend on all that was seen before. It depends on totals
-alone, so it holds whatever the order in which episodes are read. No two transitions happen at once, so bets
-on all of them multiply, and one need not pay for every transition: with S transitions
-½ Π(1 − 1/S + E_t/S) + ½ Π(½ + E_t/2). The same is done with all transitions of a state together, which sees
-what makes sojourns shorter or longer; each of the two has half of the weight. All features share one budget.
-
-π has two parts. *Shrinkage*: the q_v are independent, Gamma with mean m and shape c = 1, 8, 64 or 512, m on a
-lattice in log m; of the sum over the lattice some terms near the data are taken, and leaving out terms only
-makes it smaller. *Tilts*, for features that are times: q_v = λ·(v/u)^e with some exponents e, λ Gamma:
-rates that rise or fall as Weibull's do. Times are cut into bins whose ends are fixed in advance, each √2
-times the one before, and pairs of these for the shrinkage.
-
-What a state before, a column and an episode say is tested in the same way; and whether transitions that share
-one unknown rate have the same.
+For a feature known at every moment a mixture of rates by its values, over the largest likelihood of one rate,
+is at most a non-negative martingale from 1, whenever one looks; transitions are bet on together without
+paying for each, and states with all their transitions likewise. Mixtures are shrunk to a common mean, or
+tilted in time. All features share one budget. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

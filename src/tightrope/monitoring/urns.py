@@ -1,12 +1,9 @@
 """E-values for "the outcome depends on a feature", without paying for unknown probabilities.
 
-Given how often each outcome stands among the first N visits to a choice, but not their order, the next
-outcome is a draw from an urn: products of fair bets on it are e-values under every policy. N is one of 48
-numbers with equal weights, so the test is anytime-valid. Of long logs all rows are weighed by tables of
-counts (`weigh_counts`), with Krichevsky–Trofimov mixtures over the largest likelihood. Changes are found by
-bets on pairs of outcomes before and after a moment (`weigh_changes`): each bet ever reaches 1/a with
-probability at most a, these probabilities add up, and the largest weighed bet is the evidence. Sums of
-logarithms are lowered by more than rounding can make up. Proofs: docs/proofs/statistics.md.
+Given how often each outcome stands among the first N visits to a choice, the next is a draw from an urn: fair
+bets on it are e-values under every policy, for 48 numbers N with equal weights. All rows of long logs are
+weighed by tables of counts; changes by bets on pairs of blocks, whose false alarms add up. Sums of logarithms
+are lowered by more than rounding. Proofs: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations
@@ -148,7 +145,7 @@ class Cells:
 
 
 def weigh(visits: Visits, cells: Cells, used: OffsetArray, by_context: bool) -> float:
-    """log of an e-value: products over contexts and cells, hedged in several ways, averaged over these and κ."""
+    """log of an e-value: products over contexts and cells, hedged in several ways, averaged over κ."""
     gain = _gains(visits.start, visits.outcome, visits.width, cells.cell, cells.start, used, SHRINKAGE)
     gain -= 1e-12 * np.abs(gain) + 1e-12
     number = len(visits.width)

@@ -1,14 +1,8 @@
 """Projections of a region: safe bounds on every expression and on every parameter.
 
-P_Λ: for each expression the least and largest value over the region (paper, Section 3.1), cut with the event
-intervals that the region was built from, which keeps P_I ⊇ P_Λ exact under rounding. P_Θ: the box of the
-parameters, and the range of every expression over it.
-
-*Quotients f/g* with g > 0: l ≤ f/g ≤ u is f − l·g ≥ 0 and u·g − f ≥ 0, linear in the monomials of f and g, so
-regions stay polyhedral. f/g ≤ c holds on a region exactly where the largest value of f − c·g is at most 0: a
-linear-fractional program, solved by bisection in c. If f − c·g ≤ m ≤ 0 then f/g ≤ c + m/max g, so every
-success is a proof by itself, made of two safe values of the support function; stopping early only leaves the
-bound wider.
+P_Λ: the range of each expression over the region (paper, Section 3.1), cut with the event intervals. P_Θ: the
+box of the parameters. A quotient f/g, g > 0, is at most c where the largest value of f − c·g is at most 0:
+bisection in c, of which every success is a proof (if f − c·g ≤ m ≤ 0 then f/g ≤ c + m/max g).
 """
 
 from __future__ import annotations

@@ -1,24 +1,8 @@
 """Balls in χ² distance around the observed distribution of every signature, tightest where it is rare.
 
-Let a signature have k outcomes, K_o of N visits with outcome o, and P̂_o = K_o/N. The distance is D(P̂, P) =
-Σ_o (P̂_o − P_o)²/max(P̂_o, P_o): Pearson's χ² near P̂, and finite where something rare was seen. (With
-Pearson's own distance no such radius exists: for P_o = N⁻² an outcome is seen with probability about 1/N, and
-then N·χ² ≥ N − 2.)
-
-*Theorem.* With probability at least 1 − γ, D(P̂, P) ≤ r = 2·(log(1/γ) + log L̂ − log L̄)/N holds of the true
-distribution P time-uniformly, where L̂ = Π_o P̂_o^K_o and L̄ = Γ(k/2)/Γ(½)^k · Π_o Γ(K_o + ½)/Γ(N + k/2).
-
-*Proof.* L̄ is the likelihood of the visits under the mixture of all distributions by Dirichlet(½, …, ½), so
-L̄/Π_o P_o^K_o is a nonnegative martingale from 1 under any adaptive policy, and stays below 1/γ with
-probability at least 1 − γ (Ville). Then N·KL(P̂‖P) = log L̂ − Σ_o K_o·log P_o ≤ log(1/γ) + log L̂ − log L̄.
-And 2·KL(P̂‖P) ≥ D(P̂, P): KL(P̂‖P) = Σ P·φ(P̂/P) with φ(t) = t·log t − t + 1 ≥ (t − 1)²/(2·max(1, t)),
-because both sides and their first derivatives vanish at 1, and the second derivative on the left, 1/t, is at
-least that on the right, 1 for t < 1 and 1/t³ for t > 1. ∎
-
-*Enclosure.* D is Σ P̂·g(P/P̂) for a convex g, so it does not grow where outcomes are put together: a set A of
-them has D of two outcomes, P̂(A) = a against P(A) = p, at most r. For p ≥ a it is (p − a)²·(1/p + 1/(1 − a)),
-which rises in p; bisection keeps a point where it is above r. So the ball becomes rows for sets of outcomes.
-Pooling and the split of δ are as in `tightrope.regions.l1`.
+D(P̂, P) = Σ_o (P̂_o − P_o)²/max(P̂_o, P_o) is at most 2·(log(1/γ) + log L̂ − log L̄)/N time-uniformly with
+probability at least 1 − γ, L̄ the likelihood under Dirichlet(½, …, ½). Rows bound sets of outcomes. Pooling
+and the split of δ are as in `tightrope.regions.l1`. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
 """The ellipsoid region: closed forms for linear functions, a cone program where the domain cuts it.
 
-max g·y over ‖y − ŷ‖_V ≤ β is g·ŷ + β·‖g‖_{V⁻¹}. The norm is bounded from above without trusting a
-factorisation: for any z,
-
-    gᵀV⁻¹g = 2·g·z − zᵀVz + (g − Vz)ᵀV⁻¹(g − Vz)  ≤  2·g·z − zᵀVz + ‖g − Vz‖²/floor
-
-with floor ≤ the least eigenvalue (V is at least the ridge), evaluated with error bounds at z ≈ V⁻¹g. In the
-domain, weak duality with Clarabel's multipliers λ ≥ 0 of the domain's rows A·y ≤ b gives g·y ≤ λ·b + (closed
-form of g − Aᵀλ); none are needed if the maximiser over the ellipsoid lies in the domain. For polynomial
-models the coordinates are lifted, and the McCormick rows of the ellipsoid's box count as rows of the domain.
+The norm of V⁻¹ is bounded from above without trusting a factorisation: gᵀV⁻¹g ≤ 2·g·z − zᵀVz + ‖g −
+Vz‖²/floor for any z and floor ≤ the least eigenvalue. In the domain any multipliers λ ≥ 0 of its rows give a
+bound (weak duality). Lifted coordinates have the McCormick rows of the ellipsoid's box as well.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
 """The polytope of the intervals of all events (paper, Section 3), and why one is empty.
 
-*Grown data.* The polytope of grown data is found from that of fewer data without linear programs: the earlier
-box, somewhat widened, is a frame F, and the mean of the earlier vertices is a point inside. Let R be the
-convex set of all rows in the box of the domain and H the proved enclosure of R ∩ F
-(`tightrope.regions.polytope`). The point lies in R ∩ F, with room to spare. If H stays strictly away from all
-faces of F that are not the domain's, then R lies in F: a point of R outside would be joined to the one inside
-by a segment in R, which leaves F through such a face, at a point of R ∩ F that is not in H. So H encloses R.
-Otherwise, and for lifted systems, whose envelopes depend on the way to the box, the region is built from
-nothing. The result is the same set up to rounding.
+*Grown data.* Rows R are enclosed by H within a frame around an earlier polytope, from a point inside. If H
+stays strictly away from the frame's faces, R lies in the frame: a segment from the point inside to one
+outside would leave through a face at a point of R that is not in H. Otherwise the region is built from
+nothing.
 
-*Why a region is empty*: a smallest set of events that contradict each other. The multipliers that prove
-emptiness (Farkas' lemma) use few rows: at most one more than there are coordinates in an affine system. Their
-events are thinned out as long as the rest is still provably empty, until every one is needed.
+*Why a region is empty*: the events that Farkas' multipliers use, thinned out until every one is needed.
 """
 
 from __future__ import annotations

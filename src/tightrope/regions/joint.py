@@ -3,11 +3,7 @@
     J = { θ : all events lie in their intervals (δ₁) } ∩ { θ in the slab, or in the likelihood region (δ₂) }
 
 misses the true parameters with probability at most δ₁ + δ₂ = δ, however the two depend on each other. The
-split follows from the model alone, before the data: a likelihood pays for every parameter and gains by
-pooling events, a union bound pays for every event. The likelihood gets a tenth of δ below 2 events per free
-parameter, a half below 4, nine tenths beyond. A slab gets a half below 4 events for each of more than seven
-parameters, else nine tenths. Everything is one system of half-spaces: tangents to the likelihood, rows of the
-events, and rows of bets, which are made over what the former two leave.
+split follows from the model alone (`likelihood_share`). Everything is one system of half-spaces.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The L1 region: every visited signature's distribution is within its Weissman radius of the observed one.
 
-‖P(x) − P̃‖₁ ≤ ε with ΣP = ΣP̃ = 1 is the same as P(x)(A) − P̃(A) ≤ ε/2 for every set A of outcomes except
-none and all: linear rows in x without auxiliary variables (paper, Section 3.5, equation for U_L1). Choices
-with one signature share one distribution, so their visits are pooled; δ is split over signatures with at
-least one non-constant outcome, visited or not. Numbers of visits must be fixed in advance. Signatures of more
-than `MOST_OUTCOMES` outcomes contribute only the rows of single outcomes and of their complements: a larger
-and still sound region.
+‖P(x) − P̃‖₁ ≤ ε is P(x)(A) − P̃(A) ≤ ε/2 for every set A of outcomes: linear rows in x (paper, Section 3.5).
+δ is split over signatures with an unknown outcome, visited or not; visits must be fixed in advance. With more
+than `MOST_OUTCOMES` outcomes only single ones and their complements have rows, which is sound and larger.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def with_cuts(
 def _spread(
     likelihood: LogLikelihood, centre: FloatArray, directions: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Spread-out steps from the centre, and normals of the quadratic region { Δ : |F·Δ| ≤ r } at their ends."""
+    """Spread-out steps from the centre, and normals of the quadratic region at their ends."""
     size = len(centre)
     bend = likelihood.curvature(centre)
     values, basis = np.linalg.eigh(bend)

@@ -1,18 +1,9 @@
 """Regions of the parameters of rates: intervals as rows, and safe bounds of polynomials over them.
 
-Every class of rates gives low ≤ g(θ) ≤ high. Where g is affine, that is two half-spaces; the region is their
-intersection with the domain. Affine polynomials are bounded by linear programs with safe values
-(`tightrope.numerics.linear_program`), others by their range over the box around the polytope. A class that is
-not affine bounds itself and its multiples only.
-
-*The likelihood region of rates* { θ : Σ_c K_c·log g_c(θ) − g_c(θ)·T_c ≥ τ } is convex where all g_c are
-affine. For any positive numbers G_c, log g ≤ log G + g/G − 1, so every point of it satisfies
-
-    Σ_c (K_c/G_c − T_c)·g_c(θ) ≥ τ − Σ_c K_c·(log G_c − 1),
-
-a half-space, whatever rounding did to G; where G = g(v) at a point v of the boundary, it touches there. Cuts
-are made at optima of linear programs over the rows so far, in the directions of all parameters and rates,
-until none of these is wider than the region by more than `EXCESS`.
+Every affine class of rates gives two half-spaces; others bound their own multiples only. The likelihood
+region { θ : Σ_c K_c·log g_c − g_c·T_c ≥ τ } of affine classes is cut by tangents: for any positive numbers
+G_c Σ_c (K_c/G_c − T_c)·g_c(θ) ≥ τ − Σ_c K_c·(log G_c − 1), whatever rounding did to G. Cuts end when no
+parameter or rate is wider than the region by more than `EXCESS`. Bounds come from safe linear programs.
 """
 
 from __future__ import annotations

@@ -2,15 +2,9 @@
 
     C = { θ ∈ base region : Λ⁺(θ) < log(1/α⁺), Λ⁻(θ) < log(1/α⁻) }
 
-The betting strategies look for the lower and for the upper end of the value of one policy, or for one of the
-two. Their levels and the base region's sum to at most δ (`tightrope.statistics.bets`), so C misses the true
-parameters with probability at most δ. It is a set of parameters, so it holds for all policies; the bets only
-decide along which direction it is narrow, and that costs nothing per dimension.
-
-*Enclosure.* From the base region's polytope, each round bounds all expressions over the polytope, adds rows
-of each side (`tightrope.regions.slab_rows`), and tightens: one of the log-wealth alone, at a vertex where the
-value's direction is largest, and those that bound the direction best when the base region's evidence is taken
-off, with its own tangent there. Rounds end when the width along the value falls by less than 1 %.
+The levels sum to at most δ (`tightrope.statistics.bets`), so C misses the true parameters with probability at
+most δ. It holds for all policies; the bets decide along which direction it is narrow. Rounds add rows of each
+side (`tightrope.regions.slab_rows`) and tighten, until the width along the value falls by less than 1 %.
 """
 
 from __future__ import annotations
@@ -127,7 +121,7 @@ class _Stage:
         self.terms: dict[int, tuple[Terms, float, FloatArray]] = {}
 
     def add_all(self, centre: FloatArray, directions: FloatArray) -> None:
-        """Add rows of all sides along each direction; several strategies have their best shares along each."""
+        """Add rows of all sides along each direction; several strategies have the best shares of each."""
         parts = directions[:, None, :] if len(self.slab.every) > 1 else directions[None, :, :]
         for part in parts:
             for side in self.slab.sides:

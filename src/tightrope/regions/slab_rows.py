@@ -1,21 +1,9 @@
 """Rows of a slab (betting region): half-spaces that contain what bets leave of the base likelihood region.
 
-What is left has Λ < L and ℓ ≥ T, Λ(θ) = Σ log(1 + a/f(θ)) over visits that take part
-(`tightrope.statistics.bets`), ℓ(θ) = Σ K_f·log f(θ) the log-likelihood of the base region. So Λ − μ·ℓ < L −
-μ·T for every μ ≥ 0. On a polytope that contains it every expression has safe bounds l ≤ f ≤ u, and Λ − μ·ℓ is
-bounded below by a line in every f, hence by one in the coordinates. A signature that takes part on some of
-the polytope only: all of its terms together are at least min(0, Σ_{a_o<0} K_o·log(1 − |a_o|/max(l_o,
-2|a_o|))). The other terms:
-
-* a > 0: convex in f, so every tangent is below: log(1+a/φ) − a(f−φ)/(φ(φ+a)) for any φ > 0;
-* a < 0, pooled by expression with the base region's: g(f) = Σ_{a<0} K·log(1+a/f) − μ·K_f·log f is concave
-  below some point and convex above it. A line σ·f + c at most g(l) at l is below g on [l, u] if it is so at u
-  and σ ≥ g'(u) (a chord), or if it is below a tangent at a point t where g'' ≥ 0 (`proofs/certificates.md`).
-
-For μ = 0 there are only chords, which are weak where the polytope is wide; large μ cost μ·(ℓ − T). Any φ, t,
-σ and any μ ≥ 0 give a valid row: constants are chosen below, and sums are rounded down. Good points and μ are
-found (`support_of_slab`) by Newton's steps of a barrier method in plain float64, where a direction is largest
-over { lines below Λ − μ·ℓ at most L − μ·T for some μ; ℓ ≥ T; given rows }.
+What is left has Λ − μ·ℓ < L − μ·T for every μ ≥ 0. Between safe bounds of every expression a line is below Λ
+− μ·ℓ: tangents where bets won, chords and tangents (`_Losing`) where they lost. Any choice gives a valid row;
+sums are rounded down. Good points and μ are found by a barrier method in plain float64. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

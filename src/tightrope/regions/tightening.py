@@ -1,16 +1,9 @@
 """Bound tightening: the smallest provable box around a system, and with it tighter envelopes.
 
-For each coordinate two linear programs over the current relaxation give its least and largest value
-(optimisation-based bound tightening; paper, Section 3.2), rigorous by dual multipliers. In a lifted system
-the new box gives new McCormick rows and the process repeats, to a tolerance or a limit of rounds; without
-products one round is exact and a second one only re-scales the numbers. Blocks of coordinates are tightened
-one by one.
-
-*McCormick envelopes* are rows that every true point (x, y, z = x·y) within the bounds satisfies: (x − x̲)(y −
-y̲) ≥ 0, (x̄ − x)(ȳ − y) ≥ 0, (x̄ − x)(y − y̲) ≥ 0 and (x − x̲)(ȳ − y) ≥ 0 (paper, Section 3.2). For a square
-z = x² the tangent in the middle is added: (x − m)² ≥ 0. The bounds are float64 numbers and enter the rows
-exactly; only the constants x̲·y̲ are rounded, upward in the row. Each product of a higher degree is a chain
-of products of two coordinates.
+Two linear programs per coordinate give its range, rigorous by dual multipliers (paper, Section 3.2). In a
+lifted system the new box gives new McCormick rows, and the process repeats. Envelopes hold for every true
+point (x, y, x·y) within the bounds; a square also has the tangent in the middle. Bounds enter rows exactly,
+constants are rounded up. Blocks of coordinates are tightened one by one.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """Maxima of linear functions over a polytope: walks from vertex to vertex, and programs that load few rows.
 
-*Walks* are for many functions over one polytope { y : matrix·y ≤ bound } in few dimensions d. A basis is d
-independent rows; its vertex solves them, and the multipliers λ = g·A_B⁻¹ of a direction g are non-negative
-exactly when the vertex is the maximum. A dual simplex from the corner of the box finds the first maximum;
-each next direction takes a few primal steps along edges, O(rows·d) each. Ties are broken by raising the
-bounds a little, differently in every row, during the walk.
-
-*Linear programs* over many half-spaces of which few are ever active: solve over the rows loaded so far, load
-the rows that the optimum violates most, repeat.
-
-Only multipliers leave this module, and they are safe whatever happened here: g·y ≤ λ·bound + (rest over the
-box) for every λ ≥ 0 (`tightrope.numerics.linear_program`). Stopping early costs width, never validity.
+A dual simplex finds the first maximum, a few primal steps each next one; bounds are raised a little to break
+ties. Linear programs load the rows that the optimum violates most. Only multipliers leave this module, and
+any λ ≥ 0 is safe: g·y ≤ λ·bound + (rest over the box).
 """
 
 from __future__ import annotations
@@ -70,7 +62,7 @@ def _weak_duality(
 def walk(
     columns: FloatArray, bound: FloatArray, directions: FloatArray, basis: IndexArray, reached: BoolArray
 ) -> None:
-    """Find the rows of an optimal basis for each direction; `columns` [d, rows] begin with the 2d of the box."""
+    """Find the rows of an optimal basis for each direction; `columns` [d, rows] begin with the box's."""
     count, size = directions.shape
     current = np.zeros(size, dtype=np.int64)
     is_basic = np.zeros(len(bound), dtype=np.bool_)

@@ -77,7 +77,7 @@ class PolicyMap:
         return first, next((i for i in order if i != first), first)
 
     def start(self) -> dict[int, int]:
-        """Bins of other variables that keep half of the cells and where the first policy's actions vary most."""
+        """Bins of other variables with half of the cells, where the first policy's actions vary most."""
         rows = np.ones(self.states, dtype=np.bool_)
         fixed: dict[int, int] = {}
         for i, variable in enumerate(self.variables):

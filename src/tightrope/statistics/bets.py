@@ -262,7 +262,7 @@ class Levels:
 
     @staticmethod
     def of(delta: float, ends: Ends = Ends.BOTH, dimension: int = 1, guard: float | None = None) -> Levels:
-        """The split for these ends in a model of so many free parameters; `guard` replaces the usual share."""
+        """The split for these ends, for so many free parameters; `guard` replaces the usual share."""
         if ends is Ends.BOTH:
             guard = guard or GUARD_SHARE
             side = down(0.5 * (1.0 - guard) * delta)

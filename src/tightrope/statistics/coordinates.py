@@ -1,19 +1,11 @@
-"""Coordinates in which every expression is affine.
+"""Coordinates in which every expression is affine, by exact steps.
 
-Exact steps lead from parameters θ to coordinates x:
+* Equalities of the domain are solved over the rationals, each for one parameter; at least one stays free.
+* Every monomial of degree ≥ 2 is a chain of products of two coordinates (paper, "Linear relaxations"); the
+  products are kept for McCormick envelopes.
+* The reciprocal of every denominator is a coordinate; the `hinge` times it follows from the others.
 
-* Equalities of the domain (Σθ = 1, parameters fixed by their box) are solved by Gaussian elimination over the
-  rationals, each for one parameter; the others stay free. At least one parameter stays free; the caller keeps
-  an equality that would eliminate the last one as a pair of inequalities.
-* Every monomial of degree ≥ 2 becomes a coordinate, by a chain of products of two earlier coordinates (paper,
-  Appendix "Linear relaxations": z₁ = θ₁θ₂, z₂ = z₁θ₃, …). The products are kept for McCormick envelopes.
-* The reciprocal r = 1/g of every denominator is a coordinate behind the free parameters, and products go on
-  from there: f/g is affine in the monomials of f times r. Those of g times r add up to 1, so one of them, the
-  `hinge` times r, is an affine function of the others. The monomials of f and g are coordinates as well,
-  since l ≤ f/g ≤ u is linear in them.
-
-An expression is then f(θ) = constant + linear·x. `slack` bounds the difference of its float64 image from f on
-the whole domain (coefficients are rounded once; |x| is bounded by the box).
+An expression is then constant + linear·x. `slack` bounds the error of its float64 image on the domain.
 """
 
 from __future__ import annotations

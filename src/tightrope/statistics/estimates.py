@@ -1,22 +1,9 @@
 """Events and their intervals, from counts: every event, or every transition alone, at a shared level.
 
-`event_intervals` spends γ = δ/#events on each event of the model, so by the union bound all intervals hold
-simultaneously with probability at least 1 − δ (paper, Theorem 1). `transition_intervals` is the baseline
-without tying: one event a non-constant transition, its own visits only.
-
-*Events* are classes of outcomes with one probability expression, pooled over all choices (parameter tying).
-The outcome g of a visit, given the history, is Bernoulli(g(θ*)), so occurrences of the same polynomial g are
-one experiment: K successes in N visits (paper, Section 2.4). All non-constant events of the model count in
-the union bound, visited or not. Two budgets:
-
-* `TIED`: g and 1 − g are one event. A visit to an outcome with expression 1 − g is a trial of g that succeeds
-  if the outcome does not occur. Where both partition a choice the visit is one trial, not two.
-* `PAPER`: every distinct non-constant expression is an event, γ = δ/|Λ_unk|, as in the paper's tables.
-
-*Open rows* have outcomes that lead elsewhere (`Structure.elsewhere`): all that was never seen there. Named
-outcomes, and the rows themselves, may have been found in the same data. The row that is visited as the r-th
-for the first time is known before its first outcome, and has δ/(r(r + 1)) for the statements of
-`open_intervals`; all R visited rows get the least of these, δ/(R(R + 1)). Other rows claim nothing.
+An event is a class of outcomes with one probability expression, pooled over all choices; all non-constant
+ones share δ by the union bound, visited or not (paper, Theorem 1). The budget `TIED` has g and 1 − g as one
+event, `PAPER` every expression. Rows with outcomes elsewhere (`open_intervals`): the r-th row that is visited
+for the first time is known before its first outcome and has δ/(r(r + 1)), of which all R take the least.
 """
 
 from __future__ import annotations

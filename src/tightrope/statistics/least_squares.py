@@ -1,21 +1,9 @@
 """Self-normalised least squares: a time-uniform confidence ellipsoid in coordinate space.
 
-A visit to a choice with k outcomes is ONE observation: the indicator vector Y of its outcome, with mean P(θ*)
-= c + B·y* in coordinates y. With V = λ·1 + Σ BᵀB and r = Σ Bᵀ(Y − c) over all visits, ŷ = V⁻¹r,
-
-    ‖y* − ŷ‖_V ≤ β = R·√(log(det(V)/λᵈ) + 2·log(1/δ)) + √λ·S        for all times, with probability ≥ 1 − δ
-
-if ‖y*‖ ≤ S and E exp(z·Bᵀ(Y − P)) ≤ exp(R²‖Bz‖²/2) for all z (Abbasi-Yadkori, Pál and Szepesvári 2011). For a
-= Bz the range of a·Y is at most |a_i| + |a_j| ≤ √2·‖a‖₂; Hoeffding's lemma gives exp(range²/8) ≤ exp(‖a‖²/4):
-R = 1/√2. Coordinates y = (x − centre)/half of the domain's box have |y| ≤ 1, S = √d.
-
-`PAPER` reproduces the paper's version (Appendix "Ellipsoidal confidence sets") for comparison, without a
-guarantee: raw parameters, λ = 0.01, S = √ℓ, and the k indicators of a visit as separate observations with R =
-½ each. They are dependent; with two outcomes per visit the true constant is √2 larger.
-
-Rounding. `matrix` and `vector` are float sums with error bounds; V* = exact V obeys V ≤ (1 + spectral/λ)·V*,
-and the centre's error is measured in the same norm through V* ≥ λ·1. Both enter `radius`, which is rounded
-up.
+‖y* − ŷ‖_V ≤ β = R·√(log(det(V)/λᵈ) + 2·log(1/δ)) + √λ·S at all times with probability at least 1 − δ, R =
+1/√2 and S = √d (Abbasi-Yadkori, Pál and Szepesvári 2011). `PAPER` is the published version, without a
+guarantee. Errors of `matrix` and `vector` enter `radius`: V ≤ (1 + spectral/λ)·V*. Proof:
+docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tightrope.numerics.record import Record, remember
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outcomes(Record):
-    """Outcome o has probability multiplicity[o]·f, f = expression[o]; signature k has start[k] to start[k+1]."""
+    """Outcome o has probability multiplicity[o]·f, f = expression[o]; those of a signature lie together."""
 
     model: ParametricMDP
     start: OffsetArray

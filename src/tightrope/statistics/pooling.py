@@ -1,20 +1,8 @@
 """Intervals of one probability per group, whose predictors learn from the other groups: partial pooling.
 
-**Theorem.** Rows come in an order; given all before it, a row of group g is a trial of event e with success
-probability p(e, g), whatever policy and stopping rule decide which row comes next. Let q be any prediction of
-each trial from the rows before it, those of other groups included. For each pair
-
-    M(p) = Π over trials of (e, g) of (q or 1 − q for what came) / (p or 1 − p for it)
-
-is a non-negative martingale with mean 1 at p = p(e, g), so by Ville's inequality { p : M(p) < 1/γ } contains
-p(e, g) time-uniformly with probability at least 1 − γ. Nothing is assumed about similarity of groups. Similar
-groups are predicted well from the first row on; others lose at most log 2 in log M against no pooling.
-
-*The predictor.* Half of it is the group alone, the beta-binomial of `tightrope.statistics.intervals`. The
-other half predicts (k + κ·m)/(n + κ), where k of n own trials and a share m of those of all *other* groups
-succeeded, with ½ added to successes and failures of either; κ is one of `STRENGTHS`, mixed by how well each
-has predicted all groups so far. κ = ∞ pools all, κ = 0 nothing. Pooling saves at most the cost of an unknown
-p, about ½·log n in log M. The order of rows matters.
+Any predictions from earlier rows, those of other groups included, give a likelihood ratio whose level set
+holds time-uniformly (Ville); no similarity is assumed. Half of the predictor is the group alone, half (k +
+κ·m)/(n + κ) with the share m in other groups, κ mixed by success. Proof: docs/proofs/statistics.md.
 """
 
 from __future__ import annotations

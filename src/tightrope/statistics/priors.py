@@ -1,13 +1,8 @@
 """Priors of parameters: pseudo-counts for the predictor of a likelihood region.
 
-`p ~ beta(8, 2)` counts as 8 successes and 2 failures of p in the estimates that predict each batch from those
-before it: Σ K_f·log f(θ) gets the terms a·log p + b·log(1 − p).
-
-*Soundness.* The likelihood region (`tightrope.statistics.prequential`) holds for every rule that makes
-predictions from earlier data, so for every prior that was stated before the data. A good prior raises the
-threshold and shrinks the region; a bad one enlarges it until the data outweigh it. With a prior, pilots of 0,
-10, 20, … batches are mixed whatever was planned, so that the first batches count only where it is good. A
-prior that is chosen from the same data is none; certificates name this as an assumption.
+`p ~ beta(8, 2)` adds 8·log p + 2·log(1 − p) to what the estimates maximise. The region holds for every
+predictor from earlier data, so for every prior stated before the data (certificates name this assumption). A
+bad prior enlarges it; pilots are mixed whatever was planned, so that early batches count where it is good.
 """
 
 from __future__ import annotations

@@ -1,20 +1,9 @@
 """Intervals for the mean of the returns of independent episodes, without any model.
 
-*Frequencies.* Of n episodes at least k succeeded and at least f failed; undecided ones count against either
-end. Both ends of an interval rise with the number of successes, so the lower one of k and the upper one of n
-− f hold wherever those of the true number do. If n was planned the interval is Clopper–Pearson's, else the
-time-uniform beta-binomial sequence.
-
-*Returns.* Let Y ≥ 0 be an episode's return, of mean μ. For m ≥ μ and 0 < f < 1 the capital K_f(m) = Π_i ((1 −
-f) + f·Y_i/m) is a non-negative supermartingale from 1 (a constant bet; Waudby-Smith and Ramdas 2024), and so
-is Σ_j w_j·K_{f_j} with Σ w_j ≤ 1. By Ville's inequality it ever reaches 1/γ with probability at most γ. It
-falls in m, so the least m at which it stays under 1/γ is a time-uniform lower bound on μ. It rises in each
-Y_i, whatever the order: a partly observed return counts as the least that it can be. No upper limit of Y is
-needed, so Y may be weighted by a likelihood ratio of policies. An upper bound on the mean of returns within
-[a, b] is the lower bound of b − Y. The fractions f_j are 15/16 and powers of 1/√2; where n was planned, only
-those that suit n and returns whose deviation is between a tenth and ten times their mean.
-
-Values are rounded to the safe side, and capitals compared with more than the error of their logarithms.
+*Frequencies*: Clopper–Pearson if n was planned, else the beta-binomial sequence; undecided episodes count
+against either end. *Returns*: K_f(m) = Π ((1 − f) + f·Y_i/m) is a non-negative supermartingale for m ≥ μ, and
+so are mixtures over f (Waudby-Smith and Ramdas 2024); the least m below 1/γ is a time-uniform lower bound. It
+rises in each Y_i, which may be partly observed or weighted. Upper bounds are those of b − Y.
 """
 
 from __future__ import annotations

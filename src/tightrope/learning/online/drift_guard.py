@@ -1,17 +1,10 @@
 """Response of an online learner to a changing environment: a monitor and the consequences of its alarm.
 
-The monitor (`tightrope.monitoring.monitor`) sees every counted event in order. If the model is right and
-constant, it ever raises an alarm with probability at most α, under any policy.
-
-* `warn`: report it and continue.
-* `stop`: end the run with a status that gives the reason.
-* `restart`: learner and monitor discard everything before the alarm. Earlier events determine its time, so
-  later ones are fresh: given the past, the guarantees since the restart hold simultaneously with probability
-  at least 1 − δ if the parameters stay constant. For K fixed before the run, the first K stretches do with
-  probability at least 1 − K·δ. Their number is random: nothing is said of all stretches, only that the
-  expected number that fails is at most δ times the expected number.
-
-Nothing is guaranteed between a change and its alarm.
+The monitor sees every counted event in order; under a constant right model it ever alarms with probability at
+most α. `warn` reports it, `stop` ends the run. `restart` discards everything before the alarm: its time is
+determined by earlier events, so guarantees since then hold with probability at least 1 − δ each (1 − K·δ for
+the first K), and the expected number that fails is at most δ times their number. Nothing is guaranteed
+between change and alarm.
 """
 
 from __future__ import annotations

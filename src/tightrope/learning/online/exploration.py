@@ -1,25 +1,14 @@
 """The collecting policy of an online run, and its stopping rule.
 
-| exploration | the policy that collects |
-|---|---|
-| `designed` | the mixture of policies whose data shrink the gap most (`tightrope.design`) |
-| `optimistic` | the one that is best if nature is kind |
-| `robust` | the one with the best guarantee |
-| `uniform` | every choice of a state alike |
+`designed` collects with the mixture of policies that shrinks the gap most (`tightrope.design`), `optimistic`
+with the best one if nature is kind, `robust` with the best guarantee, `uniform` with every choice alike.
+Time-uniform regions hold under any of them, and at a time of stopping that the data choose; those for fixed
+designs do not.
 
-The regions hold under any of them. The *gap* is the width of the robust policy's certified interval. A run
-that stops when the gap is small stops by its data. Time-uniform methods hold at all interim analyses
-simultaneously, so the last guarantee is valid; methods for fixed designs guarantee nothing.
-
-*A baseline.* With time-uniform methods the true parameters lie in the regions of all updates with probability
-at least 1 − δ. A policy collects only if its value less the baseline's, at one parameter vector
-(`tightrope.coupled.difference`), is at least minus the allowed loss (0 by default) over the region of this or
-an earlier update. So with the confidence of the run *no* collecting policy is worse than that, and no δ is
-added. With methods for fixed designs nothing is guaranteed, as the confidence budget says.
-
-Tried in this order: the exploring policy; mixtures of it, at every step, with the policy of the largest
-certified gain; that policy; an earlier certified policy; the baseline, with difference 0. An empty region
-leaves the baseline.
+*A baseline.* A policy collects only if over the region of some update it loses at most the allowed loss, at
+one parameter vector (`tightrope.coupled.difference`): with the confidence of the run no collecting policy is
+worse. Tried in order: the exploring policy, mixtures with the largest certified gain, that one, an earlier
+one, the baseline.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """`OnlineLearner`: learn, explore and certify repeatedly while data are collected.
 
-When the visits of some choice have doubled, or a batch has ended (`tightrope.data.collection`), region, sets
-and policies are computed anew from all data (paper, Section 5). The collecting policy depends on the data
-(`tightrope.learning.online.exploration`). Time-uniform methods (beta-binomial intervals, the likelihood
-region, the sound ellipsoid) allow this: with probability at least 1 − δ the true parameters lie in the
-regions of all updates, and all guarantees hold. The method is fixed before the first episode. Methods for
-fixed designs (Clopper–Pearson, Hoeffding, L1) guarantee nothing here, as the confidence budget says.
-
-Updates reuse what follows from the model alone, intervals of events not met, closed batches of the likelihood
-region, bets, the last polytope (`regions.event_polytope`) and the last values. The last two move sets by
-rounding and values within the precision; otherwise an update equals `learn` on the same counts.
+When the visits of some choice have doubled, or a batch has ended, region, sets and policies are computed anew
+from all data (paper, Section 5). With time-uniform methods the true parameters lie in the regions of all
+updates with probability at least 1 − δ; methods for fixed designs guarantee nothing. Updates reuse what is
+settled, the last polytope and the last values, which moves sets by rounding and values within the precision.
 """
 
 from __future__ import annotations

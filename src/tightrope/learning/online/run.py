@@ -1,18 +1,9 @@
 """An online run: collect, update and record until the gap is small enough or the episodes are done.
 
-The last record concerns all episodes. If no update was due, it is computed apart (`final`) and the learner
-stays at its last update, so a prolonged run equals one that was longer from the start.
-
-Episodes come from a simulated model or an environment that is stepped. The seed and the episode's number
-determine its randomness, so an interrupted run resumes unchanged. The directory of a run has
-
-    records.jsonl     one JSON object per update, appended
-    checkpoint.npz    the learner after the last update
-
-An update is appended to the records and synced; then the checkpoint is replaced atomically. It states how
-many bytes of the records belong to it; a resumed run cuts off the rest. So a killed process loses at most the
-time since its last update. The checkpoint contains the question; a different one is refused. A run that fails
-before its first episode leaves nothing behind.
+Seed and number of an episode determine its randomness, and the last record is computed apart (`final`), so
+runs resume and prolong unchanged. An update is appended to `records.jsonl` and synced, then `checkpoint.npz`
+is replaced atomically; it says how many bytes of the records belong to it. The question is stored, and
+another one refused. A run that fails before its first episode leaves nothing behind.
 """
 
 from __future__ import annotations

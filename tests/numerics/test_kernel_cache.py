@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 import tightrope
 from places import TESTS
 from tightrope.data.simulator import seed_generator
 from tightrope.numerics import kernel_cache
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 
 RUN_A_KERNEL = """
 import json, os, sys
@@ -51,6 +52,23 @@ for settings in json.loads(sys.argv[1]):
     assert os.wait()[1] == 0
     print("==", file=sys.stderr, flush=True)
 """
+
+
+@kernel
+def _allocates(length: int) -> int:
+    return len(np.empty(length, np.int32))
+
+
+@inlined
+def _merged(length: int) -> int:
+    return _allocates(length)
+
+
+@kernel
+def _outermost(length: int) -> int:
+    return _merged(length)
+
+
 SAID = "compiled kernels cannot be kept"
 NOWHERE = {"HOME": "/dev/null"}
 
@@ -233,14 +251,14 @@ def test_a_wheel_lists_its_kernels_with_their_digests(tmp_path: Path) -> None:
 
 
 INNER = """
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 
 @kernel
 def inner(x: float) -> float:
     return x + {}
 """
 OUTER = """
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 from tightrope.numerics.inner_kernel import inner
 
 @kernel
@@ -459,3 +477,11 @@ def test_what_kernels_call_is_kept_apart_from_what_python_calls(
     assert calling.load(key) is None
     calling.save(key, "for Python")
     assert (called.load(key), calling.load(key)) == ("for kernels", "for Python")
+
+
+def test_a_kernel_that_is_compiled_for_an_inlined_one_may_make_arrays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It inherited that inlined kernels count no references, if no other kernel had called it before."""
+    monkeypatch.setattr(kernel_cache, "keep_compiled", lambda *_: None)
+    assert _outermost(3) == 3

@@ -105,8 +105,12 @@ class Kernel:
     @property
     def options(self) -> dict[str, Any]:
         """What numba is told of it; nothing calls kernels as functions of C."""
-        common = {"nogil": True, "forceinline": self.is_inlined, "no_cfunc_wrapper": True}
-        return {**common, "_nrt": False} if self.is_inlined else common
+        return {
+            "nogil": True,
+            "forceinline": self.is_inlined,
+            "no_cfunc_wrapper": True,
+            "_nrt": not self.is_inlined,  # said of both: one that is compiled for a caller inherits it
+        }
 
     def _compile(self, is_called_by_kernels: bool = False) -> Any:
         import numba

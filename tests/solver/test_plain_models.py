@@ -13,7 +13,7 @@ from tightrope.model.graph.qualitative import MOST_PASSES, Ranked, attract
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
+from tightrope.solver.bellman.gauss_seidel import sweep_plain
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.equations.system import Block, Rows, equations_of, longest_choices
 from tightrope.solver.iteration.host import PROBE, OverRelaxation
@@ -44,33 +44,47 @@ def reach(model: MDP, agent: Direction) -> Objective:
 
 
 @pytest.mark.parametrize("agent", [Direction.MIN, Direction.MAX])
-def test_a_plain_sweep_does_what_a_robust_one_does(agent: Direction) -> None:
+def test_a_plain_sweep_backs_up_one_state_after_the_other(agent: Direction) -> None:
     for seed in range(5):
         model = random_mdp(seed, 60)
-        kernel = IntervalOperator.of(model)
+        kernel, structure = IntervalOperator.of(model), model.structure
         enabled = np.ones(model.choices, np.bool_)
-        system = equations_of(reach(model, agent), model.structure, kernel.support, enabled).system
+        system = equations_of(reach(model, agent), structure, kernel.support, enabled).system
         block = Block.of_states(np.arange(1, model.states, dtype=np.int32))
-        longest, shift = longest_choices(model.structure), np.zeros(len(block))
-        scratch = kernel.open_workspace().scratch
-        found = []
-        for plain in (False, True):
-            rows = Rows.room_for(longest, block, with_bounds=False)
-            values = np.linspace(1.0, 0.0, model.states)
-            changes = []
-            for _ in range(3):
-                arguments = system.arrays, block.arrays, rows, values, shift, 1e-300
-                if plain:
-                    changes.append(sweep_plain(kernel.arrays, *arguments))
-                else:
-                    changes.append(sweep_groups((kernel.arrays, scratch), None, *arguments))
-            dense = np.zeros((len(block), model.states))
-            for g in range(len(block)):
-                here = slice(rows.row_start[g], rows.row_end[g])
-                np.add.at(dense[g], rows.column[here], rows.weight[here])
-            found.append((values, changes, dense, rows.self_weight, rows.choice))
-        for one, other in zip(*found, strict=True):
-            assert np.array_equal(one, other)
+        rows = Rows.room_for(longest_choices(structure), block, with_bounds=False)
+        values, shift = np.linspace(1.0, 0.0, model.states), np.zeros(len(block))
+        expected = values.tolist()
+        for _ in range(3):
+            change = sweep_plain(kernel.arrays, system.arrays, block.arrays, rows, values, shift, 1e-300)
+            assert change == sweep_in_order(model, kernel.lower.tolist(), expected, rows, agent)
+            assert values.tolist() == expected
+
+
+def sweep_in_order(
+    model: MDP, probability: list[float], values: list[float], rows: Rows, agent: Direction
+) -> float:
+    """The largest relative change; `rows` hold the choices of just such a sweep."""
+    structure, largest = model.structure, 0.0
+    for g, state in enumerate(range(1, model.states)):
+        worth: dict[int, float] = {}
+        for choice in range(*structure.choice_start[state : state + 2].tolist()):
+            x = 0.0
+            for t in range(*structure.transition_start[choice : choice + 2].tolist()):
+                if probability[t] > 0.0:
+                    x += probability[t] * values[structure.successor[t]]
+            worth[choice] = x
+        best = (max if agent is Direction.MAX else min)(worth, key=worth.__getitem__)
+        assert rows.choice[g] == best
+        here = slice(rows.row_start[g], rows.row_end[g])
+        dense = np.bincount(rows.column[here], rows.weight[here], model.states)
+        dense[state] += rows.self_weight[g]
+        own = slice(*structure.transition_start[best : best + 2])
+        assert np.allclose(dense, np.bincount(structure.successor[own], probability[own], model.states))
+        new, old = min(max(worth[best], 0.0), 1.0), values[state]
+        if new != old:
+            largest = max(largest, abs(new - old) / max(abs(new), 1e-300))
+        values[state] = new
+    return largest
 
 
 @pytest.mark.parametrize("agent", [False, True])

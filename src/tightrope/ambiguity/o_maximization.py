@@ -3,8 +3,7 @@
 Over { p : lower ≤ p ≤ upper, Σp = 1 } the optimum of p·x gives every successor its lower bound and the rest,
 best successor first, up to the upper bounds; at most one, the *pivot*, ends strictly between. The support is
 decided exactly, errors are at most (k+6)·2⁻⁵²·(Σ p|x| + |x(pivot)|), and 0, 1 and constants stay exact
-(docs/proofs/values.md). No proof uses sweeps (`o_maximize`, `o_maximize_row`, `o_maximize_again`,
-`o_maximize_masses`).
+(docs/proofs/values.md). No proof uses sweeps (`o_maximize`, `o_maximize_again`, `o_maximize_masses`).
 
 `order[first:last]` holds offsets of a choice's successors in their last order. For speed, each step has one
 exit and uses only the arrays it is given, so that the compiler inlines it without counting references
@@ -50,16 +49,6 @@ UNDERFLOW = 1e-300
 
 
 @inlined
-def mean(first: int, last: int, successor: IndexArray, probability: FloatArray, values: FloatArray) -> float:
-    """p·values of an ordinary choice, in plain floating point."""
-    total = 0.0
-    for t in range(np.uint64(first), np.uint64(last)):
-        if probability[t] > 0.0:
-            total += probability[t] * values[np.uint32(successor[t])]
-    return total
-
-
-@inlined
 def _to_side(total: float, error: float, smallest: float, largest: float, upward: bool) -> float:
     """A sum rounded up or down by its error, between the smallest and the largest value that has mass."""
     if smallest == largest:
@@ -95,6 +84,33 @@ def sort_successors(
 
 
 @inlined
+def _is_sorted(
+    first: int,
+    last: int,
+    successor: IndexArray,
+    values: FloatArray,
+    maximise: bool,
+    break_ties: bool,
+    scratch: Scratch,
+) -> bool:
+    """Whether order[first:last] is sorted by what nature prefers, with `break_ties` also by offset."""
+    start, order = np.uint64(first), scratch.order
+    before, offset_before, result = -np.inf, np.uint64(0), True
+    for i in range(start, np.uint64(last)):
+        offset = np.uint64(order[i])
+        x = values[np.uint32(successor[start + offset])]
+        if maximise:
+            x = -x
+        if break_ties:
+            result &= (x > before) | ((x == before) & (offset >= offset_before))
+            offset_before = offset
+        else:
+            result &= x >= before
+        before = x
+    return result
+
+
+@inlined
 def keep_sorted(
     first: int,
     last: int,
@@ -104,22 +120,8 @@ def keep_sorted(
     break_ties: bool,
     scratch: Scratch,
 ) -> None:
-    """Sort order[first:last] if it is not sorted; with `break_ties` the result does not depend on what was
-    there before."""
-    start, order = np.uint64(first), scratch.order
-    before, offset_before, is_sorted = -np.inf, np.uint64(0), True
-    for i in range(start, np.uint64(last)):
-        offset = np.uint64(order[i])
-        x = values[np.uint32(successor[start + offset])]
-        if maximise:
-            x = -x
-        if break_ties:
-            is_sorted &= (x > before) | ((x == before) & (offset >= offset_before))
-            offset_before = offset
-        else:
-            is_sorted &= x >= before
-        before = x
-    if not is_sorted:
+    """Sort order[first:last] if it is not sorted; with `break_ties` whatever was there before."""
+    if not _is_sorted(first, last, successor, values, maximise, break_ties, scratch):
         sort_successors(first, last, successor, values, maximise, scratch)
 
 
@@ -187,54 +189,6 @@ def o_maximize_masses(
 
 
 @inlined
-def o_maximize_row(
-    first: int,
-    last: int,
-    model: ModelArrays,
-    values: FloatArray,
-    maximise: bool,
-    scratch: Scratch,
-    group: tuple[IndexArray, int, float],
-    row: tuple[int, IndexArray, FloatArray],
-) -> tuple[int, int, float]:
-    """Nature's optimal distribution as a sparse row (where it begins, columns, weights), in nature's order:
-    (its end, the place of the pivot or −1, the weight on the group, which the row shows as 0).
-
-    `group` are the leaders of all states, that of the row's group, and what weights are multiplied by.
-    Successors of infinite value are left out where they have no mass."""
-    _, _, successor, lower, upper, plain = model
-    leader, home, scale = group
-    at, column, weight = row
-    order = scratch.order
-    rest = 1.0
-    for t in range(np.uint64(first), np.uint64(last)):
-        rest -= lower[t]
-    if plain:
-        rest = 0.0
-    else:
-        keep_sorted(first, last, successor, values, maximise, True, scratch)
-    tolerance = (last - first + 2) * SUM_UNIT
-    end, pivot, inside = at, -1, 0.0
-    for i in range(last - first):
-        t = first + i if plain else first + order[first + i]
-        mass, take = lower[t], 0.0
-        s = successor[t]
-        finite = np.isfinite(values[s])
-        if rest > tolerance or (rest > 0.0 and finite):
-            take = min(upper[t] - mass, rest)
-            rest -= take
-        if upper[t] > 0.0 and (mass + take > 0.0 or finite):
-            within = leader[s] == home
-            column[end] = s
-            weight[end] = 0.0 if within else scale * (mass + take)
-            inside += mass + take if within else 0.0
-            if take > 0.0:
-                pivot = end
-            end += 1
-    return end, pivot, scale * inside
-
-
-@inlined
 def o_maximize_again(
     start: np.uint64,
     end: np.uint64,
@@ -243,8 +197,12 @@ def o_maximize_again(
     maximise: bool,
     group: tuple[IndexArray, int, float],
 ) -> tuple[int, int, float]:
-    """`o_maximize_row` for a row that holds its successors already, in whatever order: columns, weights,
-    lower bounds and the room above them."""
+    """Nature's optimal distribution as a sparse row (columns, weights, lower bounds and the room above them,
+    in whatever order), in nature's order: (its end, the place of the pivot or −1, the weight on the group,
+    which the row shows as 0).
+
+    `group` are the leaders of all states, that of the row's group, and what weights are multiplied by.
+    Successors of infinite value are left out where they have no mass."""
     column, weight, low, room = entries
     leader, home, scale = group
     sign = -1.0 if maximise else 1.0
@@ -281,6 +239,64 @@ def o_maximize_again(
 
 
 @inlined
+def _spread(first: int, last: int, model: ModelArrays, scratch: Scratch) -> tuple[np.uint64, bool]:
+    """Nature's distribution in the order as it stands into mass[0:k]: the place of the pivot (`last` where
+    there is none), and whether this is full, or nearly: something may be left, or nothing."""
+    lower, upper, order, mass = model.lower, model.upper, scratch.order, scratch.mass
+    start, end = np.uint64(first), np.uint64(last)
+    rest, exact = 1.0, True
+    for t in range(start, end):
+        rest, exact = add(rest, exact, -lower[t])
+    tolerance = (last - first + 2) * SUM_UNIT
+    pivot, spare = end, 0.0
+    for i in range(start, end):
+        best = start + np.uint64(order[i])
+        share = lower[best]
+        if rest > tolerance:
+            room, exact = add(upper[best], exact, -share)
+            take = min(room, rest)
+            share += take
+            rest, exact = add(rest, exact, -take)
+            pivot = best if take > 0.0 else pivot
+            spare = room - take if take > 0.0 else spare
+        mass[best - start] = share
+    return pivot, spare <= tolerance and not (exact and rest == 0.0)
+
+
+@inlined
+def _weigh(
+    first: int,
+    last: int,
+    model: ModelArrays,
+    values: FloatArray,
+    upward: bool,
+    pivot: tuple[np.uint64, bool],
+    scratch: Scratch,
+) -> float:
+    """mass·values, rounded up or down by a bound on all errors; `pivot` as `_spread` gives it. Not a number
+    where floating point does not tell the support."""
+    successor, upper, mass = model.successor, model.upper, scratch.mass
+    start, end = np.uint64(first), np.uint64(last)
+    place, is_full = pivot
+    total, size = 0.0, 0.0
+    smallest, largest, empty = np.inf, -np.inf, False
+    for t in range(start, end):
+        share = mass[t - start]
+        if share > 0.0:
+            x = values[np.uint32(successor[t])]
+            smallest = min(smallest, x)
+            largest = max(largest, x)
+            total += share * x
+            size += abs(share * x)
+        else:
+            empty |= upper[t] > 0.0
+    edge = abs(values[np.uint32(successor[place])]) if place < end else 0.0
+    size += edge + 2.0 * max(abs(smallest), abs(largest)) if is_full else edge
+    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
+    return np.nan if is_full and empty else _to_side(total, error, smallest, largest, upward)
+
+
+@inlined
 def o_maximize_fast(
     first: int,
     last: int,
@@ -292,46 +308,9 @@ def o_maximize_fast(
 ) -> float:
     """The optimum of p·values, rounded up or down by a bound on all errors; not a number where floating point
     does not tell the support."""
-    _, _, successor, lower, upper, plain = model
-    order, _, mass = scratch
-    start, end = np.uint64(first), np.uint64(last)
-    rest, exact = 1.0, True
-    for t in range(start, end):
-        rest, exact = add(rest, exact, -lower[t])
-    if plain:
-        rest = 0.0
-    else:
-        keep_sorted(first, last, successor, values, maximise, True, scratch)
-    tolerance = (last - first + 2) * SUM_UNIT
-    pivot, spare = 0.0, 0.0
-    for i in range(start, end):
-        best = np.uint64(i) if plain else start + np.uint64(order[i])
-        share = lower[best]
-        if rest > tolerance:
-            room, exact = add(upper[best], exact, -share)
-            take = min(room, rest)
-            share += take
-            rest, exact = add(rest, exact, -take)
-            pivot = abs(values[np.uint32(successor[best])]) if take > 0.0 else pivot
-            spare = room - take if take > 0.0 else spare
-        mass[best - start] = share
-    # the pivot is full, or nearly: something may be left, or nothing
-    full, empty = not plain and spare <= tolerance and not (exact and rest == 0.0), False
-    total, size = 0.0, 0.0
-    smallest, largest = np.inf, -np.inf
-    for t in range(start, end):
-        share = mass[t - start]
-        if share > 0.0:
-            x = values[np.uint32(successor[t])]
-            smallest = min(smallest, x)
-            largest = max(largest, x)
-            total += share * x
-            size += abs(share * x)
-        else:
-            empty |= upper[t] > 0.0
-    size += pivot + 2.0 * max(abs(smallest), abs(largest)) if full else pivot
-    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
-    return np.nan if full and empty else _to_side(total, error, smallest, largest, upward)
+    keep_sorted(first, last, model.successor, values, maximise, True, scratch)
+    pivot = _spread(first, last, model, scratch)
+    return _weigh(first, last, model, values, upward, pivot, scratch)
 
 
 def empty_order(transition_start: OffsetArray, width: int) -> OrderArray:
@@ -418,19 +397,8 @@ def o_maximize_exactly(
 ) -> float:
     """`o_maximize_fast` where it is not a number: over the support told exactly."""
     pivot = spread_exactly(first, last, model, values, maximise, scratch)
-    successor, mass = model.successor, scratch.mass
-    total, size = 0.0, 0.0
-    smallest, largest = np.inf, -np.inf
-    for i in range(last - first):
-        if mass[i] > 0.0:
-            x = values[successor[first + i]]
-            smallest, largest = min(smallest, x), max(largest, x)
-            total += mass[i] * x
-            size += abs(mass[i] * x)
-    if pivot >= 0:
-        size += abs(values[successor[first + pivot]])
-    error = (last - first + 6) * SUM_UNIT * size + UNDERFLOW
-    return _to_side(total, error, smallest, largest, upward)
+    place = np.uint64(first + pivot if pivot >= 0 else last)
+    return _weigh(first, last, model, values, upward, (place, False), scratch)
 
 
 @inlined
@@ -470,61 +438,16 @@ def o_maximize_both(
     """`o_maximize_fast` of `low`, rounded down, and of `high`, rounded up, and whether the latter holds.
 
     `order` may hold anything before, and is a permutation afterwards."""
-    _, _, successor, lower, upper, _ = model
-    order, _, mass = scratch
-    start, end = np.uint64(first), np.uint64(last)
-    rest, exact = 1.0, True
-    for t in range(start, end):
-        rest, exact = add(rest, exact, -lower[t])
-    for i in range(start, end):
+    successor, order = model.successor, scratch.order
+    start = np.uint64(first)
+    for i in range(start, np.uint64(last)):
         order[i] = i - start
     keep_sorted(first, last, successor, low, maximise, True, scratch)
-    tolerance = (last - first + 2) * SUM_UNIT
-    pivot, pivot_high, spare = 0.0, 0.0, 0.0
-    before, offset_before, is_sorted = -np.inf, np.uint64(0), True
-    for i in range(start, end):
-        offset = np.uint64(order[i])
-        best = start + offset
-        share = lower[best]
-        to = np.uint32(successor[best])
-        x = -high[to] if maximise else high[to]
-        is_sorted &= (x > before) | ((x == before) & (offset >= offset_before))
-        before, offset_before = x, offset
-        if rest > tolerance:
-            room, exact = add(upper[best], exact, -share)
-            take = min(room, rest)
-            share += take
-            rest, exact = add(rest, exact, -take)
-            pivot = abs(low[to]) if take > 0.0 else pivot
-            pivot_high = abs(x) if take > 0.0 else pivot_high
-            spare = room - take if take > 0.0 else spare
-        mass[offset] = share
-    full, empty = spare <= tolerance and not (exact and rest == 0.0), False
-    total, size = 0.0, 0.0
-    smallest, largest = np.inf, -np.inf
-    total_high, size_high = 0.0, 0.0
-    smallest_high, largest_high = np.inf, -np.inf
-    for t in range(start, end):
-        share = mass[t - start]
-        if share > 0.0:
-            x = low[np.uint32(successor[t])]
-            smallest, largest = min(smallest, x), max(largest, x)
-            total += share * x
-            size += abs(share * x)
-            y = high[np.uint32(successor[t])]
-            smallest_high, largest_high = min(smallest_high, y), max(largest_high, y)
-            total_high += share * y
-            size_high += abs(share * y)
-        else:
-            empty |= upper[t] > 0.0
-    size += pivot + 2.0 * max(abs(smallest), abs(largest)) if full else pivot
-    size_high += pivot_high + 2.0 * max(abs(smallest_high), abs(largest_high)) if full else pivot_high
-    unit = (last - first + 6) * SUM_UNIT
-    total = _to_side(total, unit * size + UNDERFLOW, smallest, largest, False)
-    total_high = _to_side(total_high, unit * size_high + UNDERFLOW, smallest_high, largest_high, True)
-    if full and empty:
-        total = total_high = np.nan
-    return total, total_high, is_sorted
+    is_same = _is_sorted(first, last, successor, high, maximise, True, scratch)
+    pivot = _spread(first, last, model, scratch)
+    below = _weigh(first, last, model, low, False, pivot, scratch)
+    above = _weigh(first, last, model, high, True, pivot, scratch)
+    return below, above, is_same
 
 
 @inlined

@@ -70,6 +70,30 @@ def safe_step(x: float, reward: float, discount: float, upward: bool) -> float:
     return x
 
 
+@inlined
+def _safe_value(
+    c: int,
+    arrays: LoopArrays,
+    region: RegionArrays | None,
+    system: SystemArrays,
+    values: FloatArray,
+    upward: bool,
+    exactly: bool | None,
+) -> float:
+    """Nature's answer at a choice, rounded to the side of `upward`; not a number where its support could not
+    be told."""
+    model, scratch = arrays
+    first, last = model.transition_start[c], model.transition_start[c + 1]
+    maximise = system.nature_maximises
+    if region is not None:
+        x = inner_safely(c, first, last, model, values, (maximise, upward), region, scratch)
+    elif model.plain:
+        x = mean_safely(first, last, model.successor, model.lower, values, upward)
+    else:
+        x = o_maximize_safely(first, last, model, values, maximise, upward, exactly, scratch)
+    return x
+
+
 @kernel
 def safe_groups(
     arrays: LoopArrays,
@@ -82,12 +106,11 @@ def safe_groups(
     exactly: bool | None,
 ) -> bool:
     """See `BellmanOperator.safe`; whether all supports could be told (`o_maximize_safely`)."""
-    model, scratch = arrays
-    choice_start, transition_start, successor, lower, _, plain = model
+    model = arrays[0]
+    choice_start, transition_start, successor = model.choice_start, model.transition_start, model.successor
     reward, discount, mode, leader, agent_maximises, nature_maximises = system[:6]
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     group_start, member, visit, _ = block
-    directions = nature_maximises, upward
     is_clear = True
     for i in range(len(group_start) - 1):
         g = visit[i] if len(visit) > 0 else i
@@ -98,18 +121,14 @@ def safe_groups(
             for c in range(choice_start[s], choice_start[s + 1]):
                 if mode[c] == CLOSED:
                     continue
-                first, last = transition_start[c], transition_start[c + 1]
                 if mode[c] == EXIT:
+                    first, last = transition_start[c], transition_start[c + 1]
                     offset = best_exit(first, last, model, values, nature_maximises, leader, home)
                     if offset < 0:
                         continue
                     x = values[successor[first + offset]]
-                elif region is not None:
-                    x = inner_safely(c, first, last, model, values, directions, region, scratch)
-                elif plain:
-                    x = mean_safely(first, last, successor, lower, values, upward)
                 else:
-                    x = o_maximize_safely(first, last, model, values, *directions, exactly, scratch)
+                    x = _safe_value(c, arrays, region, system, values, upward, exactly)
                 is_clear &= not np.isnan(x)
                 x = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
                 best = max(best, x) if agent_maximises else min(best, x)
@@ -198,20 +217,11 @@ def safe_choice_values(
     exactly: bool | None,
 ) -> bool:
     """See `BellmanOperator.safe_choices`; whether all supports could be told (`o_maximize_safely`)."""
-    model, scratch = arrays
-    _, transition_start, successor, lower, _, plain = model
-    reward, discount, nature_maximises = system.reward, system.discount, system.nature_maximises
+    reward, discount = system.reward, system.discount
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     is_clear = True
-    directions = nature_maximises, upward
     for c in range(choices[0], choices[1]):
-        first, last = transition_start[c], transition_start[c + 1]
-        if region is not None:
-            x = inner_safely(c, first, last, model, values, directions, region, scratch)
-        elif plain:
-            x = mean_safely(first, last, successor, lower, values, upward)
-        else:
-            x = o_maximize_safely(first, last, model, values, nature_maximises, upward, exactly, scratch)
+        x = _safe_value(c, arrays, region, system, values, upward, exactly)
         is_clear &= not np.isnan(x)
         out[c] = safe_step(x, reward[c] if rewarded else 0.0, discount[c] if discounted else 1.0, upward)
     return is_clear

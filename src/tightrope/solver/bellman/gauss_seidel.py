@@ -2,9 +2,8 @@
 (verified backups: `tightrope.solver.bellman.backups`). They leave the choices taken as sparse rows.
 
 There is one sweep for intervals and regions (`sweep_groups`; the compiler drops the branches that a kind of
-sets does not take) and one for ordinary models (`sweep_plain`), for speed: `sweep_groups` takes 1.2 times as
-long on these, and a sweep that takes its inner problem as a numba function 1.5 times. Backups of groups and
-of choices are separate for the same reason.
+sets does not take) and one for ordinary models (`sweep_plain`), for speed: a sweep for all takes 1.2 times as
+long on these, and one that takes its inner problem as a numba function 1.5 times.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ import numpy as np
 from tightrope.ambiguity.o_maximization import (
     FEW,
     ModelArrays,
-    mean,
     o_maximize,
     o_maximize_again,
     o_maximize_few,
-    o_maximize_row,
 )
 from tightrope.ambiguity.rectangular_inner import RegionArrays, inner
 from tightrope.numerics.arrays import FloatArray, IndexArray
@@ -43,6 +40,20 @@ def still_best(
     return result
 
 
+@inlined
+def _store(block: BlockArrays, g: int, values: FloatArray, new: float, unit: float, residual: float) -> float:
+    """Give a group its new value; the residual, or the relative change where that is larger."""
+    group_start, member = block.group_start, block.member
+    old = values[member[group_start[g]]]
+    if new != old:
+        scale = max(abs(new), unit)
+        if not abs(new - old) <= residual * scale:  # also where an infinity is involved
+            residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
+        for m in range(group_start[g], group_start[g + 1]):
+            values[member[m]] = new
+    return residual
+
+
 @kernel
 def sweep_groups(
     arrays: LoopArrays,
@@ -57,11 +68,12 @@ def sweep_groups(
     """See `BellmanOperator.sweep`. Over a region a row is written whenever a choice is better than those
     before it, else once the choice is known."""
     model, scratch = arrays
-    choice_start, transition_start, successor, lower, upper, plain = model
+    choice_start, transition_start, successor, lower, upper, _ = model
     reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system
     group_start, member, visit, backwards = block
-    row_start, row_end, column, weight, self_weight, row_reward, row_choice, row_pivot = rows[:8]
-    row_low, row_room = rows.low, rows.room
+    row_start, row_end, column, weight, self_weight, row_reward, row_choice, row_pivot, row_low, row_room = (
+        rows
+    )
     entries = column, weight, row_low, row_room
     rewarded, discounted = len(reward) > 0, len(discount) > 0
     residual = 0.0
@@ -87,8 +99,6 @@ def sweep_groups(
                     x = values[successor[first + offset]]
                 elif region is not None:
                     x = inner(c, first, last, model, values, nature_maximises, region, scratch)
-                elif plain:
-                    x = mean(first, last, successor, lower, values)
                 else:
                     x = np.inf
                     if last - first <= FEW:
@@ -126,9 +136,7 @@ def sweep_groups(
             column[row_start[g]] = successor[first + offset]
             weight[row_start[g]] = scale
             row_end[g], row_pivot[g], self_weight[g] = row_start[g] + 1, -1, 0.0
-        elif region is not None:
-            pass
-        elif len(row_low) > 0:
+        elif region is None:
             end = np.uint64(row_start[g])
             for t in range(np.uint64(first), np.uint64(last)):
                 if upper[t] > 0.0:
@@ -137,20 +145,9 @@ def sweep_groups(
             row_end[g], row_pivot[g], self_weight[g] = o_maximize_again(
                 np.uint64(row_start[g]), end, entries, values, nature_maximises, (leader, home, scale)
             )
-        else:
-            group, row = (leader, home, scale), (row_start[g], column, weight)
-            row_end[g], row_pivot[g], self_weight[g] = o_maximize_row(
-                first, last, model, values, nature_maximises, scratch, group, row
-            )
         row_reward[g] = reward[chosen] if rewarded else 0.0
-        old = values[member[group_start[g]]]
         new = min(max(best + shift[g], floor), ceiling)
-        if new != old:
-            scale = max(abs(new), unit)
-            if not abs(new - old) <= residual * scale:  # also where an infinity is involved
-                residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
-            for m in range(group_start[g], group_start[g + 1]):
-                values[member[m]] = new
+        residual = _store(block, g, values, new, unit, residual)
     return residual
 
 
@@ -210,12 +207,6 @@ def sweep_plain(
                         end += 1
             row_end[g], self_weight[g] = end, scale * inside
             row_reward[g] = reward[chosen] if rewarded else 0.0
-        old = values[member[group_start[g]]]
         new = min(max(sign * best + shift[g], floor), ceiling)
-        if new != old:
-            scale = max(abs(new), unit)
-            if not abs(new - old) <= residual * scale:  # also where an infinity is involved
-                residual = abs(new - old) / scale if np.isfinite(new - old) and scale < np.inf else np.inf
-            for m in range(group_start[g], group_start[g + 1]):
-                values[member[m]] = new
+        residual = _store(block, g, values, new, unit, residual)
     return residual

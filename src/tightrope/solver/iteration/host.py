@@ -495,7 +495,7 @@ class HostBlock:
 
     @staticmethod
     def of(shared: HostSystem, block: Block, distance: IndexArray, scratch: ThreadScratch) -> HostBlock:
-        with_bounds = shared.answers_are_cheap
+        with_bounds = shared.kernel.o_maximizes_rows
         rows = Rows.room_for(shared.longest_choices, block, with_bounds=with_bounds)
         return HostBlock(shared, block, distance, scratch, rows)
 

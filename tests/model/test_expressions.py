@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tightrope.errors import InputError
 from tightrope.model.expressions import ExpressionTable
-from tightrope.model.polynomial import Polynomial, PolynomialArray
+from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
-from tightrope.numerics.rationals import RationalArray
 
 NAMES = ("p", "q", "r")
 p, q, r = (Polynomial.variable(i) for i in range(3))
@@ -76,26 +75,11 @@ def test_complement_is_minus_one_where_the_table_has_none():
     assert expressions.complement.tolist() == [-1, 1]
 
 
-def test_batches_intern_like_single_polynomials():
-    money = RationalArray.from_integers(np.array([3, 1, 3, 0]))
-    half = RationalArray.constant(2, 4)
-    batch = PolynomialArray.variable(0, 4).divide(half) + PolynomialArray.variable(
-        1, 4
-    ) * PolynomialArray.constant(money)
-    table = ExpressionTable(NAMES)
-    single = [table.add(p / 2 + q * m) for m in (3, 1, 3, 0)]
-    assert table.add_array(batch).tolist() == single
-    huge = PolynomialArray.constant(RationalArray.from_fractions([Fraction(1, 10**30), Fraction(1)]))
-    assert table.add_array(huge).tolist() == [len(table) - 1, ExpressionTable.ONE]
-
-
 def test_sums_products_and_unused_rows():
     table = ExpressionTable(NAMES)
     a, b = table.add(p), table.add(1 - p)
-    assert table.sum([a, b]) == ExpressionTable.ONE
-    assert table.sum([b, a]) == ExpressionTable.ONE
-    assert table.function(table.product(a, b)) == p - p * p
-    assert table.product(a, ExpressionTable.ONE) == a
+    assert table.add(table.function(a) + table.function(b)) == ExpressionTable.ONE
+    assert table.function(table.add(table.function(a) * table.function(b))) == p - p * p
     expressions, index = table.freeze(np.array([b, b]))
     assert (len(expressions), index.tolist()) == (1, [0, 0])
     assert expressions.text(0) == "-p + 1"

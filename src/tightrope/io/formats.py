@@ -158,7 +158,7 @@ class Explicit(ModelFormat):
         return bool(_module("io.explicit.read").is_explicit_ctmc(path))
 
     def read_rates(self, path: Path, options: FileOptions) -> Any:
-        return _module("prism.load").PrismRates(_module("io.explicit.read").read_explicit_rates(path))
+        return _module("prism.load").PrismRates(_module("io.explicit.read").read_explicit(path, True))
 
     def write(self, model: Any, path: Path) -> list[Path]:
         written: list[Path] = _module("io.explicit.write").write_explicit(model, path)

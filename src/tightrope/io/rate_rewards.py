@@ -7,7 +7,7 @@ in expectation, which determines all values: `with_earnings` adds departure rewa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.continuous import CTMC, ParametricCTMC
-from tightrope.model.expressions import ExpressionTable
+from tightrope.model.expressions import tabulate
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import FloatArray
@@ -23,41 +23,46 @@ from tightrope.numerics.arrays import FloatArray
 _CANCELLED = Fraction(1, 2**40)
 
 
+class ExitRates:
+    """The exit rate of each state of a chain as a polynomial; equal rows are added up once."""
+
+    def __init__(self, chain: ParametricCTMC):
+        self._start, self._row = chain.transition_start.tolist(), chain.expression.tolist()
+        self._polynomial = chain.expressions.polynomial
+        self._known: dict[tuple[int, ...], Polynomial] = {}
+
+    def __getitem__(self, state: int) -> Polynomial:
+        row = tuple(sorted(self._row[self._start[state] : self._start[state + 1]]))
+        if row not in self._known:
+            self._known[row] = sum(map(self._polynomial, row), start=Polynomial({}))
+        return self._known[row]
+
+
 def with_earnings(
-    chain: ParametricCTMC, rewards: dict[str, RewardStructure], flows: dict[str, FloatArray] | None = None
+    chain: ParametricCTMC, rewards: Mapping[str, RewardStructure], per_time: bool
 ) -> ParametricCTMC:
-    """The chain with rewards of files: what states earn per unit of time, what leaving them earns at their
-    exit rates, and in `flows` what transitions earn per unit of time."""
-    earned, states, rates_of = {}, {}, _rates_of(chain)
+    """The chain with rewards of files: of states per unit of time, of choices `per_time` or on leaving."""
+    earned, states, exits = {}, {}, ExitRates(chain)
     nothing = np.zeros(chain.states)
     for name, reward in rewards.items():
-        held, left = (nothing if part is None else part for part in (reward.state, reward.choice))
-        table = ExpressionTable(chain.parameters.names)
-        known: dict[tuple[float, float, float, tuple[int, ...]], int] = {}
-        numbers = []
-        flow = (flows or {}).get(name, nothing)
-        for state, (own, leaving, gained) in enumerate(
-            zip(held.tolist(), left.tolist(), flow.tolist(), strict=True)
-        ):
-            key = own, leaving, gained, rates_of(state) if leaving else ()
-            if key not in known:
-                total = _sum_of(chain, key[3]) * Fraction(leaving) + (Fraction(own) + Fraction(gained))
-                _check_cancelling(total.constant_term, Fraction(own), name, state)
-                known[key] = table.add(total)
-            numbers.append(known[key])
-        earned[name] = ParametricReward(name, *table.freeze(np.array(numbers, dtype=np.int32)))
+        held, gained = (nothing if part is None else part for part in (reward.state, reward.choice))
+        known: dict[tuple[float, float, Polynomial], Polynomial] = {}
+        totals = []
+        for state, (own, more) in enumerate(zip(held.tolist(), gained.tolist(), strict=True)):
+            rate = Polynomial.constant(1) if per_time or not more else exits[state]
+            if (own, more, rate) not in known:
+                total = rate * Fraction(more) + Fraction(own)
+                if abs(total.constant_term) < _CANCELLED * abs(Fraction(own)):
+                    raise InputError(
+                        f"the rewards '{name}' of state {state} and of its transitions cancel in float64",
+                        hint="give one reward for both",
+                    )
+                known[own, more, rate] = total
+            totals.append(known[own, more, rate])
+        earned[name] = ParametricReward(name, *tabulate(chain.parameters.names, totals))
         states[name] = RewardStructure(held)
     structure = replace(chain.structure, rewards=states)
     return ParametricCTMC(structure, chain.expression, chain.expressions, chain.parameters, earned)
-
-
-def _check_cancelling(total: Fraction, held: Fraction, name: str, state: int) -> None:
-    """Refuse what doubles cannot tell from 0, or from something else near it."""
-    if abs(total) < _CANCELLED * abs(held):
-        raise InputError(
-            f"the rewards '{name}' of state {state} and of its transitions cancel in float64",
-            hint="give one reward for both",
-        )
 
 
 def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:
@@ -76,20 +81,16 @@ def exit_rewards(model: ParametricCTMC | CTMC) -> dict[str, RewardStructure]:
 
 
 def _left(model: ParametricCTMC, name: str, held: FloatArray) -> FloatArray:
-    earned = model.earned.get(name)
-    left = np.zeros(model.states)
-    if earned is None:
-        return left
-    rates_of = _rates_of(model)
-    known: dict[tuple[int, float, tuple[int, ...]], float] = {}
-    for state in range(model.states):
-        key = int(earned.expression[state]), float(held[state]), rates_of(state)
+    left, earned, exits = np.zeros(model.states), model.earned.get(name), ExitRates(model)
+    known: dict[tuple[int, float, Polynomial], float] = {}
+    for state in range(model.states) if earned is not None else ():
+        assert earned is not None
+        key = int(earned.expression[state]), float(held[state]), exits[state]
         if key not in known:
-            gained = earned.expressions.polynomial(key[0]) - Polynomial.constant(Fraction(key[1]))
-            exit_rate = _sum_of(model, key[2])
-            leading = next(iter(exit_rate.terms))
-            ratio = gained.terms.get(leading, Fraction(0)) / exit_rate.terms[leading]
-            if gained != exit_rate * Polynomial.constant(ratio):
+            gained = earned.expressions.polynomial(key[0]) - Fraction(key[1])
+            leading = next(iter(key[2].terms))
+            ratio = gained.terms.get(leading, Fraction(0)) / key[2].terms[leading]
+            if gained != key[2] * ratio:
                 raise _refusal(name)
             known[key] = float(ratio)
         left[state] = known[key]
@@ -102,12 +103,3 @@ def _refusal(name: str) -> InputError:
         "files have no place for that",
         hint="write the chain at a point (`at`)",
     )
-
-
-def _rates_of(chain: ParametricCTMC) -> Callable[[int], tuple[int, ...]]:
-    start, expression = chain.transition_start.tolist(), chain.expression.tolist()
-    return lambda state: tuple(expression[start[state] : start[state + 1]])
-
-
-def _sum_of(chain: ParametricCTMC, row: tuple[int, ...]) -> Polynomial:
-    return sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))

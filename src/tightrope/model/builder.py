@@ -45,7 +45,7 @@ from tightrope.model.authored import (
     valuations_of,
 )
 from tightrope.model.continuous import IntervalCTMC, ParametricCTMC, rate_box
-from tightrope.model.expressions import ExpressionTable
+from tightrope.model.expressions import tabulate
 from tightrope.model.free import Free, FreeRows
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.numbers import Number, double, doubles, exact
@@ -249,10 +249,8 @@ def build_from_rows(
     )
     if exact_ones is None:
         return _interval_model(structure, probabilities)
-    table = ExpressionTable(parameters.names)
-    used = np.array([table.add(p) for p in exact_ones], dtype=np.int32)
-    expressions, renumbered = table.freeze(used)
-    return ParametricMDP(structure, renumbered, expressions, parameters)
+    expressions, used = tabulate(parameters.names, exact_ones)
+    return ParametricMDP(structure, used, expressions, parameters)
 
 
 @dataclass(frozen=True)
@@ -566,7 +564,7 @@ def _polynomials(
     base = _amounts(structure, name, states, choices)
     if successors is None:
         return _as_reward(name, base, names)
-    table, size = ExpressionTable(names), len(base)
+    size = len(base)
     gained = _gained(structure, name, successors)
     single = [base[c] + g for c, g in zip(structure.transition_choice.tolist(), gained, strict=True)]
     whole = _flows(structure, base, probabilities, gained)
@@ -577,7 +575,7 @@ def _polynomials(
                 "probabilities are quotients: what it earns on average is then no polynomial",
                 hint="give rewards of states and choices",
             )
-    both, rows = table.freeze(np.array([table.add(f) for f in (*whole, *single)], dtype=np.int32))
+    both, rows = tabulate(names, (*whole, *single))
     if both.is_constant.all():
         values = both.exact_values([0] * len(names))
         return RewardStructure(None, door.doubles(values)[rows[:size]], is_mean=True)
@@ -629,8 +627,7 @@ def _flows(
 
 
 def _as_reward(name: str, values: Sequence[Function], names: tuple[str, ...]) -> ParametricReward:
-    table = ExpressionTable(names)
-    return ParametricReward(name, *table.freeze(np.array([table.add(v) for v in values], dtype=np.int32)))
+    return ParametricReward(name, *tabulate(names, values))
 
 
 def _has_parameters(values: Sequence[Amount] | None) -> bool:
@@ -780,8 +777,7 @@ def build_ctmc_from_rows(
         return _interval_chain(structure, rates, earned)
     parameters = parameters or rate_box(())
     exact, names = [_polynomial(rate) for rate in rates], parameters.names
-    table = ExpressionTable(names)
-    expressions, expression = table.freeze(np.array([table.add(rate) for rate in exact], dtype=np.int32))
+    expressions, expression = tabulate(names, exact)
     of_states = {
         name: RewardStructure(state=np.array([double(value.constant_term) for value in own]))
         if all(value.is_constant for value in own)

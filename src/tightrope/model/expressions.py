@@ -15,7 +15,7 @@ these are computed once per signature.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,7 +30,6 @@ from tightrope.model.polynomial import (
     Function,
     Monomial,
     Polynomial,
-    PolynomialArray,
     PolynomialList,
     RationalFunction,
     monomial_order,
@@ -350,8 +349,6 @@ class ExpressionTable:
         self._monomial_number: dict[Monomial, int] = {}
         self._rows: list[_Row] = []
         self._row_number: dict[_Row, int] = {}
-        self._sums: dict[tuple[int, ...], int] = {}
-        self._products: dict[tuple[int, int], int] = {}
         self._denominator_number: dict[Polynomial, int] = {}
         self.add(Polynomial({}))
         self.add(Polynomial.constant(1))
@@ -361,51 +358,11 @@ class ExpressionTable:
 
     def add(self, function: Function) -> int:
         terms = function.terms if isinstance(function, Polynomial) else self._extend(function)
-        row = sorted((self._number(m), c.numerator, c.denominator) for m, c in terms.items())
-        return self._intern(tuple(row))
-
-    def add_array(self, polynomials: PolynomialArray) -> IndexArray:
-        """The indices of all polynomials of the batch; distinct rows are looked at once."""
-        size = len(polynomials)
-        by_number = sorted((self._number(m), c) for m, c in polynomials.terms.items())
-        numbers = [number for number, _ in by_number]
-        columns = [part for _, c in by_number for part in (c.numerator, c.denominator)]
-        if any(column.dtype == object for column in columns):
-            indices = [self.add(polynomials.polynomial(i)) for i in range(size)]
-            return np.array(indices, dtype=np.int32)
-        table = np.stack(columns, axis=1).astype(np.int64)
-        distinct, inverse = np.unique(table, axis=0, return_inverse=True)
-        interned = np.empty(len(distinct), dtype=np.int32)
-        for position, values in enumerate(distinct.tolist()):
-            row = tuple(
-                (number, values[2 * j], values[2 * j + 1])
-                for j, number in enumerate(numbers)
-                if values[2 * j] != 0
-            )
-            interned[position] = self._intern(row)
-        return interned[inverse.reshape(-1)]
-
-    def sum(self, indices: Sequence[int]) -> int:
-        key = tuple(sorted(indices))
-        if key not in self._sums:
-            total: Function = Polynomial({})
-            for index in key:
-                total = total + self.function(index)
-            self._sums[key] = self.add(total)
-        return self._sums[key]
-
-    def product(self, left: int, right: int) -> int:
-        if left == self.ONE:
-            return right
-        if right == self.ONE:
-            return left
-        key = (left, right) if left <= right else (right, left)
-        if key not in self._products:
-            self._products[key] = self.add(self.function(left) * self.function(right))
-        return self._products[key]
-
-    def scaled(self, index: int, factor: Fraction) -> int:
-        return self.add(self.function(index) * factor)
+        row = tuple(sorted((self._number(m), c.numerator, c.denominator) for m, c in terms.items()))
+        index = self._row_number.setdefault(row, len(self._rows))
+        if index == len(self._rows):
+            self._rows.append(row)
+        return index
 
     def function(self, index: int) -> Function:
         row = Polynomial({self._monomials[m]: Fraction(n, d) for m, n, d in self._rows[index]})
@@ -441,11 +398,11 @@ class ExpressionTable:
             self._monomials.append(monomial)
         return number
 
-    def _intern(self, row: _Row) -> int:
-        index = self._row_number.setdefault(row, len(self._rows))
-        if index == len(self._rows):
-            self._rows.append(row)
-        return index
+
+def tabulate(names: Sequence[str], functions: Iterable[Function]) -> tuple[Expressions, IndexArray]:
+    """The table of functions, and the row of each."""
+    table = ExpressionTable(names)
+    return table.freeze(np.array([table.add(function) for function in functions], dtype=np.int32))
 
 
 @dataclass(frozen=True, eq=False)

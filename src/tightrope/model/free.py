@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.expressions import Expressions, ExpressionTable
+from tightrope.model.expressions import Expressions, ExpressionTable, tabulate
 from tightrope.model.parameters import FreeDistribution, Parameters, domain_vertices
 from tightrope.model.polynomial import Function, Polynomial
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets
@@ -242,8 +242,7 @@ def without_numbers(
             functions += [Polynomial.constant(p) for p in start]
         else:
             functions += rows.distribution(size).probabilities if size > 1 else [one] * size
-    table = ExpressionTable(rows.parameters.names)
-    expressions, used = table.freeze(np.array([table.add(f) for f in functions], dtype=np.int32))
+    expressions, used = tabulate(rows.parameters.names, functions)
     return used, expressions, rows.parameters
 
 

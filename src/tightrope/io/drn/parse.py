@@ -25,32 +25,18 @@ import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Protocol, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.io.text import NumberValues, fail, fail_at_nth, reward_text, shorten, whole_number
-from tightrope.model import numbers as door
-from tightrope.model.continuous import ParametricCTMC
-from tightrope.model.expressions import ExpressionTable
-from tightrope.model.function_text import (
-    PolynomialSyntaxError,
-    exact_number,
-    parse_function,
-    parse_polynomial,
-)
-from tightrope.model.mdp import MDP, IntervalMDP
-from tightrope.model.parameters import Parameters
-from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.polynomial import Polynomial, parts
-from tightrope.model.structure import UNLABELLED, Structure
-from tightrope.numerics.arrays import IndexArray
+from tightrope.io.rows import Amount, Values
+from tightrope.io.text import Line, fail_at_nth, refuse, shorten, truth_or_number, whole_number
+from tightrope.model.function_text import PolynomialSyntaxError
+from tightrope.model.structure import UNLABELLED
 from tightrope.provenance import origin_lines
 
 VALUE_TYPES = ("double", "rational", "double-interval", "rational-interval", "parametric")
@@ -74,8 +60,8 @@ class Header:
     """States have observations, `{3}`."""
     value_type: str | None = None
     parameters: tuple[str, ...] = ()
-    placeholders: dict[str, tuple[str, int, str]] = field(default_factory=dict)
-    """Name without the dollar → (text, line number, line)."""
+    placeholders: dict[str, tuple[str, Line]] = field(default_factory=dict)
+    """Name without the dollar → (text, where it stands)."""
     reward_names: tuple[str, ...] = ()
     states: int | None = None
     choices: int | None = None
@@ -85,104 +71,103 @@ class Header:
 
 
 _SECTIONS = ("type", "value_type", "parameters", "placeholders", "reward_models", "nr_states", "nr_choices")
-_Fail = Callable[..., NoReturn]
 
 
 def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
     """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
-    header, seen, section = Header(), set[str](), ""
-    refuse: _Fail = partial(fail, path, 1, "")
+    header, seen, section, here = Header(), set[str](), "", Line(path, 1, "")
     for number, line in lines:
-        text, refuse = line.strip(), partial(fail, path, number, line)
+        text, here = line.strip(), Line(path, number, line)
         if section and section != "@placeholders":
-            _read_section(header, section, line, refuse, continuous)
+            _read_section(header, section, line, here, continuous)
             section = ""
             continue
         if text.startswith(NOTES_MARK):
-            header.notes = parse_notes(path, number, line)
+            header.notes = parse_notes(here)
         if not text or text.startswith("//"):
             header.comments += "".join(f"{one}\n" for one in origin_lines(text))
             continue
         if text == "@model":
             header.model_line = number
-            _complete(header, refuse)
+            _complete(header, here)
             return header
         if text.startswith("@"):
             section, _, inline = text.partition(":")
             if section in seen:
-                refuse(f"the section {section} occurs twice")
+                here.fail(f"the section {section} occurs twice")
             if section[1:] not in _SECTIONS:
-                refuse(f"unknown section {shorten(section)}", section)
+                here.fail(f"unknown section {shorten(section)}", section)
             seen.add(section)
             if inline.strip() and section != "@placeholders":
-                _read_section(header, section, inline, refuse, continuous)
+                _read_section(header, section, inline, here, continuous)
                 section = ""
         elif section:
-            _read_placeholder(header, number, line, refuse)
+            _read_placeholder(header, here)
         else:
             hint = "a DRN file begins with sections such as @type, @parameters, @nr_states and @model"
-            refuse(f"{shorten(text)} is not expected before @model", hint=hint)
+            here.fail(f"{shorten(text)} is not expected before @model", hint=hint)
     if section and section != "@placeholders":
-        refuse(f"the file ends within its section {section}")
-    hint = "is this a DRN file? It may be cut off"
-    raise InputError("the file ends before its @model section", Location(str(path)), hint)
+        here.fail(f"the file ends within its section {section}")
+    refuse(path, "the file ends before its @model section", "is this a DRN file? It may be cut off")
 
 
-def _read_section(header: Header, name: str, text: str, refuse: _Fail, continuous: bool) -> None:
+def _read_section(header: Header, name: str, text: str, here: Line, continuous: bool) -> None:
     """The content of a section of one line."""
     match name:
         case "@type":
-            _read_type(header, text, refuse, continuous)
+            _read_type(header, text, here, continuous)
         case "@value_type":
             header.value_type = text.strip()
             if header.value_type not in VALUE_TYPES:
-                refuse(f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}")
+                here.fail(
+                    f"unknown value type {shorten(text)}", hint=f"it is one of {', '.join(VALUE_TYPES)}"
+                )
         case "@parameters":
             header.parameters = tuple(text.split())
             if len(set(header.parameters)) < len(header.parameters):
-                refuse("a parameter is named twice")
+                here.fail("a parameter is named twice")
         case "@reward_models":
             header.reward_names = split_reward_names(text)
             if len(set(header.reward_names)) < len(header.reward_names):
-                refuse("a reward model is named twice")
+                here.fail("a reward model is named twice")
         case _:
             what, stripped = name.removeprefix("@nr_"), text.strip()
             if not (stripped.isascii() and stripped.isdecimal()) or len(stripped) > 18:
-                refuse(f"the number of {what} expected, found {shorten(text)}")
+                here.fail(f"the number of {what} expected, found {shorten(text)}")
             setattr(header, what, int(stripped))
 
 
-def _read_type(header: Header, text: str, refuse: _Fail, continuous: bool) -> None:
+def _read_type(header: Header, text: str, here: Line, continuous: bool) -> None:
     name = text.strip().lower()
     if continuous and (name == "ctmc" or name in AUTOMATON_TYPES):
         header.is_chain, header.is_continuous = name == "ctmc", True
         return
     if name in _REFUSED_TYPES:
-        refuse(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
+        here.fail(f"{_REFUSED_TYPES[name]}; tightrope reads MDP and DTMC", text.strip())
     if name not in ("mdp", "dtmc", "pomdp"):
-        refuse(f"unknown model type {shorten(text)}; tightrope reads MDP, DTMC and POMDP")
+        here.fail(f"unknown model type {shorten(text)}; tightrope reads MDP, DTMC and POMDP")
     header.is_observed, header.is_chain = name == "pomdp", name == "dtmc"
 
 
-def _read_placeholder(header: Header, number: int, line: str, refuse: _Fail) -> None:
-    name, colon, value = line.strip().partition(":")
+def _read_placeholder(header: Header, here: Line) -> None:
+    name, colon, value = here.text.strip().partition(":")
     if not name.startswith("$") or not colon:
-        refuse(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(line)}")
+        here.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(here.text)}")
     key = name[1:].strip()
     if key in header.placeholders:
-        refuse(f"the placeholder ${key} is defined twice", name)
-    header.placeholders[key] = (value, number, line)
+        here.fail(f"the placeholder ${key} is defined twice", name)
+    header.placeholders[key] = (value, here)
 
 
-def _complete(header: Header, refuse: _Fail) -> None:
+def _complete(header: Header, here: Line) -> None:
     if header.is_chain is None:
-        refuse("the section @type is missing before @model", hint="add a line '@type: MDP'")
+        here.fail("the section @type is missing before @model", hint="add a line '@type: MDP'")
     if header.states is None:
-        refuse("the section @nr_states is missing before @model")
+        here.fail("the section @nr_states is missing before @model")
     if header.value_type is None and header.parameters:
         header.value_type = "parametric"
     if header.parameters and header.value_type != "parametric":
-        refuse(f"a model of value type {header.value_type} has no parameters")
+        here.fail(f"a model of value type {header.value_type} has no parameters")
 
 
 def split_reward_names(line: str) -> tuple[str, ...]:
@@ -196,9 +181,6 @@ def split_reward_names(line: str) -> tuple[str, ...]:
 NOTES_MARK = "//@tightrope"
 VALUATION_MARK = "//["
 VERSION = 1
-
-_BOOLEAN = {"true": 1, "false": 0}
-
 
 Part = Literal["state", "choice"]
 
@@ -217,17 +199,17 @@ class Notes(msgspec.Struct, frozen=True):
         return f"{NOTES_MARK} {json.dumps(msgspec.to_builtins(self), ensure_ascii=False)}"
 
 
-def parse_notes(path: Path, number: int, line: str) -> Notes:
+def parse_notes(here: Line) -> Notes:
     notes: Notes | None = None
     try:
-        content = msgspec.json.decode(line.strip()[len(NOTES_MARK) :])
+        content = msgspec.json.decode(here.text.strip()[len(NOTES_MARK) :])
         if isinstance(content, dict) and (version := content.get("version")) != VERSION:
-            fail(path, number, line, f"notes of version {version}, not {VERSION}")
+            here.fail(f"notes of version {version}, not {VERSION}")
         notes = msgspec.convert(content, type=Notes)
     except (msgspec.DecodeError, RecursionError):
         pass
     if notes is None or any(len(set(names)) < len(names) for names in (notes.labels, notes.actions)):
-        fail(path, number, line, f"the comment {NOTES_MARK} is damaged", hint="remove it to go without")
+        here.fail(f"the comment {NOTES_MARK} is damaged", hint="remove it to go without")
     return notes
 
 
@@ -284,12 +266,9 @@ class ValuationColumns:
         name, equals, value = item.partition("=")
         if not equals:
             return (item[1:].strip(), 0, True) if item.startswith("!") else (item, 1, True)
-        if value in _BOOLEAN:
-            return name, _BOOLEAN[value], True
-        if whole_number(value.removeprefix("-")) is None:
-            self.broken = True
-            return name, 0, False
-        return name, int(value), False
+        number = truth_or_number(value)
+        self.broken |= number is None
+        return name, int(number or 0), isinstance(number, bool)
 
     def columns(self, states: int) -> dict[str, npt.NDArray[Any]]:
         """{variable: values}; empty where a state lacks its comment, as comments may be dropped."""
@@ -302,71 +281,6 @@ class ValuationColumns:
             for k, name in enumerate(self.names)
             if name is not None
         }
-
-
-Model = ParametricMDP | IntervalMDP | MDP
-Amount = float | Polynomial
-"""A reward. A number that no double holds is a polynomial, too, so that it stays exact beside others."""
-
-
-class Values(Protocol):
-    """Texts that mean something wrong raise ValueError."""
-
-    def code(self, text: str) -> int:
-        """The number of this value, the same for the same value."""
-        ...
-
-    def reward(self, text: str) -> Amount:
-        """A reward: a number, or a polynomial where there are parameters."""
-        ...
-
-    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC: ...
-
-
-class ExactValues:
-    """Polynomials in the parameters and quotients of these; without parameters, rationals."""
-
-    sum_to_one = True
-
-    def __init__(self, parameters: Parameters):
-        self.parameters = parameters
-        self.index = {name: k for k, name in enumerate(parameters.names)}
-        self.table = ExpressionTable(parameters.names)
-
-    def code(self, text: str) -> int:
-        if text.startswith("["):
-            raise ValueError("an interval in a model of exact values")
-        function = parse_function(text, self.index)
-        for side in parts(function):
-            check_coefficients(side)
-        return self.table.add(function)
-
-    def reward(self, text: str) -> Amount:
-        polynomial = parse_polynomial(text, self.index)
-        check_coefficients(polynomial)
-        return polynomial if not polynomial.is_constant else exact_amount(polynomial.constant_term)
-
-    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC:
-        expressions, expression = self.table.freeze(codes)
-        return ParametricMDP.within_probabilities(structure, expression, expressions, self.parameters)
-
-
-class PlainValues(NumberValues):
-    """Numbers and intervals; rewards stay exact."""
-
-    def reward(self, text: str) -> Amount:
-        return exact_amount(exact_number(reward_text(text)))
-
-
-def exact_amount(value: Fraction) -> Amount:
-    """A reward that is a number: its double, where it is one."""
-    number = door.double(value)
-    return number if Fraction(number) == value else Polynomial.constant(value)
-
-
-def check_coefficients(polynomial: Polynomial) -> None:
-    for coefficient in polynomial.terms.values():
-        door.double(coefficient)
 
 
 NO_LABEL = "__NOLABEL__"
@@ -387,8 +301,7 @@ class Body:
     """
 
     def __init__(self, path: Path, header: Header, values: Values):
-        self.path, self.header, self.values = path, header, values
-        self.number, self.line = 0, ""
+        self.path, self.header, self.values, self.here = path, header, values, Line(path, 0, "")
         notes = header.notes
         self.labels = {name: k for k, name in enumerate(notes.labels if notes else ("init", "deadlock"))}
         self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
@@ -410,12 +323,12 @@ class Body:
         self.has_unwritten_choices = False
 
     def fail(self, message: str, token: str | None = None, hint: str | None = None) -> NoReturn:
-        fail(self.path, self.number, self.line, message, token, hint)
+        self.here.fail(message, token, hint)
 
     def read(self, lines: Iterator[tuple[int, str]], progress: Progress | None) -> None:
         """All lines behind `@model`."""
-        for name, (text, number, line) in self.header.placeholders.items():
-            self.number, self.line = number, line
+        for name, (text, here) in self.header.placeholders.items():
+            self.here = here
             self._placeholders[name] = text.strip()
             self._known_values[f" ${name}\n"] = self.meaning(self.values.code, text)
         known, successor, code = self._known_values, self.successor, self.code
@@ -427,10 +340,10 @@ class Body:
                     successor.append(int(target))
                     code.append(known[value])
                 except (ValueError, OverflowError, KeyError):
-                    self.number, self.line = number, line
+                    self.here = Line(self.path, number, line)
                     self.new_transition(target, colon, value)
                 continue
-            self.number, self.line = number, line
+            self.here = Line(self.path, number, line)
             if text.startswith("action "):
                 self.new_choice(text[7:])
             elif text.startswith("state "):
@@ -532,11 +445,9 @@ class Body:
             return understand(value)
         except ValueError as error:
             offset = error.offset if isinstance(error, PolynomialSyntaxError) else 0
-            start = max(self.line.find(value), 0)
-            shown = self.line.rstrip("\r\n")
-            raise InputError(
-                f"{shorten(value)}: {error}", Location(str(self.path), self.number, start + offset + 1, shown)
-            ) from None
+            start, shown = max(self.here.text.find(value), 0), self.here.text.rstrip("\r\n")
+            place = Location(str(self.path), self.here.number, start + offset + 1, shown)
+            raise InputError(f"{shorten(value)}: {error}", place) from None
 
     def split_rewards(self, text: str) -> tuple[tuple[Amount, ...], str]:
         """The rewards `[1, 2/3]` at the beginning, one for each structure, and what follows."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -22,209 +21,135 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.io.drn import parse
-from tightrope.io.rate_rewards import with_earnings
-from tightrope.io.text import NumberValues, RowCheck, fail_at_nth, nearest_double, shorten
+from tightrope.io.rate_rewards import ExitRates
+from tightrope.io.rows import Amount, ExactValues, FileRows, Model, NumberValues, RateValues, Values
+from tightrope.io.text import fail_at_nth, located, nearest_double, refuse, shorten
 from tightrope.model import numbers as door
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC, rate_box
-from tightrope.model.expressions import ExpressionTable
-from tightrope.model.function_text import exact_number, parse_polynomial
+from tightrope.model.expressions import tabulate
 from tightrope.model.mdp import MDP
 from tightrope.model.parameters import Parameters, narrow_domain, parse_domain
 from tightrope.model.polynomial import Polynomial
 from tightrope.model.pomdp import POMDP
-from tightrope.model.structure import ParametricReward, RewardStructure, Structure
+from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.text import reading
-from tightrope.prism.expand.program import Definitions
-from tightrope.provenance import origin_in
 
 
 class _BodyAssembly:
+    """The rows, labels and rewards of a file that has been read."""
+
     def __init__(self, body: parse.Body):
-        self.body = body
+        self.body, header = body, body.header
         self.states = len(body.state_entry)
-        self.choice_start = _offsets(body.choice_start, len(body.choice_entry))
-        self.transition_start = _offsets(body.transition_start, len(body.successor))
-        self.successor: IndexArray = np.frombuffer(body.successor, dtype=np.int32).copy()
-        self.code: IndexArray = np.frombuffer(body.code, dtype=np.int32).copy()
         self.state_entry: IndexArray = np.frombuffer(body.state_entry, dtype=np.int32)
         self.choice_entry: IndexArray = np.frombuffer(body.choice_entry, dtype=np.int32)
+        self._check_counts()
+        action_of_entry = np.array([action for _, action in body.choice_entries], dtype=np.int32)
+        self.rows = FileRows(
+            body.path,
+            _offsets(body.choice_start, len(body.choice_entry)),
+            _offsets(body.transition_start, len(body.successor)),
+            np.frombuffer(body.successor, dtype=np.int32).copy(),
+            np.frombuffer(body.code, dtype=np.int32).copy(),
+            body.values,
+            action_of_entry[self.choice_entry],
+            tuple(body.actions),
+            bool(header.is_chain),
+            "action",
+            lambda transition, what: self._fail(transition, parse.is_transition_line, what),
+            self._fail_at_choice,
+            header.comments,
+        )
 
-    def model(self) -> parse.Model | ParametricCTMC:
-        self.check_counts()
-        self.check_rows()
-        labels = self.labels()
-        action_of_entry = np.array([action for _, action in self.body.choice_entries], dtype=np.int32)
-        try:
-            structure = Structure(
-                choice_start=self.choice_start,
-                transition_start=self.transition_start,
-                successor=self.successor,
-                initial_states=self.initial_states(labels),
-                action=action_of_entry[self.choice_entry],
-                action_names=tuple(self.body.actions),
-                labels=labels,
-                rewards=self.rewards(),
-                valuations=self.body.valuations.columns(self.states),
-                declared_mdp=not self.body.header.is_chain,
-                definitions=Definitions.in_comments(self.body.header.comments),
-                **origin_in(self.body.header.comments, str(self.body.path)),
-            )
-            return self.body.values.model(structure, self.code)
-        except InputError as error:
-            self.fail_with_place(error)
+    def model(self) -> Model | ParametricCTMC:
+        self.rows.check()
+        with located(self.body.path):
+            labels, rewards = self._labels(), self._rewards()
+        return self.rows.model(labels, rewards, self.body.valuations.columns(self.states))
 
-    def check_counts(self) -> None:
-        header = self.body.header
+    def _check_counts(self) -> None:
+        header, path = self.body.header, self.body.path
         for count, declared, what in (
             (self.states, header.states, "states"),
             (len(self.choice_entry), header.choices, "choices"),
         ):
             if declared is not None and count != declared:
-                raise InputError(
-                    f"the file declares {declared} {what} and has {count}",
-                    Location(str(self.body.path)),
-                    hint="it may be cut off" if count < declared else None,
-                )
+                hint = "it may be cut off" if count < declared else None
+                refuse(path, f"the file declares {declared} {what} and has {count}", hint)
         if self.states == 0:
-            raise InputError("the model has no state", Location(str(self.body.path)))
+            refuse(path, "the model has no state")
 
-    def check_rows(self) -> None:
-        rows = RowCheck(
-            self.transition_start, self.successor, "action", self.fail_at_transition, self.fail_at_choice
-        )
-        rows.check_targets(self.states)
-        values = self.body.values
-        if isinstance(values, NumberValues):
-            rows.check_probabilities(np.array(values.lower)[self.code], np.array(values.upper)[self.code])
-
-    def labels(self) -> dict[str, BoolArray]:
+    def _labels(self) -> dict[str, BoolArray]:
         """Entry by entry: which labels the states with that text have."""
         named, rewards = len(self.body.labels), len(self.body.header.reward_names)
         size = named * self.states + 8 * rewards * (self.states + len(self.choice_entry))
-        try:
-            door.check_room(size, f"{named:,} labels and {rewards:,} reward models")
-        except InputError as error:
-            raise InputError(error.message, Location(str(self.body.path)), error.hint) from None
+        door.check_room(size, f"{named:,} labels and {rewards:,} reward models")
         entries = self.body.state_entries
-        has = np.zeros((len(self.body.labels), len(entries)), dtype=np.bool_)
+        has = np.zeros((named, len(entries)), dtype=np.bool_)
         for entry, (_, numbers) in enumerate(entries):
             has[list(numbers), entry] = True
         return {name: has[number][self.state_entry] for name, number in self.body.labels.items()}
 
-    def initial_states(self, labels: dict[str, BoolArray]) -> tuple[int, ...]:
-        starts = np.flatnonzero(labels["init"]) if "init" in labels else np.zeros(0, np.int64)
-        if len(starts) == 0:
-            raise InputError("no state has the label 'init', so the initial state is not known")
-        return tuple(starts.tolist())
-
-    def rewards(self) -> dict[str, RewardStructure]:
+    def _rewards(self) -> dict[str, RewardStructure]:
         """A part in which every number is 0 is left out, unless the file notes that it is there."""
-        body, notes = self.body, self.body.header.notes
-        names = body.header.reward_names
-        of_states = [rewards or (0.0,) * len(names) for rewards, _ in body.state_entries]
-        of_choices = [rewards or (0.0,) * len(names) for rewards, _ in body.choice_entries]
-        on_state, on_choice = (_reward_table(rows, len(names)) for rows in (of_states, of_choices))
+        notes, names = self.body.header.notes, self.body.header.reward_names
+        nothing = (0.0,) * len(names)
         structures: dict[str, RewardStructure] = {}
         for k, name in enumerate(names):
-            if any(_has_parameters(row[k]) for row in (*of_states, *of_choices)):
-                structures[name] = self.parametric(
-                    name, [row[k] for row in of_states], [row[k] for row in of_choices]
-                )
+            of_states = [(rewards or nothing)[k] for rewards, _ in self.body.state_entries]
+            of_choices = [(rewards or nothing)[k] for rewards, _ in self.body.choice_entries]
+            if any(isinstance(each, Polynomial) and not each.is_constant for each in of_states + of_choices):
+                structures[name] = self._parametric(name, of_states, of_choices)
                 continue
-            state, choice = on_state[:, k][self.state_entry], on_choice[:, k][self.choice_entry]
-            self.check_totals(state, choice, [row[k] for row in of_states], [row[k] for row in of_choices])
-            noted = notes.rewards.get(name) if notes else None
+            state, choice = _doubles(of_states)[self.state_entry], _doubles(of_choices)[self.choice_entry]
+            self.rows.check_totals(
+                state,
+                choice,
+                lambda s, own=of_states: _polynomial(own[self.state_entry[s]]).constant_term,  # type: ignore[misc]
+                lambda c, own=of_choices: _polynomial(own[self.choice_entry[c]]).constant_term,  # type: ignore[misc]
+            )
+            noted = (notes.rewards.get(name) if notes else None) or ()
             structures[name] = RewardStructure(
-                state if state.any() or (noted is not None and "state" in noted) else None,
-                choice if choice.any() or (noted is not None and "choice" in noted) else None,
+                state if state.any() or "state" in noted else None,
+                choice if choice.any() or "choice" in noted else None,
             )
         return structures
 
-    def check_totals(
-        self,
-        state: FloatArray,
-        choice: FloatArray,
-        states: Sequence[parse.Amount],
-        choices: Sequence[parse.Amount],
-    ) -> None:
-        """What a state and its choice earn together, by the rule of the model's door."""
-        try:
-            door.check_choice_totals(
-                self.choice_start,
-                state,
-                choice,
-                lambda s: _polynomial(states[self.state_entry[s]]).constant_term,
-                lambda c: _polynomial(choices[self.choice_entry[c]]).constant_term,
-            )
-        except door.NotHeldError as error:
-            self.fail_at_choice(error.index, error.message)
-
-    def parametric(
-        self, name: str, of_states: Sequence[parse.Amount], of_choices: Sequence[parse.Amount]
+    def _parametric(
+        self, name: str, of_states: Sequence[Amount], of_choices: Sequence[Amount]
     ) -> ParametricReward:
         """Polynomials of choices, those of their states included."""
         values = self.body.values
-        assert isinstance(values, parse.ExactValues)
-        table = ExpressionTable(values.parameters.names)
-        owner = np.repeat(self.state_entry, np.diff(self.choice_start)).astype(np.int64)
+        assert isinstance(values, ExactValues)
+        owner = np.repeat(self.state_entry, np.diff(self.rows.choice_start)).astype(np.int64)
         pairs, which = np.unique(owner * len(of_choices) + self.choice_entry, return_inverse=True)
-        number = [
-            table.add(
-                _polynomial(of_states[pair // len(of_choices)])
-                + _polynomial(of_choices[pair % len(of_choices)])
-            )
-            for pair in pairs.tolist()
-        ]
-        expressions, expression = table.freeze(np.array(number, dtype=np.int32)[which.reshape(-1)])
-        return ParametricReward(name, expressions, expression)
+        places = (divmod(pair, len(of_choices)) for pair in pairs.tolist())
+        sums = (_polynomial(of_states[s]) + _polynomial(of_choices[c]) for s, c in places)
+        expressions, expression = tabulate(values.parameters.names, sums)
+        return ParametricReward(name, expressions, expression[which.reshape(-1)])
 
-    def fail_with_place(self, error: InputError) -> NoReturn:
-        """An error of the model as a whole: say in which file, and in which line where that is known."""
-        values = self.body.values
-        if isinstance(error, door.NotHeldError) and isinstance(values, NumberValues):
-            self.fail_at_transition(error.index, error.message)
-        if isinstance(values, parse.ExactValues) and values.sum_to_one and not error.location:
-            one, total = Polynomial.constant(1), values.table.sum
-            for choice, (start, end) in enumerate(pairwise(self.transition_start.tolist())):
-                if values.table.function(total(self.code[start:end].tolist())) != one:
-                    self.fail_at_choice(choice, error.message)
-        raise InputError(error.message, error.location or Location(str(self.body.path)), error.hint)
+    def _fail(self, index: int, counts: Callable[[str], bool], message: str) -> NoReturn:
+        fail_at_nth(self.body.path, index, counts, message, self.body.header.model_line)
 
-    def fail_at_choice(self, choice: int, message: str) -> NoReturn:
+    def _fail_at_choice(self, choice: int, message: str) -> NoReturn:
         """At the action's line, or at the state's where the file leaves action lines out."""
-        body = self.body
-        if body.has_unwritten_choices:
-            state = int(np.searchsorted(self.choice_start, choice, side="right")) - 1
-            fail_at_nth(body.path, state, parse.is_state_line, message, body.header.model_line)
-        fail_at_nth(body.path, choice, parse.is_choice_line, message, body.header.model_line)
-
-    def fail_at_transition(self, transition: int, message: str) -> NoReturn:
-        body = self.body
-        fail_at_nth(body.path, transition, parse.is_transition_line, message, body.header.model_line)
+        if self.body.has_unwritten_choices:
+            state = int(np.searchsorted(self.rows.choice_start, choice, side="right")) - 1
+            self._fail(state, parse.is_state_line, message)
+        self._fail(choice, parse.is_choice_line, message)
 
 
 def _offsets(starts: array[int], total: int) -> OffsetArray:
     return np.append(np.frombuffer(starts, dtype=np.int64), total) if starts else np.zeros(1, np.int64)
 
 
-def _reward_table(rows: list[tuple[parse.Amount, ...]], width: int) -> FloatArray:
-    """One row per entry, in doubles; polynomials with parameters are left to `parametric`."""
-    numbers = [[_number(amount) for amount in row] for row in rows]
-    return np.array(numbers, dtype=np.float64).reshape(len(rows), width)
+def _doubles(amounts: Sequence[Amount]) -> FloatArray:
+    plain = [door.double(a.constant_term) if isinstance(a, Polynomial) else a for a in amounts]
+    return np.array(plain, dtype=np.float64)
 
 
-def _has_parameters(amount: parse.Amount) -> bool:
-    return isinstance(amount, Polynomial) and not amount.is_constant
-
-
-def _number(amount: parse.Amount) -> float:
-    if not isinstance(amount, Polynomial):
-        return amount
-    return door.double(amount.constant_term) if amount.is_constant else 0.0
-
-
-def _polynomial(amount: parse.Amount) -> Polynomial:
+def _polynomial(amount: Amount) -> Polynomial:
     return amount if isinstance(amount, Polynomial) else Polynomial.constant(Fraction(amount))
 
 
@@ -234,8 +159,8 @@ def read_drn(
     box: str | None = None,
     domain: str | None = None,
     progress: parse.Progress | None = None,
-) -> parse.Model | POMDP:
-    """The model in a DRN file; `values` says which kind comes out.
+) -> Model | POMDP:
+    """The model in a DRN file; its value type says which kind comes out.
 
     `box` and `domain` (texts as on the command line) replace the domain of the parameters, which
     otherwise is the one noted in the file, or [0, 1] for each.
@@ -246,7 +171,7 @@ def read_drn(
     return _observed(body, model) if body.header.is_observed else model
 
 
-def _observed(body: parse.Body, model: parse.Model) -> POMDP:
+def _observed(body: parse.Body, model: Model) -> POMDP:
     """The model with its observations."""
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.observations]
     if missing:
@@ -258,18 +183,16 @@ def _observed(body: parse.Body, model: parse.Model) -> POMDP:
     noted = () if body.header.notes is None else body.header.notes.observations
     used, look = np.unique(number, return_inverse=True)
     names = tuple(noted[k] if k < len(noted) else str(k) for k in used.tolist())
-    try:
+    with located(body.path):
         return POMDP(model, look.reshape(-1).astype(np.int32), names)
-    except InputError as error:
-        raise InputError(error.message, Location(str(body.path)), error.hint) from None
 
 
 def _read(
     path: Path,
-    values_of: Callable[[parse.Header], parse.Values],
+    values_of: Callable[[parse.Header], Values],
     continuous: bool = False,
     progress: parse.Progress | None = None,
-) -> tuple[parse.Body, parse.Model | ParametricCTMC]:
+) -> tuple[parse.Body, Model | ParametricCTMC]:
     """What stands in a file, and its model; errors point at the line where something is wrong."""
     with reading(path) as file:
         lines = enumerate(file, 1)
@@ -279,17 +202,16 @@ def _read(
     return body, _BodyAssembly(body).model()
 
 
-def _values(path: Path, header: parse.Header, box: str | None, domain: str | None) -> parse.Values:
+def _values(path: Path, header: parse.Header, box: str | None, domain: str | None) -> Values:
     names = header.parameters
     parameters = narrow_domain(Parameters.unit_box(names), box, domain)
     if box is None and domain is None and header.notes is not None and header.notes.domain:
         try:
             parameters = parse_domain(header.notes.domain, names)
         except InputError as error:
-            raise InputError(f"the noted domain is damaged: {error.message}", Location(str(path))) from None
-    if header.value_type in ("parametric", "rational"):
-        return parse.ExactValues(parameters)
-    return parse.PlainValues(header.value_type)
+            refuse(path, f"the noted domain is damaged: {error.message}")
+    exact = header.value_type in ("parametric", "rational")
+    return ExactValues(parameters) if exact else NumberValues(header.value_type)
 
 
 _HEADER_LINES = 40
@@ -321,30 +243,27 @@ def read_automaton_drn(path: str | Path) -> MarkovAutomaton:
     """The automaton in a DRN file."""
     path = Path(path)
 
-    def values_of(header: parse.Header) -> parse.PlainValues:
+    def values_of(header: parse.Header) -> NumberValues:
         if header.value_type not in (None, "double", "rational"):
-            raise InputError(
-                f"a Markov automaton of value type {header.value_type} is not read: only plain ones are",
-                Location(str(path)),
-            )
-        return parse.PlainValues(None)
+            kind = header.value_type
+            refuse(path, f"a Markov automaton of value type {kind} is not read: only plain ones are")
+        return NumberValues()
 
     body, mdp = _read(path, values_of, continuous=True)
     if not isinstance(mdp, MDP):
-        raise InputError("a Markov automaton with intervals is not read", Location(str(path)))
+        refuse(path, "a Markov automaton with intervals is not read")
     missing = [state for state, entry in enumerate(body.state_entry) if entry not in body.exit_texts]
     if missing:
-        raise InputError(
+        refuse(
+            path,
             f"state {missing[0]} has no exit rate",
-            Location(str(path)),
             "write it behind the state: !2.5, or !0 where choices are immediate",
         )
     try:
         rates = np.array([nearest_double(body.exit_texts[entry]) for entry in body.state_entry])
         return MarkovAutomaton(mdp.structure, mdp.probability, rates)
     except ValueError as error:
-        message = error.message if isinstance(error, InputError) else f"an exit rate: {error}"
-        raise InputError(message, Location(str(path))) from None
+        refuse(path, error.message if isinstance(error, InputError) else f"an exit rate: {error}")
 
 
 _CLOSE = Fraction(5, 10**6)
@@ -365,57 +284,25 @@ def read_rates_drn(path: str | Path, box: str | None = None, domain: str | None 
     return chain
 
 
-class RateValues(parse.ExactValues):
-    """Rates: numbers, or polynomials in the parameters."""
-
-    sum_to_one = False
-
-    def code(self, text: str) -> int:
-        if text.lstrip().startswith("["):
-            raise ValueError("an interval: intervals of rates are not read")
-        rate = self.rate(text)
-        parse.check_coefficients(rate)
-        return self.table.add(rate)
-
-    def rate(self, text: str) -> Polynomial:
-        """The number or polynomial of a text."""
-        if self.index:
-            return parse_polynomial(text, self.index)
-        return Polynomial.constant(exact_number(text))
-
-    def reward(self, text: str) -> float:
-        return nearest_double(text)
-
-    def model(self, structure: Structure, codes: IndexArray) -> ParametricCTMC:
-        expressions, expression = self.table.freeze(codes)
-        alone = ParametricCTMC(replace(structure, rewards={}), expression, expressions, self.parameters)
-        return with_earnings(alone, dict(structure.rewards))
-
-
 def _check_exits(chain: ParametricCTMC, body: parse.Body) -> None:
     """Refuse files whose exit rates are not the sums of their rates."""
-    values, start = body.values, chain.transition_start
+    values, exits = body.values, ExitRates(chain)
     assert isinstance(values, RateValues)
-    seen: set[tuple[int, tuple[int, ...]]] = set()
+    seen: set[tuple[int, Polynomial]] = set()
     for state, entry in enumerate(body.state_entry):
-        row = tuple(chain.expression[start[state] : start[state + 1]].tolist())
-        if entry not in body.exit_texts or (entry, row) in seen:
+        if entry not in body.exit_texts or (entry, total := exits[state]) in seen:
             continue
-        seen.add((entry, row))
+        seen.add((entry, total))
+        text = body.exit_texts[entry]
         try:
-            exit_rate = values.rate(body.exit_texts[entry])
+            missed = (values.rate(text) - total).terms.values()
         except ValueError as error:
-            shown = shorten(body.exit_texts[entry])
-            raise InputError(
-                f"the exit rate {shown} of state {state}: {error}", Location(str(body.path))
-            ) from None
-        total = sum((chain.expressions.polynomial(e) for e in row), Polynomial({}))
-        missed = (exit_rate - total).terms.values()
+            refuse(body.path, f"the exit rate {shorten(text)} of state {state}: {error}")
         size = max((abs(c) for c in total.terms.values()), default=Fraction(1))
         if any(abs(c) > _CLOSE * size for c in missed):
             raise InputError(
-                f"state {state}: the exit rate is {body.exit_texts[entry]}, but the rates of its transitions "
-                f"sum to {total.text(chain.parameters.names)}",
+                f"state {state}: the exit rate is {text}, but the rates of its transitions sum to "
+                f"{total.text(chain.parameters.names)}",
                 Location(str(body.path)),
                 "behind transitions stand rates, not probabilities",
             )

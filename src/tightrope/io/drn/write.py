@@ -15,9 +15,10 @@ import numpy as np
 
 from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
-from tightrope.io.drn.parse import NO_LABEL, VERSION, Model, Notes, Part, valuation_text
+from tightrope.io.drn.parse import NO_LABEL, VERSION, Notes, Part, valuation_text
 from tightrope.io.output import DRN_MARK
-from tightrope.io.rate_rewards import exit_rewards
+from tightrope.io.rate_rewards import ExitRates, exit_rewards
+from tightrope.io.rows import Model
 from tightrope.io.text import decimal_text
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
@@ -254,13 +255,8 @@ def _exit_texts(model: Model | Continuous) -> list[str] | None:
         return [f" !{decimal_text(value)}" for value in model.exit_rate.tolist()]
     if not isinstance(model, ParametricCTMC):
         return None
-    table, start = model.expressions, model.transition_start
-    texts: dict[tuple[int, ...], str] = {}
-    result = []
+    exits, texts = ExitRates(model), dict[Polynomial, str]()
     for state in range(model.states):
-        row = tuple(np.sort(model.expression[start[state] : start[state + 1]]).tolist())
-        if row not in texts:
-            total = sum((table.polynomial(e) for e in row), Polynomial({}))
-            texts[row] = f" !{drn_function(total, model.parameters.names).replace(' ', '')}"
-        result.append(texts[row])
-    return result
+        if (rate := exits[state]) not in texts:
+            texts[rate] = f" !{drn_function(rate, model.parameters.names).replace(' ', '')}"
+    return [texts[exits[state]] for state in range(model.states)]

@@ -1,0 +1,328 @@
+"""The assembler of model files: values and rows of any format, checked as a whole, become a model.
+
+Each distinct text of a value is parsed once (`code`); bounds of exact rational intervals round outwards.
+Rows are checked on whole arrays; the format says how an error points at a transition or a choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tightrope.errors import InputError, Location
+from tightrope.io.rate_rewards import with_earnings
+from tightrope.io.text import first_true, nearest_double, refuse, unknown_state
+from tightrope.model import numbers as door
+from tightrope.model.continuous import ParametricCTMC
+from tightrope.model.expressions import ExpressionTable
+from tightrope.model.function_text import exact_number, parse_function, parse_polynomial
+from tightrope.model.mdp import MDP, SUM_TOLERANCE, IntervalMDP
+from tightrope.model.parameters import Parameters
+from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.polynomial import Polynomial, parts
+from tightrope.model.structure import RewardStructure, Structure
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.prism.expand.program import Definitions
+from tightrope.provenance import origin_in
+
+Model = ParametricMDP | IntervalMDP | MDP
+Amount = float | Polynomial
+"""A reward. A number that no double holds is a polynomial, too, so that it stays exact beside others."""
+
+
+class NumberValues:
+    """Doubles and intervals; `value_type` None lets the values decide. Texts that mean something wrong raise
+    ValueError, here and in other kinds of values."""
+
+    def __init__(self, value_type: str | None = None):
+        self.value_type = value_type
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.texts: list[tuple[str, str]] = []
+        self.has_intervals = value_type in ("double-interval", "rational-interval")
+        self._exact: dict[int, door.Bounds] = {}
+
+    def code(self, text: str) -> int:
+        """The number of this value, the same for the same value."""
+        is_interval = text.startswith("[")
+        low, high = split_interval(text) if is_interval else (text, text)
+        if is_interval and self.value_type not in (None, "double-interval", "rational-interval"):
+            raise ValueError(f"an interval in a model of value type {self.value_type}")
+        self.has_intervals |= is_interval
+        if self.value_type == "rational-interval":
+            least, most = exact_number(low), exact_number(high)
+            lower = door.bound(least, -math.inf)
+            upper = door.bound(min(most, max(least, Fraction(1))), math.inf)
+        elif is_interval:
+            lower, upper = _nearest_bound(low), _nearest_bound(high)
+        else:
+            lower = upper = nearest_double(text)
+        if is_interval and lower <= 1:
+            upper = min(upper, 1.0)  # Storm adds up intervals of merged successors beyond 1
+        self.lower.append(lower)
+        self.upper.append(upper)
+        self.texts.append((low, high))
+        return len(self.lower) - 1
+
+    def reward(self, text: str) -> Amount:
+        """A reward: a number, or a polynomial where there are parameters."""
+        low, high = split_interval(text) if text.startswith("[") else (text, text)
+        if low is not high and exact_number(low) != exact_number(high):
+            raise ValueError("a reward known only up to an interval is not supported")
+        return _exact_amount(exact_number(low))
+
+    def number(self, code: int) -> Fraction:
+        """A value as it is written."""
+        return self._bounds(code)[0]
+
+    def _bounds(self, code: int) -> door.Bounds:
+        if code not in self._exact:
+            low, high = (exact_number(text) for text in self.texts[code])
+            self._exact[code] = (low, min(high, max(low, Fraction(1))))
+        return self._exact[code]
+
+    def check(self, rows: FileRows) -> None:
+        """Check that bounds lie in [0, 1] and contain a distribution."""
+        lower, upper = (np.array(ends, dtype=np.float64)[rows.code] for ends in (self.lower, self.upper))
+        if (bad := first_true(~((lower >= 0) & (upper <= 1) & (lower <= upper)))) is not None:
+            hint = f"; {rows.large_hint}" * bool(rows.large_hint and lower[bad] > 1)
+            rows.fail_at_transition(bad, f"a probability lies within [0, 1], this one does not{hint}")
+        low, high = (np.add.reduceat(bounds, rows.transition_start[:-1]) for bounds in (lower, upper))
+        wrong = first_true((low > 1 + SUM_TOLERANCE) | (high < 1 - SUM_TOLERANCE))
+        if wrong is None:
+            return
+        row = slice(rows.transition_start[wrong], rows.transition_start[wrong + 1])
+        if (lower[row] == upper[row]).all():
+            what = f"the probabilities of this {rows.choice} sum to {low[wrong]:.12g}, not 1"
+        else:
+            total = f"[{low[wrong]:.12g}, {high[wrong]:.12g}]"
+            what = f"no distribution fits these intervals: their bounds sum to {total}"
+        rows.fail_at_choice(wrong, what)
+
+    def wrong_sum(self, rows: FileRows) -> int | None:
+        """The first choice whose values do not sum to 1, where `check` has not seen to that."""
+        return None
+
+    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC:
+        """The model of these values; in one of intervals bounds are settled (`model.numbers`)."""
+        lower, upper = (np.array(ends, dtype=np.float64)[codes] for ends in (self.lower, self.upper))
+        if not self.has_intervals:
+            return MDP(structure, lower)
+        for code, value in enumerate(self.lower):
+            if value == self.upper[code] == 1 and self.number(code) != 1 and (codes == code).any():
+                index = int(np.argmax(codes == code))
+                raise door.NotHeldError("not 1, and the double nearest to it is", index=index)
+        settled = door.settle_rows(
+            structure.transition_start, lower, upper, lambda t: self._bounds(int(codes[t]))
+        )
+        return IntervalMDP(structure, *settled)
+
+
+class ExactValues:
+    """Polynomials in the parameters and quotients of these; without parameters, rationals."""
+
+    has_intervals = False
+
+    def __init__(self, parameters: Parameters):
+        self.parameters = parameters
+        self.index = {name: k for k, name in enumerate(parameters.names)}
+        self.table = ExpressionTable(parameters.names)
+
+    def code(self, text: str) -> int:
+        if text.startswith("["):
+            raise ValueError("an interval in a model of exact values")
+        function = parse_function(text, self.index)
+        for side in parts(function):
+            _check_coefficients(side)
+        return self.table.add(function)
+
+    def reward(self, text: str) -> Amount:
+        polynomial = parse_polynomial(text, self.index)
+        _check_coefficients(polynomial)
+        return polynomial if not polynomial.is_constant else _exact_amount(polynomial.constant_term)
+
+    def number(self, code: int) -> Fraction:
+        function = self.table.function(code)
+        assert isinstance(function, Polynomial)
+        return function.constant_term
+
+    def check(self, rows: FileRows) -> None:
+        """Sums and ranges are proved by the model."""
+
+    def model(self, structure: Structure, codes: IndexArray) -> Model | ParametricCTMC:
+        expressions, expression = self.table.freeze(codes)
+        return ParametricMDP.within_probabilities(structure, expression, expressions, self.parameters)
+
+    def wrong_sum(self, rows: FileRows) -> int | None:
+        known: dict[tuple[int, ...], bool] = {}
+        for choice, (start, end) in enumerate(pairwise(rows.transition_start.tolist())):
+            row = tuple(sorted(rows.code[start:end].tolist()))
+            if row not in known:
+                zero = Polynomial({})
+                known[row] = sum(map(self.table.function, row), start=zero) == Polynomial.constant(1)
+            if not known[row]:
+                return choice
+        return None
+
+
+class RateValues(ExactValues):
+    """Rates: numbers, or polynomials in the parameters. Rewards of choices are earned on leaving, or
+    `per_time`."""
+
+    def __init__(self, parameters: Parameters, per_time: bool = False):
+        super().__init__(parameters)
+        self.per_time = per_time
+
+    def code(self, text: str) -> int:
+        if text.lstrip().startswith("["):
+            raise ValueError("an interval: intervals of rates are not read")
+        rate = self.rate(text)
+        _check_coefficients(rate)
+        return self.table.add(rate)
+
+    def rate(self, text: str) -> Polynomial:
+        """The number or polynomial of a text."""
+        return parse_polynomial(text, self.index) if self.index else Polynomial.constant(exact_number(text))
+
+    def reward(self, text: str) -> float:
+        return nearest_double(text)
+
+    def check(self, rows: FileRows) -> None:
+        functions = map(self.table.function, range(len(self.table)))
+        negative = [code for code, f in enumerate(functions) if f.is_constant and f.evaluate(()) < 0]
+        if (wrong := first_true(np.isin(rows.code, negative))) is not None:
+            rows.fail_at_transition(wrong, "a rate is a number of at least 0, this one is not")
+
+    def model(self, structure: Structure, codes: IndexArray) -> ParametricCTMC:
+        expressions, expression = self.table.freeze(codes)
+        alone = ParametricCTMC(replace(structure, rewards={}), expression, expressions, self.parameters)
+        return with_earnings(alone, structure.rewards, self.per_time)
+
+    def wrong_sum(self, rows: FileRows) -> None:
+        return None
+
+
+Values = NumberValues | ExactValues
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """The transitions of a file by states and choices; `code` is the value of each, `choice` the file's name
+    for a choice, `large_hint` what numbers above 1 may be."""
+
+    path: Path
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    code: IndexArray
+    values: Values
+    action: IndexArray
+    action_names: tuple[str, ...]
+    is_chain: bool
+    choice: str
+    fail_at_transition: Callable[[int, str], NoReturn]
+    fail_at_choice: Callable[[int, str], NoReturn]
+    comments: str = ""
+    large_hint: str = ""
+
+    @property
+    def states(self) -> int:
+        return len(self.choice_start) - 1
+
+    def check(self) -> None:
+        """Every choice leads to states of the model, to none of them twice, with values that are right."""
+        start, successor = self.transition_start, self.successor
+        if (empty := first_true(np.diff(start) == 0)) is not None:
+            self.fail_at_choice(empty, f"this {self.choice} has no transition")
+        if (bad := first_true((successor < 0) | (successor >= self.states))) is not None:
+            self.fail_at_transition(bad, unknown_state(successor[bad], self.states))
+        choice = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        if not ((successor[1:] > successor[:-1]) | (choice[1:] != choice[:-1])).all():
+            order = np.lexsort((successor, choice))
+            same = (successor[order[1:]] == successor[order[:-1]]) & (choice[order[1:]] == choice[order[:-1]])
+            if same.any():
+                again = int(order[1:][same].min())
+                what = f"a second transition of this {self.choice} to state {successor[again]}"
+                self.fail_at_transition(again, what)
+        self.values.check(self)
+
+    def check_totals(
+        self,
+        state: FloatArray,
+        choice: FloatArray,
+        held: Callable[[int], Fraction],
+        earned: Callable[[int], Fraction],
+    ) -> None:
+        """What a state and its choice earn together, as doubles, by the rule of the model's door."""
+        try:
+            door.check_choice_totals(self.choice_start, state, choice, held, earned)
+        except door.NotHeldError as error:
+            self.fail_at_choice(error.index, error.message)
+
+    def model(
+        self,
+        labels: Mapping[str, BoolArray],
+        rewards: Mapping[str, RewardStructure],
+        valuations: Mapping[str, npt.NDArray[Any]],
+    ) -> Model | ParametricCTMC:
+        """The model; an error about it as a whole names the file, and the line where that is known."""
+        starts = np.flatnonzero(labels.get("init", False))
+        if not len(starts):
+            refuse(self.path, "no state has the label 'init', so the initial state is not known")
+        try:
+            structure = Structure(
+                choice_start=self.choice_start,
+                transition_start=self.transition_start,
+                successor=self.successor,
+                initial_states=tuple(starts.tolist()),
+                action=self.action,
+                action_names=self.action_names,
+                labels=labels,
+                rewards=rewards,
+                valuations=valuations,
+                declared_mdp=not self.is_chain,
+                definitions=Definitions.in_comments(self.comments),
+                **origin_in(self.comments, str(self.path)),
+            )
+            return self.values.model(structure, self.code)
+        except InputError as error:
+            if isinstance(error, door.NotHeldError) and isinstance(self.values, NumberValues):
+                self.fail_at_transition(error.index, error.message)
+            wrong = None if error.location else self.values.wrong_sum(self)
+            if wrong is not None:
+                self.fail_at_choice(wrong, error.message)
+            raise InputError(error.message, error.location or Location(str(self.path)), error.hint) from None
+
+
+def split_interval(text: str) -> tuple[str, str]:
+    """The two ends of `[0.1, 0.3]`, as texts."""
+    inner = text.strip()
+    low, comma, high = inner.removeprefix("[").removesuffix("]").partition(",")
+    if not inner.startswith("[") or not inner.endswith("]") or not comma:
+        raise ValueError("an interval such as [0.1, 0.3] expected")
+    return low, high
+
+
+def _nearest_bound(text: str) -> float:
+    """The double nearest to an interval's bound."""
+    value = nearest_double(text)
+    return door.bound(exact_number(text)) if value == 1 else value
+
+
+def _exact_amount(value: Fraction) -> Amount:
+    """A reward that is a number: its double, where it is one."""
+    number = door.double(value)
+    return number if Fraction(number) == value else Polynomial.constant(value)
+
+
+def _check_coefficients(polynomial: Polynomial) -> None:
+    for coefficient in polynomial.terms.values():
+        door.double(coefficient)

@@ -16,8 +16,7 @@ from tightrope.numerics.text import interval_text
 
 
 class _TwoEnds(msgspec.StructMeta):
-    """Intervals are made of two numbers. Users give them in order; inside the package ends that crossed are
-    how two statements show that they contradict each other."""
+    """Users give the ends in order; inside the package crossed ends show a contradiction."""
 
     @in_words
     def __call__(cls, lower: Any, upper: Any) -> Any:

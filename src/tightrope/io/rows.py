@@ -39,8 +39,7 @@ Amount = float | Polynomial
 
 
 class NumberValues:
-    """Doubles and intervals; `value_type` None lets the values decide. Texts that mean something wrong raise
-    ValueError, here and in other kinds of values."""
+    """Doubles and intervals; None lets the values decide. Wrong texts raise ValueError, in all kinds."""
 
     def __init__(self, value_type: str | None = None):
         self.value_type = value_type
@@ -174,8 +173,7 @@ class ExactValues:
 
 
 class RateValues(ExactValues):
-    """Rates: numbers, or polynomials in the parameters. Rewards of choices are earned on leaving, or
-    `per_time`."""
+    """Numbers or polynomials; rewards of choices are earned on leaving, or `per_time`."""
 
     def __init__(self, parameters: Parameters, per_time: bool = False):
         super().__init__(parameters)

@@ -122,10 +122,7 @@ def explore(
     *,
     timed: bool = False,
 ) -> tuple[list[Any], Rows]:
-    """All states that can be reached, in the order in which they are met, and their rows.
-
-    `names` are those of the parameters. In continuous time the only action is the one without a name.
-    """
+    """All states that can be reached, in the order in which they are met, and their rows."""
     number: dict[Any, int] = {}
     states: list[Any] = []
     rows: Rows = []
@@ -267,10 +264,7 @@ def _holds(argument: str, function: Any, state: Any) -> bool:
 
 
 def rewards_of(argument: str, rewards: Any, places: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    """What every reward structure earns at these places: (state,), (state, action) or with the next state.
-
-    A mapping has these as its keys, a state alone without brackets; what it does not name earns 0.
-    """
+    """What every reward structure earns at these places; what a mapping does not name earns 0."""
     listed = list(places)
     result = {}
     for name, given in named(argument, rewards).items():

@@ -404,8 +404,7 @@ def _list_rows(rows: Any, width: int, parameters: Parameters | None) -> list[Any
 
 @dataclass(frozen=True)
 class _Assembly:
-    """Rows in CSR arrays, by states: what every transition has, and the number of every choice's row (−1: the
-    loop of a state of continuous time in which nothing happens)."""
+    """Rows in CSR arrays: the value of every transition, the row of every choice (−1: an idle loop)."""
 
     structure: Structure
     values: list[Probability]

@@ -39,6 +39,7 @@ from tightrope.model.structure import (
     RewardStructure,
     Structure,
     Structured,
+    freeze,
     frozen_array,
     new_digest,
 )
@@ -74,7 +75,7 @@ class ParametricCTMC(Structured):
     earned: Mapping[str, ParametricReward] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
+        freeze(self, np.int32, "expression")
         object.__setattr__(self, "earned", MappingProxyType(dict(self.earned)))
         _check_chain(self.structure)
         if self.expression.shape != (self.transitions,):
@@ -144,7 +145,7 @@ class CTMC(Structured):
     earned: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
+        freeze(self, np.int32, "expression")
         _check_chain(self.structure)
         earned = {name: reward.per_choice(self.structure) for name, reward in self.structure.rewards.items()}
         earned.update((name, frozen_array(values, np.float64)) for name, values in self.earned.items())
@@ -216,8 +217,8 @@ class IntervalCTMC(Structured):
     earned: Mapping[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, dtype in (("expression", np.int32), ("lower", np.float64), ("upper", np.float64)):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), dtype))
+        freeze(self, np.int32, "expression")
+        freeze(self, np.float64, "lower", "upper")
         earned = {name: tuple(frozen_array(a) for a in pair) for name, pair in self.earned.items()}
         earned.setdefault(TIME, (np.ones(self.states), np.ones(self.states)))
         object.__setattr__(self, "earned", MappingProxyType(earned))
@@ -285,8 +286,7 @@ class MarkovAutomaton(Structured):
     exit_rate: FloatArray
 
     def __post_init__(self) -> None:
-        for name in ("probability", "exit_rate"):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
+        freeze(self, np.float64, "probability", "exit_rate")
         if self.exit_rate.shape != (self.states,):
             raise InputError(f"{len(self.exit_rate)} exit rates for {self.states} states")
         wrong = np.flatnonzero(~((self.exit_rate >= 0) & np.isfinite(self.exit_rate)))

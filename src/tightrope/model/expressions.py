@@ -261,11 +261,7 @@ class Expressions(Record):
         return self.exact_values(theta).to_float()
 
     def exact_values(self, theta: Point) -> RationalArray:
-        """All expressions at a point, exactly.
-
-        The monomials' values are brought to one denominator first, so that a term costs one
-        multiplication of integers and a row a single reduction to lowest terms.
-        """
+        """All expressions at a point, exactly; the monomials are brought to one denominator first."""
         point = self.checked_point(theta)
         point += [1 / g.evaluate(point) for g in self.denominators]
         value = [
@@ -369,10 +365,7 @@ class ExpressionTable:
         return _function(row, len(self.parameter_names), tuple(self._denominator_number))
 
     def freeze(self, used: IndexArray) -> tuple[Expressions, IndexArray]:
-        """The table of the expressions in `used`, and `used` renumbered to it.
-
-        The order is that of first interning, so the same model gives the same table.
-        """
+        """The expressions in `used`, in order of first interning, and `used` renumbered."""
         present = np.zeros(len(self._rows), dtype=np.bool_)
         present[used] = True
         used_rows = np.flatnonzero(present)

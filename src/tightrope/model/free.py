@@ -131,8 +131,7 @@ class FreeRows:
 
 @dataclass(frozen=True)
 class FreeCommand:
-    """The stand-ins of a command's free distribution while states are explored: variables `first`, … of its
-    expressions, one for each outcome but the last."""
+    """Stand-ins of a command's free distribution: variables `first`, … for all outcomes but the last."""
 
     first: int
     outcomes: int
@@ -249,8 +248,7 @@ def without_numbers(
 def _table(
     structure: Structure, free: BoolArray, start: Sequence[Fraction], drawn: int
 ) -> tuple[IndexArray, Expressions, Parameters]:
-    """The same of many coordinates: row 0 of the table is 1, then come the numbers of the draw and, choice by
-    choice, x₁, …, x_{k−1}, 1 − x₁ − … − x_{k−1}."""
+    """The same for many coordinates: row 1, numbers of the draw, then x₁, …, 1 − Σ x of each choice."""
     width, transitions = np.diff(structure.transition_start), structure.transitions
     numbers = sorted(set(start) - {Fraction(1)})
     first = structure.transition_start[:-1][free]

@@ -90,8 +90,7 @@ _EXPONENT = re.compile(r"[0-9]{1,2}")
 
 
 def _plain_sum(text: str, parameters: Mapping[str, int]) -> Polynomial | None:
-    """The polynomial of a sum such as `3/10*p^2*q - p + 1`, which is how files list thousands of them; None
-    for anything else, and for whatever the grammar refuses."""
+    """The polynomial of a sum such as `3/10*p^2*q - p + 1`; None for anything else."""
     pieces = ["+", *_SIGN.split(text.strip())]
     if pieces[1] == "":  # the text begins with a sign, which binds closer than a power
         del pieces[:2]

@@ -26,7 +26,7 @@ import numpy as np
 
 from tightrope.errors import InputError, check_type
 from tightrope.model.objective import Objective, ObjectiveKind
-from tightrope.model.structure import RewardStructure, Structure, Structured, frozen_array, new_digest
+from tightrope.model.structure import RewardStructure, Structure, Structured, freeze, new_digest
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.record import Facts, Record
@@ -50,7 +50,7 @@ class MDP(Structured):
     probability: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", frozen_array(self.probability, np.float64))
+        freeze(self, np.float64, "probability")
         _check_length("probability", self.probability, self.structure)
         _check_entries(self.structure, self.probability, "probability")
         total = np.add.reduceat(self.probability, self.structure.transition_start[:-1])
@@ -86,8 +86,8 @@ class IntervalMDP(Structured):
     bounds of joint outcomes say. Whoever knows nothing of it reads the bounds, which enclose it."""
 
     def __post_init__(self) -> None:
+        freeze(self, np.float64, "lower", "upper")
         for name in ("lower", "upper"):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
             _check_length(name, getattr(self, name), self.structure)
         if self._seen[0]:
             return
@@ -121,8 +121,7 @@ class IntervalMDP(Structured):
 
     @property
     def sums_admit_one(self) -> bool:
-        """Whether no sum of lower bounds is above 1, and none of upper bounds below, by more than rounding.
-        It may be False where one is close to that."""
+        """Whether sums of bounds admit 1 up to rounding; may be False where one is close to that."""
         return self._seen[1]
 
     def _facts_(self) -> Facts:
@@ -165,8 +164,7 @@ def _check_entries(structure: Structure, values: FloatArray, what: str) -> None:
 def _look_at(
     transition_start: OffsetArray, lower: FloatArray, upper: FloatArray, tolerance: float
 ) -> tuple[bool, bool]:
-    """Whether all bounds are within [0, 1], in order, and admit a distribution up to `tolerance`; and whether
-    they do up to the rounding of their sums."""
+    """Whether bounds are right up to `tolerance`, and whether they are up to the rounding of sums."""
     right, clean = True, True
     for c in range(len(transition_start) - 1):
         low, high = 0.0, 0.0
@@ -203,9 +201,8 @@ class FactoredRows(Record):
     layer_start: OffsetArray
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper"):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.float64))
-        object.__setattr__(self, "layer_start", frozen_array(self.layer_start, np.int64))
+        freeze(self, np.float64, "lower", "upper")
+        freeze(self, np.int64, "layer_start")
         s, own = self.structure, self.states
         if self.layer_start[-1] != s.states or np.any(np.diff(s.choice_start)[own:] != 1):
             raise InputError("states in the middle of a step have one choice each")
@@ -233,8 +230,7 @@ class FactoredRows(Record):
         return list(pairwise(self.layer_start.tolist()))
 
     def lift(self, objective: Objective) -> Objective:
-        """The same question about the game: states in the middle of a step are no targets, never forbidden,
-        and earn nothing."""
+        """The same question about the game: inner states are no targets, never forbidden, earn nothing."""
         more = self.structure.states - self.states
         truth, number = np.zeros(more, np.bool_), np.zeros(more)
         target, allowed, terminal = objective.target, objective.allowed, objective.terminal

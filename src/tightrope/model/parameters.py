@@ -314,8 +314,7 @@ class Parameters(Record):
             )
 
     def blocks(self) -> list[list[int]]:
-        """The parameters, grouped: two are in one group where constraints link them, directly or through
-        others. The domain is the product of its parts."""
+        """The parameters in groups that constraints link; the domain is the product of its parts."""
         group = {i: {i} for i in range(len(self.names))}
         for row in self._linked:
             joined = set[int]().union(*(group[i] for i in row))
@@ -500,8 +499,7 @@ def _ranges(text: str, names: Sequence[str], option: str) -> dict[str, tuple[Fra
 
 
 def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Parameters:
-    """The part of a domain that a box and constraints leave, where they are given. Ranges that nobody gave
-    are replaced; of those in the box and in the constraints both hold."""
+    """The part of a domain that a box and constraints leave; given ranges replace those of the base."""
     if box is not None:
         base = parse_box(box, base.names, base=base)
     if domain is None:

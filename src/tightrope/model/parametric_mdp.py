@@ -30,7 +30,7 @@ from tightrope.model.ranges import (
     prove_signs,
     table_of,
 )
-from tightrope.model.structure import Structure, Structured, frozen_array, new_digest, release
+from tightrope.model.structure import Structure, Structured, freeze, frozen_array, new_digest, release
 from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, ranges
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.record import Facts, remember
@@ -66,7 +66,7 @@ class ParametricMDP(Structured):
     unproved: tuple[int, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "expression", frozen_array(self.expression, np.int32))
+        freeze(self, np.int32, "expression")
         if self.expression.shape != (self.transitions,):
             raise InputError(f"{len(self.expression)} expressions for {self.transitions} transitions")
         if len(self.expression) and not 0 <= self.expression.min() <= self.expression.max() < len(
@@ -88,8 +88,7 @@ class ParametricMDP(Structured):
     def within_probabilities(
         structure: Structure, expression: IndexArray, expressions: Expressions, parameters: Parameters
     ) -> ParametricMDP:
-        """The model of a file: where affine probabilities leave [0, 1], its domain is the part on which they
-        do not, and the user is told."""
+        """The model on the part of the domain where affine probabilities lie in [0, 1], with a warning."""
         try:
             return ParametricMDP(structure, expression, expressions, parameters)
         except OutOfRangeError as error:

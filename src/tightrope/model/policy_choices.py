@@ -17,7 +17,7 @@ import numpy as np
 
 from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
-from tightrope.model.structure import Structure, frozen_array
+from tightrope.model.structure import Structure, freeze
 from tightrope.numerics.arrays import OffsetArray
 from tightrope.numerics.record import Record
 
@@ -47,8 +47,7 @@ class TimeVaryingChoices(Record):
     choice: OffsetArray
 
     def __post_init__(self) -> None:
-        for name in ("start", "step", "choice"):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.int64))
+        freeze(self, np.int64, "start", "step", "choice")
         inner = np.ones(len(self.step), np.bool_)
         inner[self.start[:-1]] = False
         at = np.flatnonzero(inner)
@@ -156,8 +155,7 @@ class FiniteMemoryChoices(Record):
     following: OffsetArray
 
     def __post_init__(self) -> None:
-        for name in ("state", "memory", "choice", "following"):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), np.int64))
+        freeze(self, np.int64, "state", "memory", "choice", "following")
         lengths = {len(column) for column in self.columns}
         if len(lengths) > 1 or lengths == {0}:
             raise InputError(

@@ -205,8 +205,7 @@ class _Entry:
 
 
 def read_policy_file(path: Path | str, structure: Structure) -> tuple[Choices, Provenance | None]:
-    """The choices in a file for a model; every state with more than one is in it, once. And the data that
-    they were made from, where the file says so."""
+    """The choices in a file for a model, and the data that they were made from."""
     return _PolicyReader(str(path), structure).read()
 
 

@@ -545,8 +545,7 @@ def reduce_quotients(tops: PolynomialArray, bottoms: PolynomialArray) -> Reduced
 
 
 def _normalise_columns(columns: list[RationalArray]) -> tuple[ExactIntegers, RationalArray]:
-    """Coprime whole coefficients (a row per monomial), positive at the first that is not 0, and the factor
-    that was taken out."""
+    """Coprime whole coefficients, a row per monomial, the first of them positive; and the factor."""
     top = np.stack([column.numerator for column in columns])
     below = np.stack([column.denominator for column in columns])
     if not _fits(top, below):

@@ -38,7 +38,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.policy_choices import FiniteMemoryChoices
 from tightrope.model.policy_file import OBSERVER_FORMAT
-from tightrope.model.structure import Structure, Structured, frozen_array, sizes
+from tightrope.model.structure import Structure, Structured, freeze, frozen_array, sizes
 from tightrope.numerics.arrays import IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record
 
@@ -151,8 +151,7 @@ class POMDP(Structured):
 
     @cached_property
     def aligned(self) -> OffsetArray:
-        """For every choice of the model, in the order of its own, the choices of each state sorted so that
-        the k-th ones of states that look alike have one action."""
+        """Choices of each state, sorted so that the k-th ones of states that look alike have one action."""
         own, seen = self.structure, self.observation
         action = own.action_of_choice
         order: OffsetArray = np.lexsort((np.arange(own.choices), action, own.choice_state))
@@ -263,8 +262,7 @@ class Controller(Record):
     action: IndexArray
 
     def __post_init__(self) -> None:
-        for name in ("following", "action"):
-            object.__setattr__(self, name, frozen_array(np.asarray(getattr(self, name)), np.int32))
+        freeze(self, np.int32, "following", "action")
         shape = (len(self.following), self.pomdp.observations)
         if self.following.ndim != 2 or self.following.shape != shape or self.action.shape != shape:
             raise InputError(

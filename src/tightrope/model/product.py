@@ -139,8 +139,7 @@ def product_of(
     starts: OffsetArray,
     memory: OffsetArray | None = None,
 ) -> Product:
-    """What is reachable from `starts`, each with a `memory` (None: the automaton's first state); its first
-    states are those."""
+    """What is reachable from `starts`, each with a `memory` (None: 0); its first states are those."""
     structure, memories = support.structure, automaton.states
     if structure.states * memories > MOST_PAIRS:
         raise InputError(
@@ -246,8 +245,7 @@ def factored_model(product: Product, model: MDP | IntervalMDP) -> MDP | Interval
 
 
 def lift_factors(rows: FactoredRows, product: Product) -> FactoredRows | None:
-    """The trees of a product's choices; None where one leads to a pair that the product does not have, as
-    joint bounds rule it out."""
+    """The trees of a product's choices; None where one leads to a pair that joint bounds rule out."""
     built, memories = product.structure, int(product.memory.max()) + 1
 
     def take_rows(which: OffsetArray, memory: OffsetArray) -> tuple[OffsetArray, OffsetArray, OffsetArray]:
@@ -350,8 +348,7 @@ def _lift_structure(base: Structure, product: Product) -> Structure:
 
 
 def chain_of(structure: Structure, policy: Policy) -> Product:
-    """What a policy with a memory makes of a model: the pairs that it can meet, the first one first, each
-    with the choice it takes."""
+    """The pairs that a policy with a memory can meet, the first one first, each with its choice."""
     rows = policy.memory
     assert rows is not None
     width = np.int64(rows.memories)
@@ -375,10 +372,7 @@ def chain_of(structure: Structure, policy: Policy) -> Product:
 
 
 def product_with_memory(model: HasStructure, policy: Policy, support: Support) -> tuple[Product, Policy]:
-    """The model with the memory of a finite-memory policy, all choices left open, and the policy of it that
-    follows this one.
-
-    Where other choices lead, the policy says nothing: there the first choice is taken."""
+    """The model with a policy's memory, all choices open, and the policy; elsewhere the first choice."""
     structure, rows = model.structure, policy.memory
     assert rows is not None
     lost = rows.memories

@@ -112,8 +112,7 @@ def _degrees(table: Expressions, rows: OffsetArray) -> OffsetArray:
 
 
 def _grouped(of_row: OffsetArray) -> Iterator[tuple[OffsetArray, tuple[int, ...], list[int]]]:
-    """Rows with the same degrees of all parameters: (rows, parameters that occur, their degrees); without
-    those of too high a degree."""
+    """Rows with the same degrees of all parameters, the parameters, their degrees; none too high."""
     distinct, group = np.unique(of_row, axis=0, return_inverse=True)
     for k, every in enumerate(distinct.tolist()):
         variables = tuple(v for v, degree in enumerate(every) if degree)
@@ -149,10 +148,7 @@ def control_points(
 
 
 def _controls(degree: int, low: float, high: float) -> FloatArray:
-    """[k, e]: the k-th Bernstein coefficient on [low, high] of x^e, written with the given degree.
-
-    It is the mean of all products of e out of `degree` numbers, k of them `high`, the others `low`.
-    """
+    """[k, e]: k-th Bernstein coefficient of x^e, the mean of products of e of k highs and lows."""
     table = np.zeros((degree + 1, degree + 1))
     for k, e in product(range(degree + 1), repeat=2):
         for j in range(max(0, e - (degree - k)), min(k, e) + 1):
@@ -162,8 +158,7 @@ def _controls(degree: int, low: float, high: float) -> FloatArray:
 
 
 def ranges_over_box(expressions: Expressions, lower: Point, upper: Point) -> tuple[FloatArray, FloatArray]:
-    """(low, high) with low ≤ f(θ) ≤ high for every expression f and every θ in the box; infinite where a
-    denominator may vanish."""
+    """(low, high) with low ≤ f(θ) ≤ high on the box; infinite where a denominator may vanish."""
     if not expressions.denominators:
         return polynomial_ranges(expressions, lower, upper)
     tops, bottoms = numerators(expressions), denominators(expressions)
@@ -283,8 +278,7 @@ _POSITIVE = Between(high=math.inf, strict=True)
 
 @dataclass(frozen=True)
 class SignProof:
-    """The sign of each denominator on the domain. `failed`: the first that has none, with a point where it
-    is 0 or has the other sign, or with None where the matter could not be settled."""
+    """The sign of each denominator; `failed`: the first without one, and a point, None if not settled."""
 
     sign: tuple[int, ...]
     failed: tuple[int, tuple[ExactPoint, Fraction] | None] | None = None
@@ -353,8 +347,7 @@ def _likely_signs(g: Polynomial, domain: _Domain) -> tuple[int, ...]:
 def prove_ranges(
     expressions: Expressions, parameters: Parameters, sign: Sequence[int] = (), wanted: Between = _PROBABILITY
 ) -> RangeProof:
-    """Decide for every expression that it is as wanted on the domain, 0 ≤ f ≤ 1 by default; `sign` is that of
-    the denominators, which go with the default."""
+    """Decide for every expression that it is as wanted; `sign` is that of the denominators."""
     low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
     suspects = np.flatnonzero((low < float(wanted.low)) | (high > float(wanted.high))).tolist()
     if not suspects:
@@ -372,8 +365,7 @@ def prove_ranges(
 
 
 def narrow_to_probabilities(expressions: Expressions, parameters: Parameters) -> Parameters | None:
-    """The part of the domain where every affine expression lies within [0, 1]; None where nothing is cut off,
-    or no more than a point of a range is left."""
+    """The part where affine expressions lie in [0, 1]; None if nothing is cut off or left."""
     low, high = ranges_over_box(expressions, parameters.lower, parameters.upper)
     lower, upper = list(parameters.lower), list(parameters.upper)
     constraints: dict[LinearConstraint, None] = {}
@@ -442,8 +434,7 @@ class _Part:
 
 
 class _Domain:
-    """A domain is the product of its parts, and an expression is settled on those that it touches: where
-    hundreds of parameters have constraints of their own, every proof is as small as these."""
+    """A domain is the product of its parts; an expression is settled on those that it touches."""
 
     def __init__(self, parameters: Parameters):
         self.parameters = parameters

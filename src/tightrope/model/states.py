@@ -60,10 +60,7 @@ def find_state(structure: Structure, state: Any) -> int:
 
 
 def index_or_state(structure: Structure, state: Any) -> int:
-    """The same, where a number that is no own state is the index of a state.
-
-    Refused where it could be the value of the model's only variable as well.
-    """
+    """The same, where a number may be an index unless it may be the value of the only variable."""
     if is_whole(state) and structure.state_names is None and structure.valuations:
         if len(structure.valuations) == 1:
             name = next(iter(structure.valuations))

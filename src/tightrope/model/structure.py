@@ -244,8 +244,7 @@ class Structure(Record):
 
     @cached_property
     def draws_start(self) -> bool:
-        """Whether the initial state stands for a draw of the state that runs begin in: it has the label
-        `start`, its only action has this name, and nothing leads to it."""
+        """Whether the initial state draws another: labelled `start`, one action `start`, never re-entered."""
         if len(self.initial_states) > 1 or START not in self.action_names:
             return False
         state = self.initial_states[0]
@@ -363,27 +362,26 @@ class Structure(Record):
             self.rewards[name].hash_into(digest)
 
 
-class _Forwarded:
-    """An attribute of a model that is its structure's."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, model: Any, owner: type | None = None) -> Any:
-        return self if model is None else getattr(model.structure, self._name)
-
-    def __set__(self, model: Any, value: object) -> None:
-        raise AttributeError(f"{self._name} belongs to the structure of a model")
-
-
-def _forwarded() -> Any:
-    return _Forwarded()
-
-
 class Structured(Record):
     """Lets a model answer for the structure it holds: `model.successor`, `model.states`, …"""
 
     structure: Structure
+    choice_start: OffsetArray
+    transition_start: OffsetArray
+    successor: IndexArray
+    initial: int
+    initial_states: tuple[int, ...]
+    labels: Mapping[str, BoolArray]
+    rewards: Mapping[str, RewardStructure]
+    valuations: Mapping[str, npt.NDArray[Any]]
+    states: int
+    choices: int
+    transitions: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _FORWARDED:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(self.structure, name)
 
     def _title_(self) -> str:
         return f"{type(self).__name__}: {sizes(self.structure)}"
@@ -404,17 +402,14 @@ class Structured(Record):
         written: list[Path] = import_module("tightrope.io.registry").save_model(self, path)
         return written
 
-    choice_start: OffsetArray = _forwarded()
-    transition_start: OffsetArray = _forwarded()
-    successor: IndexArray = _forwarded()
-    initial: int = _forwarded()
-    initial_states: tuple[int, ...] = _forwarded()
-    labels: Mapping[str, BoolArray] = _forwarded()
-    rewards: Mapping[str, RewardStructure] = _forwarded()
-    valuations: Mapping[str, npt.NDArray[Any]] = _forwarded()
-    states: int = _forwarded()
-    choices: int = _forwarded()
-    transitions: int = _forwarded()
+
+_FORWARDED = frozenset(Structured.__annotations__) - {"structure"}
+
+
+def freeze(record: object, dtype: npt.DTypeLike, *names: str) -> None:
+    """Make these fields of a frozen record read-only arrays of a type."""
+    for name in names:
+        object.__setattr__(record, name, frozen_array(getattr(record, name), dtype))
 
 
 def release(*arrays: npt.NDArray[Any] | None) -> None:

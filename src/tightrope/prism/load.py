@@ -149,8 +149,7 @@ def _observed(program: Program, hidden: ParametricMDP | IntervalMDP) -> POMDP:
 
 
 def build_rates(program: Program, **words: Unpack[BuildWords]) -> PrismRates:
-    """Explore a program in continuous time (`ctmc`); a warning says where the range of a parameter is taken
-    to be [0, LARGEST_RATE]."""
+    """Explore a program in continuous time (`ctmc`); a warning names ranges that are taken for granted."""
     if program.type is not ModelType.CTMC:
         raise InputError("the type of this model is not ctmc (continuous time)", Location(program.file))
     if program.free:
@@ -230,11 +229,7 @@ def _warn_of_ranges(parameters: Parameters, warn: Warn) -> None:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Python's search for circles of objects stays off inside, if it was on.
-
-    It looks through all objects again and again while they become more. Syntax trees hold no circles, so for
-    a long text that is a third of the time, for nothing.
-    """
+    """Switch off the cyclic garbage collector: syntax trees hold no circles (a third of the time)."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -294,11 +294,7 @@ _Meaning = TypeVar("_Meaning")
 
 
 class Body:
-    """The arrays of the model, growing line by line.
-
-    States and choices are kept as indices into `state_entries` (rewards, labels) and
-    `choice_entries` (rewards, action): the distinct texts behind `state 17` and `action`.
-    """
+    """The arrays of the model, growing line by line; entries are the distinct texts of states and actions."""
 
     def __init__(self, path: Path, header: Header, values: Values):
         self.path, self.header, self.values, self.here = path, header, values, Line(path, 0, "")
@@ -472,8 +468,7 @@ class Body:
         return tuple(self.meaning(self.values.reward, piece) for piece in pieces), stripped[end + 1 :]
 
     def rewards_and_labels(self, text: str) -> tuple[tuple[Amount, ...], list[str]]:
-        """What stands behind the number of a state, in any order: rewards `[1, 2/3]`, once, and labels, of
-        which one with a space or bracket within stands in quotation marks. Nothing else does."""
+        """Read rewards, once, and labels, those with spaces or brackets in quotation marks."""
         rewards: tuple[Amount, ...] | None = None
         names: list[str] = []
         rest = text.strip()

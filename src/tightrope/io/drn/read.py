@@ -160,11 +160,7 @@ def read_drn(
     domain: str | None = None,
     progress: parse.Progress | None = None,
 ) -> Model | POMDP:
-    """The model in a DRN file; its value type says which kind comes out.
-
-    `box` and `domain` (texts as on the command line) replace the domain of the parameters, which
-    otherwise is the one noted in the file, or [0, 1] for each.
-    """
+    """Read a model; `box` and `domain` replace the noted domain of the parameters."""
     place = Path(path)
     body, model = _read(place, lambda header: _values(place, header, box, domain), progress=progress)
     assert not isinstance(model, ParametricCTMC)

@@ -392,8 +392,7 @@ def declare_functions(node: JaniNode, scope: JaniScope) -> list[JaniNode]:
 
 
 def read_functions(node: JaniNode, scope: JaniScope) -> None:
-    """Declare functions, and write each out for arguments of its types, so that mistakes show without a
-    call. Where a parameter is an array, calls alone have its length."""
+    """Declare functions and write each out once, so that mistakes show without a call."""
     for each in declare_functions(node, scope):
         function = scope.functions[each.name()]
         kinds = {key: read_type(type_, scope) for key, type_ in function.parameters.items()}

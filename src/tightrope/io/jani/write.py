@@ -201,10 +201,7 @@ class _ProgramWriter:
 
 
 def json_expression(expression: syntax.Expression) -> Any:
-    """An expression as JANI has it; numbers are decimals where they are exact, else quotients.
-
-    What is checked is the only element of an array, and its index outside where the condition fails.
-    """
+    """An expression as JANI has it; what is checked is the only element of an array."""
     match expression:
         case syntax.Literal(value):
             return _number(value)
@@ -425,8 +422,7 @@ class _ProgramText:
 
 
 def _free_outcomes(model: ParametricMDP) -> dict[int, tuple[int, str]]:
-    """Rows of the table that are outcomes of a free distribution: the number of the outcome, and its text.
-    Where several choices share a distribution it has a name."""
+    """Rows of the table that are outcomes of a free distribution: the outcome's number and text."""
     if not model.parameters.free:
         return {}
     result, hidden = dict[int, tuple[int, str]](), model.parameters.free[0].first

@@ -27,8 +27,7 @@ from tightrope.numerics.jit import kernel
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """`component[s]`; `order[start[k]:start[k+1]]` are the states of component k; `cyclic[k]`: it has an
-    edge inside."""
+    """States of component k: `order[start[k]:start[k+1]]`; `cyclic[k]`: it has an edge inside."""
 
     component: IndexArray
     start: OffsetArray
@@ -46,10 +45,7 @@ class Components:
 def strongly_connected_components(
     support: Support, *, usable: BoolArray | None = None, expand: BoolArray | None = None
 ) -> Components:
-    """Components of the graph of possible transitions, or of the `usable` ones among them.
-
-    States outside `expand` count as sinks: what they lead to is not looked at.
-    """
+    """Components over `usable` transitions; states outside `expand` are sinks."""
     components = _components(support, usable, expand, stop_at_cycle=False)
     assert components is not None
     return components
@@ -92,8 +88,7 @@ def _tarjan(
     component: IndexArray,
     left: IndexArray,
 ) -> int:
-    """Fill `component` and `left` (states in the order the search leaves them); return the number of
-    components, or −1 at the first cycle if the search is to stop there."""
+    """Fill `component` and `left`, the order of leaving; how many components, −1 at a cycle to stop at."""
     states = len(state_start) - 1
     link = np.zeros(states, np.int32)  # 0: not met; else smallest index reached so far, from 1
     stack = np.empty(states, np.int32)  # states without a component yet
@@ -256,8 +251,7 @@ def _usable(
 def _drop(
     graph: GraphArrays, nature_stays: bool, component: IndexArray, inside: BoolArray, alive: BoolArray
 ) -> bool:
-    """Drop choices that leave their component, states without choices, and so on; `component` is −1 outside
-    of `inside`. Whether anything went."""
+    """Drop choices that leave their component, then states without choices; whether anything went."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(inside), np.int32)

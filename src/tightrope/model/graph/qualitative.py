@@ -75,8 +75,7 @@ def almost_sure(
 
 
 def surely_drawn(support: Support, target: BoolArray, some: BoolArray, choices: BoolArray) -> BoolArray:
-    """`almost_sure` in a Markov chain, of which `some` reach the target with positive probability, through
-    each other: whoever meets no state that misses it for certain. One choice per state is among `choices`."""
+    """`almost_sure` in a chain with one of `choices` per state; `some` reach it with positive probability."""
     missed = Ranked.begin(~some)
     attract_into(support, some & ~target, choices, True, True, missed)
     return ~missed.states
@@ -159,8 +158,7 @@ def _keep_or_sink(
     inside: BoolArray,
     witness: OffsetArray,
 ) -> None:
-    """Greatest subset of `inside` where the avoiders enter `found` with positive probability or stay
-    inside surely."""
+    """Greatest subset of `inside` where the avoiders may enter `sunk` or surely stay inside."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(inside), np.int32)
@@ -226,8 +224,7 @@ class Ranked(NamedTuple):
 def attract_in_passes(
     graph: ForwardArrays, within: BoolArray, open_choice: BoolArray, agent_joins: bool, ranked: Ranked
 ) -> tuple[int, bool]:
-    """`attract` where a possible transition into the set is all that is needed, as far as passes through the
-    states go: how many were added, and whether that is all."""
+    """`attract` for one possible transition, in passes: how many were added, and whether that is all."""
     choice_start, transition_start, successor, possible = graph
     drawn, rank, witness = ranked
     states = len(within)
@@ -277,9 +274,7 @@ def attract(
     ranked: Ranked,
     already: int,
 ) -> int:
-    """Extend `found` in place; its ranks count up from 1 (0 for those drawn at the start), the witness is the
-    agent's choice. Returns how many were added, with those that were `already`, in ranks up to that number.
-    """
+    """Extend `ranked` in place, ranks counting up from 1; how many were added, `already` included."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     drawn, rank, witness = ranked
@@ -331,8 +326,7 @@ def settle(
     within: BoolArray,
     open_choice: BoolArray,
 ) -> int:
-    """Shrink `within` in place and close choices; `exempt` states need no way to stay. Returns how many
-    states were removed."""
+    """Shrink `within` in place and close choices; `exempt` states need no way to stay. How many went."""
     choice_start, transition_start, successor, lower, upper, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     queue = np.empty(len(within), np.int32)

@@ -70,8 +70,7 @@ class GraphEngine(Protocol):
 
 
 class GraphArrays(NamedTuple):
-    """What loops over the graph take: the structure, nature's bounds, and the possible transitions into each
-    state. A loop unpacks it where it begins; the steps inside take single arrays."""
+    """What loops over the graph take: structure, bounds, possible transitions into each state."""
 
     choice_start: OffsetArray
     transition_start: OffsetArray
@@ -96,11 +95,7 @@ class ForwardArrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The graph of a model as nature's bounds make it; `lower` and `upper` per transition.
-
-    `usable`, if given, says which transitions count as possible, in place of what the bounds say. `engine`,
-    if given, computes the fixpoints of `qualitative`.
-    """
+    """The graph under nature's bounds; `usable` overrides what is possible, `engine` runs the fixpoints."""
 
     structure: Structure
     lower: FloatArray
@@ -295,8 +290,7 @@ def must_stay(
     group: IndexArray | BoolArray,
     home: int,
 ) -> bool:
-    """Whether every p at the choice gives the states with `group` = `home` probability 1. `group` may be a
-    mask of states, `home` is True then."""
+    """Whether every p at the choice gives the states with `group` = `home` probability 1."""
     for t in range(first, last):
         if not possible[t]:
             continue

@@ -236,8 +236,7 @@ def check_guard(guard: Expression, parameters: Collection[str]) -> None:
 
 
 def decide_guard(guard: Expression, box: Mapping[str, tuple[Fraction, Fraction]]) -> Expression:
-    """The guard without parameters, each of which lies somewhere in `box`; complains where that does not
-    decide it."""
+    """The guard without parameters, which lie in `box`; complains where that does not decide it."""
     if not any(name.name in box for name in names(guard)):
         return guard
     decided = _decided(guard, box)
@@ -324,8 +323,7 @@ _COMPARED = ("<", "<=", ">", ">=", "=", "!=")
 def check_polynomial(
     expression: Expression, parameters: Collection[str], what: str, quotients: bool = False
 ) -> None:
-    """Complain unless the expression is a polynomial in the parameters, whatever the state; `quotients` of
-    polynomials may be allowed, too."""
+    """Complain unless it is a polynomial in the parameters, or one of the allowed `quotients`."""
     if parameters:
         _Check(frozenset(parameters), what, quotients).polynomial(expression)
 

@@ -402,10 +402,7 @@ def _decides(operator: str, left: bool) -> bool:
 
 
 def _is_double(expression: Expression, constants: Mapping[str, Expression]) -> bool:
-    """The static type of a number, which `b ? 1 : 0.5` keeps when the constant b decides it.
-
-    Only `pow` needs to know: 2 to the power -1 is an error for ints and 1/2 for doubles.
-    """
+    """The static type of a number, for `pow`: 2 to the power -1 is an error for ints, 1/2 for doubles."""
     if isinstance(expression, Literal):
         return expression.type is Type.DOUBLE
     if isinstance(expression, Name):

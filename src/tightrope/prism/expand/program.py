@@ -22,10 +22,7 @@ Value = int | Fraction | bool
 
 @dataclass(frozen=True)
 class StateVariable:
-    """A variable with its range and initial value as integers; a bool ranges over 0..1.
-
-    `module` is None for a global variable. An unbounded int ranges over what states can hold.
-    """
+    """A variable with its range as integers; `module` is None for a global one."""
 
     name: str
     type: syntax.Type
@@ -108,10 +105,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Definitions:
-    """What properties may use of a model's file: its constants' values and its expanded formulas.
-
-    They stay with the structure that was built from the file.
-    """
+    """What properties may use of a model's file: values of constants, and expanded formulas."""
 
     constants: Mapping[str, Value] = field(default_factory=dict)
     formulas: Mapping[str, syntax.Expression] = field(default_factory=dict)

@@ -198,8 +198,7 @@ class Assembler:
             into, added = into[rest], added[rest]
 
     def so_far(self) -> ModelRows:
-        """The rows as they are, in which states that wait to be looked at have a self-loop and count as
-        stopped; the search may go on."""
+        """The rows as they are; states that wait have a self-loop and count as stopped."""
         part = copy(self)
         part._pieces = {name: pieces.copied() for name, pieces in self._pieces.items()}
         waiting = self._states.keys[self.rows_done :].copy()
@@ -217,8 +216,7 @@ class Assembler:
 def _with_maximal_progress(
     parts: list[Alternatives], rated: Sequence[bool], waiting: BoolArray
 ) -> list[Alternatives]:
-    """The parts less what cannot happen: rates of 0, and rates where something is immediate, which is noted
-    as not `waiting`."""
+    """The parts less rates of 0 and rates where something is immediate (not `waiting`)."""
     for part, has_rates in zip(parts, rated, strict=True):
         if not has_rates:
             waiting[part.rows] = False

@@ -46,10 +46,7 @@ in all there are `_FEW`, or `_SHARE` times as many as are known: a round costs m
 
 
 class DistributionMemory:
-    """The probabilities of a command, for every combination of the variables they depend on.
-
-    `has_zero[u]` says that update u had probability 0 in some combination met so far.
-    """
+    """Probabilities by the variables they depend on; `has_zero[u]`: update u had probability 0."""
 
     def __init__(
         self, distribution: Distribution, ranges: Sequence[tuple[int, int]], space: StateSpace, updates: int
@@ -173,10 +170,7 @@ class CompiledCommand:
 
 
 class CompiledAssignment:
-    """`(x' = value)` as a step of the key, checked against the range of x where that is needed.
-
-    `change` computes the step, `checked` the value that must lie within `bounds`, if it could lie elsewhere.
-    """
+    """`change` is the step of the key, `checked` a value that might leave `bounds`."""
 
     def __init__(
         self, assignment: Assignment, command: GuardedCommand, space: StateSpace, compiler: Compiler
@@ -509,10 +503,7 @@ class CommandGroup:
         return self.parts[0][0].has_rates
 
     def alternatives(self, frame: StateFrame, relevant: BoolArray | None = None) -> Alternatives | None:
-        """What the group can do; updates are evaluated only where every module takes part.
-
-        `relevant` has one flag a command; those without it are enabled in no row.
-        """
+        """What the group can do; updates are evaluated only where every module takes part."""
         flag = itertools.repeat(True) if relevant is None else iter(relevant.tolist())
         masks = [
             [(c, mask) for c in commands if next(flag) and (mask := c.enabled(frame)) is not None]

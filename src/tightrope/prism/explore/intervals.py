@@ -206,8 +206,7 @@ _MOST = 2**31 - 2
 
 @dataclass(frozen=True, eq=False)
 class TreeRows:
-    """The rows of a model's choices, then one row for each state in the middle of a step, in layers: see
-    `tightrope.model.mdp`."""
+    """The rows of choices, then those of states in the middle of a step, in layers (`model.mdp`)."""
 
     transition_start: OffsetArray
     successor: IndexArray
@@ -405,8 +404,7 @@ def find_factors(
 
 @dataclass(frozen=True, eq=False)
 class CommandFactors:
-    """What single commands do in single states: the steps of their possible outcomes and the numbers of
-    their intervals, `width` of them each."""
+    """Outcomes of single commands in single states: steps and interval numbers, `width` each."""
 
     step: OffsetArray
     probability: IndexArray

@@ -100,8 +100,7 @@ class KeyTable(NamedTuple):
 
 @kernel
 def number_key(table: KeyTable, count: int, keys: OffsetArray, side: int, row: int) -> int:
-    """The number of the key that keys[side, row] begins with: `count`, where it is new; −1 where it does not
-    fit."""
+    """The number of the key that keys[side, row] begins with: `count` if new, −1 if it does not fit."""
     slots, stored = table.slots, table.stored
     words = stored.shape[1]
     mixed = np.uint64(0)

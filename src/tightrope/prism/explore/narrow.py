@@ -273,8 +273,7 @@ class KnownResults(NamedTuple):
 
 
 class NarrowWorkspace(NamedTuple):
-    """Registers; enabled commands and which of them are chosen; outcomes as steps with a number each, of the
-    choice (in turns in the first two) and of a command."""
+    """Registers; enabled and chosen commands; outcomes (step, number) of a choice and of a command."""
 
     registers: OffsetArray
     commands: OffsetArray
@@ -282,8 +281,7 @@ class NarrowWorkspace(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Rows of the model in the order of states: choices and mark, width and action, successor and
-    probability."""
+    """Rows in the order of states: choices and mark, width and action, successor and probability."""
 
     states: IndexArray
     choices: IndexArray
@@ -468,8 +466,7 @@ def _update(program: OffsetArray, command: int, known: OffsetArray, work: Narrow
 
 @kernel
 def _multiply(outcomes: OffsetArray, side: int, left: int, right: int, pairs: OffsetArray) -> int:
-    """All pairs of `left` outcomes on one side and `right` ones of a command, to the other side; how many, 0
-    where a probability is unknown or there are too many."""
+    """All pairs of outcomes, to the other side; how many, 0 where a probability is unknown or too many."""
     if left * right > MOST:
         return 0
     last, count = outcomes.shape[2] - 1, 0

@@ -126,8 +126,7 @@ def observe(
     actions: Sequence[str],
     narrow: bool = False,
 ) -> Observations:
-    """Everything that is said of the states with these keys; `narrow` saves memory: the values of a variable
-    get the smallest type that its range fits."""
+    """All that is said of the states with these keys; `narrow` gives columns their smallest type."""
     compiler = space.compiler()
     states = len(keys)
     numbers = len(program.labels) * states + 8 * len(program.rewards) * (states + len(rows.action))

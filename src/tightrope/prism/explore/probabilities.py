@@ -43,10 +43,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def evaluate(self, frame: StateFrame) -> IndexArray:
-        """The number of every update's probability (columns) in every row.
-
-        Complains about rows in which they do not make a distribution.
-        """
+        """The number of every update's probability (columns) in every row; complains if they are none."""
 
 
 class Probabilities(ABC):

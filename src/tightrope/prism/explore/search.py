@@ -382,8 +382,7 @@ def factored_rows(
 
 
 def run_search(search: Search, progress: Progress | None, until: int | None = None) -> bool:
-    """Look at states until none is new, or there are about `until` and some wait: whether that is so. Those
-    with `stop` are left as they are."""
+    """Look at states until none is new, or about `until` are known and some wait: whether that is so."""
     space, states, assembler, stop, most = (
         search.space,
         search.states,

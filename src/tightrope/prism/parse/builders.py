@@ -585,8 +585,7 @@ class PropertyBuilder(DeclarationBuilder):
 
 
 def _filtered(operator: formulas.ValueOperator, braces: Braces | None) -> Expression:
-    """An operator with a filter in braces, as PRISM reads it: of the only state, or of the least or largest
-    value; a threshold must be met in all of them."""
+    """An operator with a filter in braces; a threshold must be met in all of the states."""
     if braces is None:
         return operator
     states, words = braces

@@ -99,8 +99,7 @@ def as_mdp(model: syntax.ModelFile) -> syntax.ModelFile:
 
 
 def observe_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> syntax.ModelFile:
-    """A partially observable one shows all clocks (Norman, Parker, Zou, 2017): of a clock that counts no
-    further, the time that passes is known to who lets it pass."""
+    """A partially observable model shows all clocks (Norman, Parker, Zou, 2017)."""
     if model.type is not syntax.ModelType.POMDP:
         return model
     clocks = {name: module.position for module in modules for name in module.clocks}
@@ -110,8 +109,7 @@ def observe_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) ->
 
 
 def check_clocks(model: syntax.ModelFile, modules: Sequence[syntax.Module]) -> None:
-    """Refuse what digital clocks cannot say, in modules whose formulas and renamings are written out: a clock
-    stands in guards of its own module alone, and only time has the action `time`."""
+    """Refuse clocks outside guards of their own module, and the action `time` of others."""
     clocks = {name for module in modules for name in module.clocks}
     foreign: list[Expression | None] = [model.init, *(label.expression for label in model.labels)]
     foreign += [formula.expression for formula in model.formulas]

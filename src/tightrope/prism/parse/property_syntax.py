@@ -112,8 +112,7 @@ class Branching(Expression):
 
 @dataclass(frozen=True)
 class Filter(Expression):
-    """`filter(kind, operand, states)`; `states` None: as the kind has it, all or the initial one. Those
-    `in_braces` stand in the text of their operand."""
+    """`filter(kind, operand, states)`; `states` None: all or the initial one, as the kind has it."""
 
     kind: str
     operand: Expression

@@ -106,10 +106,7 @@ class Call(Expression):
 
 @dataclass(frozen=True)
 class Checked(Expression):
-    """The whole number `value`; it is an error, `message`, to evaluate it where `condition` does not hold.
-
-    No text of ours has it: other formats check indices of arrays and ranges of arguments.
-    """
+    """The whole number `value`; evaluating it where `condition` fails is the error `message`."""
 
     condition: Expression
     value: Expression

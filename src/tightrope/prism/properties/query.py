@@ -154,10 +154,7 @@ class Query:
         return read_query(property_, self.syntax, self.structure, replace(self.options, is_interval=True))
 
     def answer(self, lower: float, upper: float) -> TruthValue:
-        """Whether the value meets the threshold, from certified bounds of the value.
-
-        The comparisons are exact: a float is the rational it stands for.
-        """
+        """Whether the value meets the threshold, from certified bounds; comparisons are exact."""
         if self.comparison is None or self.threshold is None:
             raise ValueError("only a property with a threshold is true or false")
         return decide(self.comparison, self.threshold, lower, upper)

@@ -108,8 +108,7 @@ def read_objective(
     options: PropertyOptions,
     nested: Callable[[Expression], BoolArray] | None = None,
 ) -> Objective:
-    """The objective of one P or R over a simple path or a reward; `nested` evaluates operators inside its
-    state formulas."""
+    """The objective of one P or R; `nested` evaluates operators inside its state formulas."""
     with SourceText(file.source, file.file).complaints():
         formulas = formulas_of(file, structure, options, nested)
         agent, nature, _ = read_directions(operator, file, structure, options)
@@ -232,8 +231,7 @@ def _reward_objective(
 
 
 def named_reward(wanted: str | None, position: Position, structure: Structure) -> RewardStructure:
-    """By name, by number from 1 (`R{2}`), or the first where the property names none; "time" is known in
-    continuous time, too, where the model does not have it."""
+    """By name, by number from 1 (`R{2}`), or the first where the property names none."""
     known = [name for name, reward in structure.rewards.items() if not isinstance(reward, Durations)]
     if wanted is not None and wanted in structure.rewards:
         return structure.rewards[wanted]

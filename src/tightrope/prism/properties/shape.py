@@ -160,8 +160,7 @@ def speaks_of_time(file: formulas.PropertyFile) -> bool:
 
 
 def refuse_time(file: formulas.PropertyFile, subject: str, but: formulas.StepBound | None = None) -> None:
-    """Refuse a file with a property that speaks of time or steps, except for one bound; `subject` is what
-    cannot answer it."""
+    """Refuse properties that speak of time or steps, `but` for one bound; `subject` cannot answer it."""
     for property_ in file.wanted:
         for node in parts_of(property_.formula):
             if (what := _time_in(node)) is not None and (
@@ -227,8 +226,7 @@ def with_time_bounds(
 
 
 def _earns_time(structure: Structure) -> bool:
-    """Whether the rewards "time" are time itself; those of a Markov automaton are where nobody gave others,
-    which have a name in the model."""
+    """Whether the rewards "time" are time itself; those of a Markov automaton are unless named."""
     reward = structure.rewards.get(TIME)
     if isinstance(reward, Durations):
         return True
@@ -240,8 +238,7 @@ def _earns_time(structure: Structure) -> bool:
 def with_references(
     property_: formulas.Property, file: formulas.PropertyFile, labels: Collection[str]
 ) -> Any:
-    """The formula of a property with the other properties of its file that it names in quotes written out; a
-    name that is also one of `labels` is the label."""
+    """The formula with properties that it names in quotes written out; `labels` win."""
     others = {
         other.name: other
         for other in file.properties

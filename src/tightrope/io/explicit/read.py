@@ -565,7 +565,9 @@ def _rewards(base: Path, rows: FileRows) -> dict[str, RewardStructure]:
         if known in rewards:
             refuse(next(iter(files.values())), f"a second reward structure '{known}'")
         rewards[known] = RewardStructure(
-            state and state.amount, choice and choice.amount, choice is not None and choice.is_mean
+            None if state is None else state.amount,
+            None if choice is None else choice.amount,
+            choice is not None and choice.is_mean,
         )
     return rewards
 

@@ -1,6 +1,6 @@
 """Chains in continuous time in files: every format both ways, by structure and values, and beside Storm.
 
-Also of `io/rate_rewards.py`.
+Also of `io/rows.py`.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def with_numbers(model: Any, files: str) -> Any:
     return model.instantiate(())
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of a file."""
 
     path: Path
@@ -88,7 +88,7 @@ def fail_at_nth(
         for number, line in enumerate(file, 1):
             if number > after and counts(line):
                 if seen == index:
-                    Line(path, number, line).fail(message)
+                    TextLine(path, number, line).fail(message)
                 seen += 1
     refuse(path, message)
 

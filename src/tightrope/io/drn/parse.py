@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
 from tightrope.io.rows import Amount, Values
-from tightrope.io.text import Line, fail_at_nth, refuse, shorten, truth_or_number, whole_number
+from tightrope.io.text import TextLine, fail_at_nth, refuse, shorten, truth_or_number, whole_number
 from tightrope.model.function_text import PolynomialSyntaxError
 from tightrope.model.structure import UNLABELLED
 from tightrope.provenance import origin_lines
@@ -60,7 +60,7 @@ class Header:
     """States have observations, `{3}`."""
     value_type: str | None = None
     parameters: tuple[str, ...] = ()
-    placeholders: dict[str, tuple[str, Line]] = field(default_factory=dict)
+    placeholders: dict[str, tuple[str, TextLine]] = field(default_factory=dict)
     """Name without the dollar → (text, where it stands)."""
     reward_names: tuple[str, ...] = ()
     states: int | None = None
@@ -75,9 +75,9 @@ _SECTIONS = ("type", "value_type", "parameters", "placeholders", "reward_models"
 
 def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool = False) -> Header:
     """Reads up to and including the line `@model`; `continuous`: of a chain in continuous time."""
-    header, seen, section, here = Header(), set[str](), "", Line(path, 1, "")
+    header, seen, section, here = Header(), set[str](), "", TextLine(path, 1, "")
     for number, line in lines:
-        text, here = line.strip(), Line(path, number, line)
+        text, here = line.strip(), TextLine(path, number, line)
         if section and section != "@placeholders":
             _read_section(header, section, line, here, continuous)
             section = ""
@@ -111,7 +111,7 @@ def read_header(path: Path, lines: Iterator[tuple[int, str]], continuous: bool =
     refuse(path, "the file ends before its @model section", "is this a DRN file? It may be cut off")
 
 
-def _read_section(header: Header, name: str, text: str, here: Line, continuous: bool) -> None:
+def _read_section(header: Header, name: str, text: str, here: TextLine, continuous: bool) -> None:
     """The content of a section of one line."""
     match name:
         case "@type":
@@ -137,7 +137,7 @@ def _read_section(header: Header, name: str, text: str, here: Line, continuous: 
             setattr(header, what, int(stripped))
 
 
-def _read_type(header: Header, text: str, here: Line, continuous: bool) -> None:
+def _read_type(header: Header, text: str, here: TextLine, continuous: bool) -> None:
     name = text.strip().lower()
     if continuous and (name == "ctmc" or name in AUTOMATON_TYPES):
         header.is_chain, header.is_continuous = name == "ctmc", True
@@ -149,7 +149,7 @@ def _read_type(header: Header, text: str, here: Line, continuous: bool) -> None:
     header.is_observed, header.is_chain = name == "pomdp", name == "dtmc"
 
 
-def _read_placeholder(header: Header, here: Line) -> None:
+def _read_placeholder(header: Header, here: TextLine) -> None:
     name, colon, value = here.text.strip().partition(":")
     if not name.startswith("$") or not colon:
         here.fail(f"a placeholder such as '$0 : 1/2*p' expected, found {shorten(here.text)}")
@@ -159,7 +159,7 @@ def _read_placeholder(header: Header, here: Line) -> None:
     header.placeholders[key] = (value, here)
 
 
-def _complete(header: Header, here: Line) -> None:
+def _complete(header: Header, here: TextLine) -> None:
     if header.is_chain is None:
         here.fail("the section @type is missing before @model", hint="add a line '@type: MDP'")
     if header.states is None:
@@ -199,7 +199,7 @@ class Notes(msgspec.Struct, frozen=True):
         return f"{NOTES_MARK} {json.dumps(msgspec.to_builtins(self), ensure_ascii=False)}"
 
 
-def parse_notes(here: Line) -> Notes:
+def parse_notes(here: TextLine) -> Notes:
     notes: Notes | None = None
     try:
         content = msgspec.json.decode(here.text.strip()[len(NOTES_MARK) :])
@@ -297,7 +297,7 @@ class Body:
     """The arrays of the model, growing line by line; entries are the distinct texts of states and actions."""
 
     def __init__(self, path: Path, header: Header, values: Values):
-        self.path, self.header, self.values, self.here = path, header, values, Line(path, 0, "")
+        self.path, self.header, self.values, self.here = path, header, values, TextLine(path, 0, "")
         notes = header.notes
         self.labels = {name: k for k, name in enumerate(notes.labels if notes else ("init", "deadlock"))}
         self.actions = {name: k for k, name in enumerate(notes.actions if notes else ())}
@@ -336,10 +336,10 @@ class Body:
                     successor.append(int(target))
                     code.append(known[value])
                 except (ValueError, OverflowError, KeyError):
-                    self.here = Line(self.path, number, line)
+                    self.here = TextLine(self.path, number, line)
                     self.new_transition(target, colon, value)
                 continue
-            self.here = Line(self.path, number, line)
+            self.here = TextLine(self.path, number, line)
             if text.startswith("action "):
                 self.new_choice(text[7:])
             elif text.startswith("state "):

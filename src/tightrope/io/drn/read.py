@@ -5,7 +5,7 @@
   Transitions have probabilities. Parameters and intervals are refused.
 * `@type: CTMC`: one action per state; transitions have rates, exact if written as fraction or decimal, or
   polynomials. The exit rate must equal their sum up to the rounding of six digits. Files with probabilities
-  are refused. State rewards are per unit of time, action rewards per departure (`io.rate_rewards`).
+  are refused. State rewards are per unit of time, action rewards per departure (`io.rows`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.io.drn import parse
-from tightrope.io.rate_rewards import ExitRates
-from tightrope.io.rows import Amount, ExactValues, FileRows, Model, NumberValues, RateValues, Values
+from tightrope.io.rows import (
+    Amount,
+    ExactValues,
+    ExitRates,
+    FileRows,
+    Model,
+    NumberValues,
+    RateValues,
+    Values,
+)
 from tightrope.io.text import fail_at_nth, located, nearest_double, refuse, shorten
 from tightrope.model import numbers as door
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC, rate_box

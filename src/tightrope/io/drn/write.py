@@ -17,8 +17,7 @@ from tightrope.atomic import atomic_write
 from tightrope.errors import InputError
 from tightrope.io.drn.parse import NO_LABEL, VERSION, Notes, Part, valuation_text
 from tightrope.io.output import DRN_MARK
-from tightrope.io.rate_rewards import ExitRates, exit_rewards
-from tightrope.io.rows import Model
+from tightrope.io.rows import ExitRates, Model, exit_rewards
 from tightrope.io.text import decimal_text
 from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP

@@ -37,7 +37,7 @@ import numpy.typing as npt
 from tightrope.errors import InputError, Location
 from tightrope.io.rows import FileRows, NumberValues, RateValues, Values
 from tightrope.io.text import (
-    Line,
+    TextLine,
     fail_at_nth,
     first_true,
     nearest_double,
@@ -62,7 +62,7 @@ def is_content(line: str) -> bool:
     return bool(stripped) and not stripped.startswith("#")
 
 
-def read_content(path: Path) -> tuple[str, Iterator[Line]]:
+def read_content(path: Path) -> tuple[str, Iterator[TextLine]]:
     """The comments before the first line of content, and the lines of content."""
     comments, lines = "", _lines(path)
     for line in lines:
@@ -73,13 +73,13 @@ def read_content(path: Path) -> tuple[str, Iterator[Line]]:
     return comments, iter(())
 
 
-def _lines(path: Path) -> Iterator[Line]:
+def _lines(path: Path) -> Iterator[TextLine]:
     with reading(path) as file:
         for number, text in enumerate(file, 1):
-            yield Line(path, number, text)
+            yield TextLine(path, number, text)
 
 
-def _first(path: Path, line: Line | None, expected: str) -> tuple[Line, list[int]]:
+def _first(path: Path, line: TextLine | None, expected: str) -> tuple[TextLine, list[int]]:
     """The first line of content, which is some whole numbers."""
     if line is None:
         refuse(path, "the file is empty")
@@ -90,7 +90,7 @@ def _first(path: Path, line: Line | None, expected: str) -> tuple[Line, list[int
     return line, counts
 
 
-def _index(line: Line, word: str) -> int:
+def _index(line: TextLine, word: str) -> int:
     index = whole_number(word)
     if index is None:
         line.fail(f"{shorten(word)} is not a number of a state or choice", word)
@@ -111,15 +111,15 @@ _RATES = "rates of a CTMC need a first line '# Transitions (CTMC)'"
 _READ = "tightrope reads DTMC, MDP and their interval versions, IDTMC and IMDP"
 
 
-def _declared(path: Path, comments: str) -> tuple[Line, str] | None:
+def _declared(path: Path, comments: str) -> tuple[TextLine, str] | None:
     """The comment that names a type, and the type."""
     for number, text in enumerate(comments.splitlines(), 1):
         if (header := _HEADER.match(text.strip())) is not None:
-            return Line(path, number, text), header.group(1).strip()
+            return TextLine(path, number, text), header.group(1).strip()
     return None
 
 
-def _is_chain(line: Line, name: str, continuous: bool = False) -> bool:
+def _is_chain(line: TextLine, name: str, continuous: bool = False) -> bool:
     """Whether the type that a file names is a chain's; refuses types that are not read."""
     known = name.lower()
     if known == "ctmc":
@@ -163,7 +163,7 @@ def read_transitions(path: Path, continuous: bool = False) -> FileRows:
 class _TransitionRows:
     """Grows column by column, in the order of the file."""
 
-    def __init__(self, head: Line, counts: list[int], values: Values):
+    def __init__(self, head: TextLine, counts: list[int], values: Values):
         self.head, self.counts, self.values = head, counts, values
         self.is_chain, self.states = len(counts) == 2, counts[0]
         self.known_values: dict[str, int] = {}
@@ -171,7 +171,7 @@ class _TransitionRows:
         self.state, self.choice, self.target = array("i"), array("i"), array("i")
         self.code, self.action = array("i"), array("i")
 
-    def read(self, lines: Iterator[Line]) -> None:
+    def read(self, lines: Iterator[TextLine]) -> None:
         known, actions, width = self.known_values, self.actions, 3 if self.is_chain else 4
         for line in lines:
             words = line.text.split()
@@ -196,7 +196,7 @@ class _TransitionRows:
             self.code.append(code)
             self.action.append(actions.setdefault(rest[0] if rest else "", len(actions)))
 
-    def explain(self, line: Line, words: list[str], error: Exception) -> NoReturn:
+    def explain(self, line: TextLine, words: list[str], error: Exception) -> NoReturn:
         value = "rate" if isinstance(self.values, RateValues) else "probability"
         form = f"from to {value}" if self.is_chain else f"from choice to {value}"
         width = len(form.split())
@@ -322,7 +322,7 @@ class _RewardLines:
             head.fail(f"rewards for {counts[0]} states, but the model has {states}")
         self.announced = counts[-1]
 
-    def read(self, width: int) -> Iterator[tuple[Line, list[int], float, str]]:
+    def read(self, width: int) -> Iterator[tuple[TextLine, list[int], float, str]]:
         count = 0
         for line in self.lines:
             count += 1
@@ -362,7 +362,7 @@ def read_transition_rewards(path: Path, rows: FileRows) -> _FileReward:
     pairs = zip(owner.tolist(), rows.successor.tolist(), strict=True)
     index = {pair: transition for transition, pair in enumerate(pairs)}
     first_choice, rewards = rows.choice_start.tolist(), np.zeros(len(rows.successor))
-    place: dict[int, tuple[Line, str]] = {}
+    place: dict[int, tuple[TextLine, str]] = {}
     expected = "the numbers of states, choices and entries"
     file = _RewardLines(path, (2, 3), expected, rows.states)
     for line, numbers, reward, text in file.read(2 if rows.is_chain else 3):
@@ -408,7 +408,7 @@ _DECLARATION = re.compile(r'\s*([0-9]{1,9})="([^"]*)"')
 def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
     """A column per variable, of booleans where the file says true and false."""
     _, lines = read_content(path)
-    head = next(lines, Line(path, 1, ""))
+    head = next(lines, TextLine(path, 1, ""))
     names = _read_parenthesised(head, head.text)
     if len(set(names)) < len(names) or not all(names):
         head.fail("two variables have one name")
@@ -443,7 +443,7 @@ def read_valuations(path: Path, states: int) -> dict[str, npt.NDArray[Any]]:
 def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     """The states with each label; the first line numbers the labels, `0="init" 1="goal"`."""
     _, lines = read_content(path)
-    head = next(lines, Line(path, 1, ""))
+    head = next(lines, TextLine(path, 1, ""))
     names, end, text = dict[str, str](), 0, head.text.rstrip()
     while end < len(text):
         match = _DECLARATION.match(text, end)
@@ -470,14 +470,14 @@ def read_labels(path: Path, states: int) -> dict[str, BoolArray]:
     return labels
 
 
-def _read_parenthesised(line: Line, text: str) -> list[str]:
+def _read_parenthesised(line: TextLine, text: str) -> list[str]:
     stripped = text.strip()
     if not stripped.startswith("(") or not stripped.endswith(")"):
         line.fail(f"a list such as (0,true) expected, found {shorten(text)}")
     return [word.strip() for word in stripped[1:-1].split(",")]
 
 
-def _state(line: Line, text: str, states: int) -> int:
+def _state(line: TextLine, text: str, states: int) -> int:
     state = whole_number(text)
     if state is None:
         line.fail(f"the number of a state expected, found {shorten(text)}")

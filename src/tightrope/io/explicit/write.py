@@ -26,7 +26,7 @@ from tightrope.atomic import atomic_write, check_target
 from tightrope.errors import InputError
 from tightrope.io.explicit.read import explicit_base, reward_files
 from tightrope.io.output import OTHERWISE, file_digest, foreign, refuse_results
-from tightrope.io.rate_rewards import exit_rewards
+from tightrope.io.rows import exit_rewards
 from tightrope.io.text import decimal_text, with_numbers
 from tightrope.model.continuous import CTMC, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP

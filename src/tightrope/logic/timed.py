@@ -47,7 +47,7 @@ from tightrope.prism.parse.property_syntax import (
     StepBound,
     ValueOperator,
 )
-from tightrope.prism.parse.syntax import Complaint, Expression, Type, position_of
+from tightrope.prism.parse.syntax import Complaint, Expression, Type, parts_of, position_of
 from tightrope.prism.properties.capabilities import CAPABILITIES, ModelKind, QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.resolve import (
@@ -57,7 +57,7 @@ from tightrope.prism.properties.resolve import (
     reward_structure_of,
     threshold_of,
 )
-from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, parts_of, without_negation
+from tightrope.prism.properties.shape import is_simple_path, nodes, operator_kind, without_negation
 from tightrope.prism.properties.state_formulas import StateFormulas
 from tightrope.solver.solution import SolveOptions, width
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import product
 from typing import NoReturn
 
-from tightrope.model.polynomial import Function, Monomial, Polynomial, RationalFunction, parts, quotient
+from tightrope.model.polynomial import Function, Monomial, Polynomial, RationalFunction, parts
 
 DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 LONGEST = 4000
@@ -179,36 +180,29 @@ class FunctionReader:
         return product
 
     def quotient(self, numerator: Function, divisor: Function, offset: int) -> Function:
-        top, bottom = parts(divisor)
-        if not top.terms:
+        if divisor == Polynomial({}):
             self.fail("division by 0", offset)
-        if divisor.is_constant:
-            return numerator / top.constant_term
-        return self.product(numerator, quotient(bottom, top), offset)
+        return self.product(numerator, 1 / divisor, offset)
 
     def sum(self, left: Function, right: Function, offset: int) -> Function:
-        if isinstance(left, Polynomial) and isinstance(right, Polynomial):
-            return left + right
-        (a, b), (c, d) = parts(left), parts(right)
-        if b == d:
-            return quotient(a + c, b)
-        numerator = self.whole_product(a, d, offset) + self.whole_product(c, b, offset)
-        return quotient(numerator, self.whole_product(b, d, offset))
+        (_, b), (_, d) = parts(left), parts(right)
+        if b != d:
+            self.check_sizes(left, right, offset)
+        return left + right
 
     def product(self, left: Function, right: Function, offset: int) -> Function:
-        if isinstance(left, Polynomial) and isinstance(right, Polynomial):
-            return self.whole_product(left, right, offset)
-        (a, b), (c, d) = parts(left), parts(right)
-        return quotient(self.whole_product(a, c, offset), self.whole_product(b, d, offset))
-
-    def whole_product(self, left: Polynomial, right: Polynomial, offset: int) -> Polynomial:
-        if len(left.terms) * len(right.terms) > _MOST_TERMS:
-            self.fail(f"this product has more than {_MOST_TERMS} terms", offset)
-        if left.degree + right.degree > _HIGHEST_DEGREE:
-            self.fail(f"the degree is above {_HIGHEST_DEGREE}", offset)
-        if _bits(left) + _bits(right) > _MOST_BITS:
-            self.fail("the coefficients have too many digits", offset)
+        self.check_sizes(left, right, offset)
         return left * right
+
+    def check_sizes(self, left: Function, right: Function, offset: int) -> None:
+        """Refuse what would be too large before it is computed."""
+        for one, other in product(parts(left), parts(right)):
+            if len(one.terms) * len(other.terms) > _MOST_TERMS:
+                self.fail(f"this product has more than {_MOST_TERMS} terms", offset)
+            if one.degree + other.degree > _HIGHEST_DEGREE:
+                self.fail(f"the degree is above {_HIGHEST_DEGREE}", offset)
+            if _bits(one) + _bits(other) > _MOST_BITS:
+                self.fail("the coefficients have too many digits", offset)
 
     def signed(self) -> Function:
         negative, offset = False, self.start

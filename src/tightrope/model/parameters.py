@@ -653,7 +653,7 @@ class _RegionReader(FunctionReader):
             self.fail("a domain is linear: divide by numbers other than 0 only", offset)
         return super().quotient(numerator, divisor, offset)
 
-    def whole_product(self, left: Polynomial, right: Polynomial, offset: int) -> Polynomial:
+    def product(self, left: Function, right: Function, offset: int) -> Function:
         if not left.is_constant and not right.is_constant:
             self.fail("a domain is linear: a product of parameters cannot be used", offset)
-        return super().whole_product(left, right, offset)
+        return super().product(left, right, offset)

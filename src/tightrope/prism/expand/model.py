@@ -241,23 +241,18 @@ def check_variables(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -
     )
 
 
-def find_used_names(model: syntax.ModelFile, modules: Iterable[syntax.Module]) -> frozenset[str]:
+def find_used_names(model: syntax.ModelFile, modules: tuple[syntax.Module, ...]) -> frozenset[str]:
     """Every name that stands in an expression of the file, renamed modules copied out."""
-    written: list[syntax.Expression | None] = [
-        *(constant.value for constant in model.constants),
-        *(formula.expression for formula in model.formulas),
-        *(label.expression for label in model.labels),
-        *(seen.expression for seen in model.observables),
-        *(part for each in model.rewards for item in each.items for part in (item.guard, item.reward)),
-        model.init,
-    ]
-    for variables in (model.globals, *(module.variables for module in modules)):
-        written += [part for each in variables for part in (each.low, each.high, each.initial)]
-    for command in (command for module in modules for command in module.commands):
-        written.append(command.guard)
-        for update in command.updates:
-            written += [update.probability, update.upper, *(a.value for a in update.assignments)]
-    return frozenset(name.name for each in written if each is not None for name in names(each))
+    used = set[str]()
+
+    def collect(node: object) -> object:
+        if not isinstance(node, syntax.Expression):
+            return None
+        used.update(name.name for name in names(node))
+        return node
+
+    syntax.rewritten((replace(model, modules=()), modules), collect)
+    return frozenset(used)
 
 
 def check_labels(labels: Iterable[syntax.LabelDefinition]) -> None:

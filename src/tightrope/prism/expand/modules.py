@@ -120,52 +120,23 @@ def _renamed_clocks(
 
 
 def _with_new_names(command: syntax.GuardedCommand, mapping: dict[str, str]) -> syntax.GuardedCommand:
-    updates = tuple(
-        replace(
-            update,
-            assignments=tuple(
-                replace(assignment, name=mapping.get(assignment.name, assignment.name))
-                for assignment in update.assignments
-            ),
-        )
-        for update in command.updates
-    )
-    action = command.action if command.action is None else mapping.get(command.action, command.action)
-    return replace(command, action=action, updates=updates)
+    def change(node: object) -> syntax.Assignment | None:
+        if not isinstance(node, syntax.Assignment):
+            return None
+        return replace(node, name=mapping.get(node.name, node.name))
+
+    action = command.action and mapping.get(command.action, command.action)
+    return replace(command, action=action, updates=syntax.rewritten(command.updates, change))
 
 
 def _rewritten(module: syntax.Module, rewrite: Rewrite) -> syntax.Module:
     """The module with every expression rewritten."""
 
-    def optional(expression: syntax.Expression | None) -> syntax.Expression | None:
-        return None if expression is None else rewrite(expression)
+    def change(node: object) -> syntax.Expression | None:
+        return rewrite(node) if isinstance(node, syntax.Expression) else None
 
-    def variable_of(variable: syntax.VariableDeclaration) -> syntax.VariableDeclaration:
-        return replace(
-            variable,
-            low=optional(variable.low),
-            high=optional(variable.high),
-            initial=optional(variable.initial),
-        )
-
-    def update_of(update: syntax.CommandUpdate) -> syntax.CommandUpdate:
-        assignments = tuple(
-            syntax.Assignment(assignment.name, rewrite(assignment.value), assignment.position)
-            for assignment in update.assignments
-        )
-        return syntax.CommandUpdate(
-            rewrite(update.probability), optional(update.upper), assignments, update.position
-        )
-
-    def command_of(command: syntax.GuardedCommand) -> syntax.GuardedCommand:
-        updates = tuple(update_of(update) for update in command.updates)
-        return replace(command, guard=rewrite(command.guard), updates=updates)
-
-    return replace(
-        module,
-        variables=tuple(variable_of(variable) for variable in module.variables),
-        commands=tuple(command_of(command) for command in module.commands),
-    )
+    result: syntax.Module = syntax.rewritten(module, change)
+    return result
 
 
 # Which commands move together: `system … endsystem`, or all modules in parallel where nothing is said.

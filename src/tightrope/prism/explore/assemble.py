@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray, offsets
 from tightrope.numerics.jit import kernel
 from tightrope.prism.explore.commands import Alternatives, row_order
 from tightrope.prism.explore.key_index import KeyIndex
-from tightrope.prism.explore.probabilities import ONE, ZERO, Probabilities
+from tightrope.prism.explore.probabilities import ONE, ZERO, Growing, Probabilities
 from tightrope.prism.parse.syntax import Complaint
 
 
@@ -71,7 +71,7 @@ class Assembler:
         self.are_rates = are_rates
         flags = ("deadlock", "stopped", "waiting")
         self._pieces = {
-            each.name: Pieces(np.bool_ if each.name in flags else np.int32) for each in fields(ModelRows)
+            each.name: Growing(np.bool_ if each.name in flags else np.int32) for each in fields(ModelRows)
         }
         self.rows_done = 0
 
@@ -200,7 +200,7 @@ class Assembler:
     def so_far(self) -> ModelRows:
         """The rows as they are; states that wait have a self-loop and count as stopped."""
         part = copy(self)
-        part._pieces = {name: pieces.copied() for name, pieces in self._pieces.items()}
+        part._pieces = {name: copy(pieces) for name, pieces in self._pieces.items()}
         waiting = self._states.keys[self.rows_done :].copy()
         part.add(waiting, [], [], np.ones(len(waiting), dtype=np.bool_))
         return part.finish()
@@ -208,7 +208,7 @@ class Assembler:
     def finish(self) -> ModelRows:
         starts = ("choice_start", "transition_start")
         whole: dict[str, Any] = {
-            n: p.offsets() if n in starts else p.joined() for n, p in self._pieces.items()
+            n: offsets(p.values) if n in starts else p.values.copy() for n, p in self._pieces.items()
         }
         return ModelRows(**whole)
 
@@ -244,40 +244,6 @@ def _race(
             "let them earn the same",
         )
     return np.append(start[:-1][opens], start[-1]), action[opens]
-
-
-class Pieces:
-    """An array that grows piece by piece."""
-
-    def __init__(self, dtype: npt.DTypeLike):
-        self._dtype = dtype
-        self._pieces: list[npt.NDArray[Any]] = []
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    def append(self, piece: npt.NDArray[Any]) -> None:
-        # A view would keep the larger array behind it alive.
-        self._pieces.append(piece.copy() if piece.base is not None else piece)
-        self._length += len(piece)
-
-    def copied(self) -> Pieces:
-        """The same pieces, to which others are appended."""
-        copied = copy(self)
-        copied._pieces = list(self._pieces)
-        return copied
-
-    def joined(self) -> npt.NDArray[Any]:
-        """The whole array; the pieces are given up."""
-        pieces, self._pieces = self._pieces, []
-        return np.concatenate(pieces).astype(self._dtype, copy=False) if pieces else np.empty(0, self._dtype)
-
-    def offsets(self) -> OffsetArray:
-        """0 and the running sums."""
-        result: OffsetArray = np.zeros(self._length + 1, dtype=np.int64)
-        np.cumsum(self.joined(), out=result[1:])
-        return result
 
 
 def _self_loops(rows: OffsetArray, words: int) -> Alternatives:

@@ -29,13 +29,13 @@ from tightrope.errors import InputError
 from tightrope.model import numbers as door
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.rationals import RationalArray
-from tightrope.prism.explore.assemble import ModelRows, Pieces
+from tightrope.prism.explore.assemble import ModelRows
 from tightrope.prism.explore.commands import Alternatives, CommandGroup, CompiledCommand, by_row
 from tightrope.prism.explore.compile import Compiler, StateSpace
 from tightrope.prism.explore.frame import StateFrame
 from tightrope.prism.explore.key_index import KeyIndex
 from tightrope.prism.explore.nodes import Number
-from tightrope.prism.explore.probabilities import ONE, ZERO, Distribution, Operation, Probabilities
+from tightrope.prism.explore.probabilities import ONE, ZERO, Distribution, Growing, Operation, Probabilities
 from tightrope.prism.parse.syntax import Complaint, GuardedCommand
 
 Bounds = tuple[Fraction, Fraction]
@@ -224,7 +224,7 @@ class IntervalTrees:
         self._rows: dict[int, KeyIndex] = {}
         self._number: dict[int, IndexArray] = {}
         self._height: IndexArray = np.zeros(0, dtype=np.int32)
-        self._choice, self._root = Pieces(np.int64), Pieces(np.int32)
+        self._choice, self._root = Growing(np.int64), Growing(np.int32)
 
     def nodes(self, successor: IndexArray, probability: IndexArray) -> IndexArray:
         """The node of every row of two tables, one column per outcome."""
@@ -290,7 +290,7 @@ class IntervalTrees:
 
     def finish(self, rows: ModelRows) -> TreeRows:
         """The rows of all choices of the model, of which some have trees."""
-        choice, root = self._choice.joined(), self._root.joined()
+        choice, root = self._choice.values, self._root.values
         start, successor, probability = self._table()
         remaining = self._inner_nodes(root, start, successor)
         order = np.flatnonzero(remaining)[np.argsort(self._height[remaining], kind="stable")]

@@ -25,7 +25,7 @@ from tightrope.model.polynomial import (
     monomial_order,
 )
 from tightrope.numerics.arrays import ExactIntegers, IndexArray, OffsetArray
-from tightrope.numerics.jit import kernel
+from tightrope.numerics.jit import inlined, kernel
 from tightrope.numerics.rationals import RationalArray
 
 _LARGEST = 2**31 - 2
@@ -51,45 +51,6 @@ def _hash(keys: OffsetArray, row: int, shift: np.uint64) -> np.int64:
     return _slot(mixed, shift)
 
 
-@kernel
-def _insert(
-    keys: OffsetArray,
-    begin: int,
-    slots: IndexArray,
-    shift: np.uint64,
-    stored: OffsetArray,
-    count: int,
-    limit: int,
-    out: IndexArray,
-) -> tuple[int, int]:
-    """Number keys[begin:] until `limit` keys are stored; (rows done, keys stored)."""
-    mask = len(slots) - 1
-    words = keys.shape[1]
-    for row in range(begin, len(keys)):
-        slot = _hash(keys, row, shift)
-        while True:
-            number = slots[slot]
-            if number < 0:
-                if count == limit:
-                    return row, count
-                for word in range(words):
-                    stored[count, word] = keys[row, word]
-                slots[slot] = count
-                number = count
-                count += 1
-                break
-            same = True
-            for word in range(words):
-                if stored[number, word] != keys[row, word]:
-                    same = False
-                    break
-            if same:
-                break
-            slot = (slot + 1) & mask
-        out[row] = number
-    return len(keys), count
-
-
 class KeyTable(NamedTuple):
     """The arrays of an index, for kernels that look keys up one by one; valid until the index grows."""
 
@@ -98,7 +59,7 @@ class KeyTable(NamedTuple):
     stored: OffsetArray
 
 
-@kernel
+@inlined
 def number_key(table: KeyTable, count: int, keys: OffsetArray, side: int, row: int) -> int:
     """The number of the key that keys[side, row] begins with: `count` if new, −1 if it does not fit."""
     slots, stored = table.slots, table.stored
@@ -122,6 +83,27 @@ def number_key(table: KeyTable, count: int, keys: OffsetArray, side: int, row: i
         stored[count, word] = keys[side, row, word]
     slots[slot] = count
     return count
+
+
+@kernel
+def _insert(
+    slots: IndexArray,
+    shift: np.uint64,
+    stored: OffsetArray,
+    count: int,
+    keys: OffsetArray,
+    begin: int,
+    out: IndexArray,
+) -> tuple[int, int]:
+    """Number keys[begin:] until one does not fit; (rows done, keys stored)."""
+    table, side = KeyTable(slots, shift, stored), np.expand_dims(keys, 0)
+    for row in range(begin, len(keys)):
+        number = number_key(table, count, side, 0, row)
+        if number < 0:
+            return row, count
+        count += number == count
+        out[row] = number
+    return len(keys), count
 
 
 @kernel
@@ -160,10 +142,7 @@ class KeyIndex:
         out: IndexArray = np.empty(len(keys), dtype=np.int32)
         done = 0
         while True:
-            limit = min(len(self._stored), len(self._slots) // 2)
-            done, self._count = _insert(
-                keys, done, self._slots, self._shift, self._stored, self._count, limit, out
-            )
+            done, self._count = _insert(*self.table, self._count, keys, done, out)
             if done == len(keys):
                 return out
             self.grow()

@@ -300,12 +300,10 @@ def _sum_to_one(sides: Sequence[Sides]) -> bool:
 # The explorer only needs to know which transitions carry the same combination of probabilities, not
 # what it comes to. Each distinct combination gets the next number; in the end all combinations of the
 # same depth are computed together, exactly, in a few vector operations.
-#
-# An array that grows at its end, by doubling.
 
 
 class Growing:
-    """`values` is a view of what has been appended so far, valid until the next `append`."""
+    """An array that grows by doubling; `values` is a view that is valid until the next `append`."""
 
     def __init__(self, dtype: npt.DTypeLike, width: int | None = None):
         self._array: npt.NDArray[Any] = np.empty((16,) if width is None else (16, width), dtype=dtype)

@@ -19,7 +19,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from functools import wraps
+from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -140,6 +141,21 @@ _MOST_UNBOUNDED = 10_000_000
 """States of a program with unbounded variables, which may have infinitely many."""
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def complaining(explore: Callable[Concatenate[Program, P], T]) -> Callable[Concatenate[Program, P], T]:
+    """The same, with complaints that point into the text of the program."""
+
+    @wraps(explore)
+    def explored(program: Program, /, *given: P.args, **named: P.kwargs) -> T:
+        with SourceText(program.source, program.file).complaints():
+            return explore(program, *given, **named)
+
+    return explored
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """What is explored, and the states and rows of the model so far."""
@@ -172,6 +188,7 @@ class Search:
         return Search(space, commands, actions, states, assembler, condition, most, is_automaton)
 
 
+@complaining
 def explore_until(
     program: Program,
     stop: Expression | None,
@@ -180,28 +197,17 @@ def explore_until(
     warn: Warn | None = None,
     judge: Judge | None = None,
 ) -> tuple[ParametricMDP | IntervalMDP, bool]:
-    """The model of a program in which states with `stop` only have a self-loop, and whether there are any;
-    its parameters lie in [0, 1] where nothing else is said. It ends where the judge has enough: what was not
-    looked at has a self-loop, too. Without `stop` no judge is asked: only questions with a boundary speak of
-    states by their variables alone, so that what it says of one that was not looked at is right."""
-    with SourceText(program.source, program.file).complaints():
-        return _explore(program, stop, parameters, progress, warn, None if stop is None else judge)
+    """The model in which states with `stop` only have a self-loop, and whether there are any.
 
-
-def _explore(
-    program: Program,
-    stop: Expression | None,
-    parameters: Parameters | None,
-    progress: Progress | None,
-    warn: Warn | None,
-    judge: Judge | None,
-) -> tuple[ParametricMDP | IntervalMDP, bool]:
+    It ends where the judge has enough; what was not looked at has a self-loop. Without `stop` no judge is
+    asked: only questions with a boundary speak of states by their variables alone.
+    """
     if program.is_interval:
         return _explore_intervals(program, stop, progress, warn)
     plain = PolynomialProbabilities(program.symbols)
     search = Search.of(program, stop, plain)
     domain = Parameters.unit_box(program.parameters) if parameters is None else parameters
-    until = None if judge is None else FIRST_PART
+    until = None if judge is None or stop is None else FIRST_PART
     while run_search(search, progress, until):
         assert judge is not None and until is not None
         rows, seen = resolved(search.assembler.so_far(), plain), search.assembler.rows_done
@@ -209,14 +215,12 @@ def _explore(
         rewards = [item.reward for each in program.rewards for item in each.items]
         positive = all(isinstance(one, Literal) and one.value >= 0 for one in rewards)
         if judge(ModelPart(model, np.arange(model.states) >= seen, positive)):
-            if warn is not None:
-                warn_of(rows, search.space, search.states, warn)
+            warn_of(rows, search, warn)
             return model, True
         until *= PART_GROWTH
         del model, rows
     rows = resolved(search.assembler.finish(), plain)
-    if warn is not None:
-        warn_of(rows, search.space, search.states, warn)
+    warn_of(rows, search, warn)
     is_part = bool(rows.stopped.any())
     return _plain_model(program, search, plain, rows, domain, stop is not None), is_part
 
@@ -230,13 +234,12 @@ def _explore_intervals(
     space, states, assembler, actions = search.space, search.states, search.assembler, search.actions
     rows = assembler.finish()
     trees = find_factors(space, search.commands, states, rows, intervals, assembler.is_chain)
-    if warn is not None:
-        warn_of(rows, space, states, warn)
-        if intervals.is_outer or trees is not None:
-            warn(
-                "commands with interval probabilities synchronise; P and R over paths use the factors, "
-                "other properties the products of their bounds"
-            )
+    warn_of(rows, search, warn)
+    if warn is not None and (intervals.is_outer or trees is not None):
+        warn(
+            "commands with interval probabilities synchronise; P and R over paths use the factors, "
+            "other properties the products of their bounds"
+        )
     seen = observe(program, space, states.keys, rows, actions, narrow=stop is not None)
     rows, actions = with_shown_names(program, rows, actions)
     structure = structure_of(program, seen, rows, actions)
@@ -478,7 +481,7 @@ class _Deep:
             self._patience *= 2
 
 
-def warn_of(rows: ModelRows, space: StateSpace, states: KeyIndex, warn: Warn) -> None:
+def warn_of(rows: ModelRows, search: Search, warn: Warn | None) -> None:
     for wrong, one, many in (
         (
             rows.deadlock.nonzero()[0],
@@ -492,8 +495,9 @@ def warn_of(rows: ModelRows, space: StateSpace, states: KeyIndex, warn: Warn) ->
             "each is taken equally likely",
         ),
     ):
-        if len(wrong):
-            name = space.describe(space.layout.decode(states.keys[int(wrong[0])].reshape(1, -1))[:, 0])
+        if len(wrong) and warn is not None:
+            key = search.states.keys[int(wrong[0])].reshape(1, -1)
+            name = search.space.describe(search.space.layout.decode(key)[:, 0])
             warn(one.format(name) if len(wrong) == 1 else many.format(len(wrong), name))
 
 
@@ -509,6 +513,7 @@ def warn_of(rows: ModelRows, space: StateSpace, states: KeyIndex, warn: Warn) ->
 _CHUNK = 2**14
 
 
+@complaining
 def explore_rates(
     program: Program,
     stop: Expression | None,
@@ -517,24 +522,12 @@ def explore_rates(
     warn: Warn | None = None,
 ) -> tuple[ParametricCTMC, bool]:
     """The chain of a program in which states with `stop` only have a self-loop, and whether there are any."""
-    with SourceText(program.source, program.file).complaints():
-        return _explore_rates(program, stop, parameters, progress, warn)
-
-
-def _explore_rates(
-    program: Program,
-    stop: Expression | None,
-    parameters: Parameters,
-    progress: Progress | None,
-    warn: Warn | None,
-) -> tuple[ParametricCTMC, bool]:
     rates = PolynomialProbabilities(program.parameters, are_rates=True)
     search = Search.of(program, stop, rates)
     run_search(search, progress)
     space, states, actions = search.space, search.states, search.actions
     rows = resolved(search.assembler.finish(), rates)
-    if warn is not None:
-        warn_of(replace(rows, mixed_state=rows.mixed_state[:0]), space, states, warn)
+    warn_of(replace(rows, mixed_state=rows.mixed_state[:0]), search, warn)
     none = replace(program, rewards=())
     seen = observe(none, space, states.keys, rows, actions, narrow=stop is not None)
     observers = [
@@ -554,15 +547,11 @@ def _explore_rates(
     return ParametricCTMC(structure, expression, expressions, parameters, earned), bool(rows.stopped.any())
 
 
+@complaining
 def explore_automaton(
     program: Program, progress: Progress | None = None, warn: Warn | None = None
 ) -> MarkovAutomaton:
     """The Markov automaton of a program: rates stand beside each other where nothing is immediate."""
-    with SourceText(program.source, program.file).complaints():
-        return _explore_automaton(program, progress, warn)
-
-
-def _explore_automaton(program: Program, progress: Progress | None, warn: Warn | None) -> MarkovAutomaton:
     numbers = PolynomialProbabilities(())
     search = Search.of(program, None, numbers)
     run_search(search, progress)
@@ -578,8 +567,7 @@ def _explore_automaton(program: Program, progress: Progress | None, warn: Warn |
         place = int(np.argmax(np.less(exact.numerator, 0)[expression]))
         choice = structure.choice_name(int(structure.transition_choice[place]))
         raise Complaint(f"{choice}: the number {exact[int(expression[place])]} is negative", None)
-    if warn is not None:
-        warn_of(deadlocks, search.space, search.states, warn)
+    warn_of(deadlocks, search, warn)
     return MarkovAutomaton.of_rates(structure, exact.take(expression.astype(np.int64)), rows.waiting)
 
 

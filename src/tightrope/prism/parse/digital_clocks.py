@@ -24,7 +24,6 @@ from tightrope.prism.parse.syntax import (
     Type,
     children,
     names,
-    with_children,
 )
 
 TIME = "time"
@@ -68,8 +67,9 @@ def with_digital_clocks(
         following = Binary("+", Name(clock.name, clock.position), one, clock.position)
         later[clock.name] = Call("min", (following, last), clock.position)
         updates.append(syntax.Assignment(clock.name, later[clock.name], clock.position))
+    passing = syntax.rewritten(condition, lambda one: later.get(one.name) if isinstance(one, Name) else None)
     certain = syntax.CommandUpdate(Literal(1, Type.INT, place), None, tuple(updates), place)
-    passes = syntax.GuardedCommand(TIME, _put(condition, later), (certain,), place, is_time=True)
+    passes = syntax.GuardedCommand(TIME, passing, (certain,), place, is_time=True)
     own = tuple(clock.name for clock in clocks)
     return replace(module, variables=tuple(variables), commands=(*module.commands, passes), clocks=own)
 
@@ -169,12 +169,6 @@ def _collect(guard: Expression, most: dict[str, list[Expression]]) -> None:
         )
     for part in parts:
         _collect(part, most)
-
-
-def _put(expression: Expression, values: dict[str, Expression]) -> Expression:
-    if isinstance(expression, Name):
-        return values.get(expression.name, expression)
-    return with_children(expression, tuple(_put(part, values) for part in children(expression)))
 
 
 def _refuse(expression: Expression, clocks: set[str], where: str) -> None:

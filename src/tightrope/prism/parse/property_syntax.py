@@ -6,8 +6,7 @@ about paths, and which have a number for a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -181,20 +180,6 @@ def is_infinite(threshold: Expression | None) -> bool:
     return False
 
 
-def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A tree with what `change` makes of a node in place of it, where that is not None."""
-    if (new := change(node)) is not None:
-        return new
-    if isinstance(node, tuple):
-        parts = tuple(rewritten(part, change) for part in node)
-        return parts if any(a is not b for a, b in zip(parts, node, strict=True)) else node
-    if not is_dataclass(node) or isinstance(node, type | Position):
-        return node
-    held = {entry.name: getattr(node, entry.name) for entry in fields(node)}
-    changed = {name: new for name, part in held.items() if (new := rewritten(part, change)) is not part}
-    return replace(node, **changed) if changed else node
-
-
 def with_infinite_constants(file: PropertyFile) -> PropertyFile:
     """The same with constants that are `1.0/0.0` written out: thresholds alone can be infinite."""
     infinite = {one.name: one.value for one in file.constants if is_infinite(one.value)}
@@ -205,7 +190,7 @@ def with_infinite_constants(file: PropertyFile) -> PropertyFile:
         return infinite.get(node.name) if isinstance(node, syntax.Name) else None
 
     others = tuple(one for one in file.constants if one.name not in infinite)
-    properties = tuple(replace(one, formula=rewritten(one.formula, change)) for one in file.properties)
+    properties = tuple(replace(one, formula=syntax.rewritten(one.formula, change)) for one in file.properties)
     return replace(file, constants=others, properties=properties)
 
 

@@ -8,11 +8,12 @@ its `Position`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 from tightrope.errors import InputError, Location
 
@@ -402,6 +403,32 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
         return Checked(new[0], new[1], expression.message, expression.position)
     assert isinstance(expression, Call)
     return Call(expression.function, new, expression.position)
+
+
+def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree with what `change` makes of a node in place of it, where that is not None."""
+    if (new := change(node)) is not None:
+        return new
+    if isinstance(node, tuple):
+        parts = tuple(rewritten(part, change) for part in node)
+        return parts if any(a is not b for a, b in zip(parts, node, strict=True)) else node
+    if not is_dataclass(node) or isinstance(node, type | Position):
+        return node
+    held = {name: getattr(node, name) for name in node.__dataclass_fields__}
+    changed = {name: new for name, part in held.items() if (new := rewritten(part, change)) is not part}
+    return replace(node, **changed) if changed else node
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """The node and everything inside of it, but for positions."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, tuple):
+            stack.extend(one)
+        elif is_dataclass(one) and not isinstance(one, type | Position):
+            yield one
+            stack.extend(getattr(one, name) for name in one.__dataclass_fields__)
 
 
 def names(expression: Expression) -> Iterator[Name]:

@@ -12,7 +12,7 @@ refused anywhere in a formula. So are reward bounds and CVaR, which need more th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,13 +156,13 @@ _TIMELESS = (formulas.RewardOperator.REACH, formulas.RewardOperator.TOTAL, formu
 
 def speaks_of_time(file: formulas.PropertyFile) -> bool:
     """Whether some property of a file speaks of time or steps."""
-    return any(_time_in(node) is not None for each in file.wanted for node in parts_of(each.formula))
+    return any(_time_in(node) is not None for each in file.wanted for node in syntax.parts_of(each.formula))
 
 
 def refuse_time(file: formulas.PropertyFile, subject: str, but: formulas.StepBound | None = None) -> None:
     """Refuse properties that speak of time or steps, `but` for one bound; `subject` cannot answer it."""
     for property_ in file.wanted:
-        for node in parts_of(property_.formula):
+        for node in syntax.parts_of(property_.formula):
             if (what := _time_in(node)) is not None and (
                 but is None or getattr(node, "bound", None) is not but
             ):
@@ -256,18 +256,6 @@ def with_references(
                 )
             return written_out(others[node.name].formula, (*inside, node.name))
 
-        return formulas.rewritten(formula, change)
+        return syntax.rewritten(formula, change)
 
     return written_out(property_.formula, ())
-
-
-def parts_of(node: Any) -> Iterator[Any]:
-    """The node and everything inside of it."""
-    stack = [node]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, tuple):
-            stack.extend(one)
-        elif is_dataclass(one) and not isinstance(one, type):
-            yield one
-            stack.extend(getattr(one, entry.name) for entry in fields(one))

@@ -23,7 +23,7 @@ from tightrope.prism.expand.model import BUILT_IN_LABELS, check_labels
 from tightrope.prism.expand.program import Definitions
 from tightrope.prism.parse import property_syntax as formulas
 from tightrope.prism.parse import syntax
-from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path, parts_of
+from tightrope.prism.properties.shape import STATE_OPERATORS, has_operators, is_path
 
 
 class StateFormulas:
@@ -57,13 +57,13 @@ class StateFormulas:
             self._variables,
             outer,
             parameters_allowed=False,
-            used={part.name for part in parts_of(file) if isinstance(part, syntax.Name)},
+            used={part.name for part in syntax.parts_of(file) if isinstance(part, syntax.Name)},
         )
 
     def inlined(self, expression: syntax.Expression) -> syntax.Expression:
         """The expression with the model's formulas written out; no formula may speak of a clock."""
         written_out = self._formulas.inline(expression)
-        for part in parts_of(written_out):
+        for part in syntax.parts_of(written_out):
             if isinstance(part, syntax.Name) and part.name in self._clocks:
                 raise syntax.Complaint(
                     f"'{part.name}' is a clock, which counts no further than the model looks",

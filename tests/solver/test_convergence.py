@@ -20,7 +20,7 @@ from tightrope.model.structure import RewardStructure, Structure
 from tightrope.prism.load import load_prism_text
 from tightrope.solver import Solution, Status, solve
 from tightrope.solver import solution as options_and_results
-from tightrope.solver.bellman.fixed_choices import sweep_fixed_agent
+from tightrope.solver.bellman.fixed_choices import Pace, sweep_fixed_agent
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.equations.system import Block, Rows, equations_of, longest_choices
 from tightrope.solver.iteration import blocks, fixpoint, host
@@ -94,7 +94,9 @@ def test_evaluation_from_below_never_overshoots() -> None:
         kernel.sweep(equations.system, block, values, still, 1e-300, rows, workspace)
         for _ in range(5):
             before = values.copy()
-            sweep_fixed_agent(equations.system, block, rows, still, values, 1e-300, 1, 0.1)
+            sweep_fixed_agent(
+                equations.system.arrays, block.arrays, rows, still, values, 1, Pace(1e-300, 0.1)
+            )
             assert np.all(values >= before * (1 - 1e-14)) and np.any(values > before)
             assert np.all(values <= exact)
 

@@ -24,7 +24,7 @@ from tightrope.continuous.poisson import PoissonWeights, poisson_weights
 from tightrope.continuous.sweeps import RobustSteps, Steps, follow_back, run_robust_steps, run_steps
 from tightrope.errors import CannotCertify
 from tightrope.model.continuous import CTMC, IntervalCTMC
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import stop_interpreting
 from tightrope.numerics.rationals import RationalArray
 from tightrope.numerics.rounding import UNIT, error_factor
@@ -112,35 +112,30 @@ def _uniformise(chain: CTMC, members: OffsetArray, active: BoolArray, worth: Flo
     left = RationalArray.constant(rate, len(used)) - exits
     stay_of: FloatArray = np.zeros(len(chain.signatures))
     stay_of[used] = (left / RationalArray.constant(rate, len(used))).to_float()
-    transition, length = _transitions_of(chain.transition_start, members)
-    owner = np.repeat(np.arange(len(members)), length)
+    transition, owner = ranges(chain.transition_start, members)
     weight = chain.rate[transition] / float(rate)
-    inside = active[chain.successor[transition]]
-    place: IndexArray = np.zeros(len(active), dtype=np.int32)
-    place[members] = np.arange(len(members), dtype=np.int32)
+    inside, place = _places(chain, transition, members, active)
     outside = ~inside
     constant = np.bincount(
         owner[outside],
         weights=weight[outside] * worth[chain.successor[transition[outside]]],
         minlength=len(members),
     )
-    start: OffsetArray = np.zeros(len(members) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owner[inside], minlength=len(members)), out=start[1:])
     steps = Steps(
-        start,
-        place[chain.successor[transition[inside]]],
+        offsets(np.bincount(owner[inside], minlength=len(members))),
+        place[inside],
         np.ascontiguousarray(weight[inside]),
         stay_of[signature],
         constant.astype(np.float64),
     )
-    return TransientClock(rate, members, steps, int(length.max()))
+    return TransientClock(rate, members, steps, int(np.bincount(owner).max()))
 
 
 def _uniformise_robustly(
     chain: IntervalCTMC, members: OffsetArray, active: BoolArray, worth: FloatArray
 ) -> TransientClock:
-    transition, length = _transitions_of(chain.transition_start, members)
-    owner = np.repeat(np.arange(len(members)), length)
+    transition, owner = ranges(chain.transition_start, members)
+    longest = int(np.bincount(owner).max())
     expression = chain.expression[transition]
     order = np.lexsort((expression, owner))
     transition, owner, expression = transition[order], owner[order], expression[order]
@@ -150,35 +145,33 @@ def _uniformise_robustly(
     size = np.bincount(group, minlength=groups).astype(np.float64)
     of_group, state = expression[is_first], owner[is_first]
     most = np.bincount(state, weights=chain.upper[of_group] * size, minlength=len(members))
-    rate = float(most.max()) * _SPREAD * (1 + error_factor(int(length.max()) + 2)) or 1.0
-    inside = active[chain.successor[transition]]
-    place: IndexArray = np.zeros(len(active), dtype=np.int32)
-    place[members] = np.arange(len(members), dtype=np.int32)
+    rate = float(most.max()) * _SPREAD * (1 + error_factor(longest + 2)) or 1.0
+    inside, place = _places(chain, transition, members, active)
     outside = ~inside
     gain = np.bincount(
         group[outside], weights=worth[chain.successor[transition[outside]]], minlength=groups
     ).astype(np.float64)
-    start: OffsetArray = np.zeros(groups + 1, dtype=np.int64)
-    np.cumsum(np.bincount(group[inside], minlength=groups), out=start[1:])
-    group_start: OffsetArray = np.zeros(len(members) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(state, minlength=len(members)), out=group_start[1:])
     steps = RobustSteps(
-        group_start,
-        start,
-        place[chain.successor[transition[inside]]],
+        offsets(np.bincount(state, minlength=len(members))),
+        offsets(np.bincount(group[inside], minlength=groups)),
+        place[inside],
         size,
         chain.lower[of_group] / rate,
         chain.upper[of_group] / rate,
         gain,
         np.maximum(1.0 - most / rate, 0.0),
     )
-    return TransientClock(Fraction(rate), members, steps, int(length.max()))
+    return TransientClock(Fraction(rate), members, steps, longest)
 
 
-def _transitions_of(start: OffsetArray, members: OffsetArray) -> tuple[OffsetArray, OffsetArray]:
-    length = np.diff(start)[members]
-    first = np.cumsum(length) - length
-    return np.arange(int(length.sum())) - np.repeat(first - start[members], length), length
+def _places(
+    chain: CTMC | IntervalCTMC, transition: OffsetArray, members: OffsetArray, active: BoolArray
+) -> tuple[BoolArray, IndexArray]:
+    """Which transitions lead to active states, and the place of these among the members."""
+    place: IndexArray = np.zeros(len(active), dtype=np.int32)
+    place[members] = np.arange(len(members), dtype=np.int32)
+    successor = chain.successor[transition]
+    return active[successor], place[successor]
 
 
 def _can_earn(chain: CTMC | IntervalCTMC, active: BoolArray, worthy: BoolArray) -> BoolArray:

@@ -20,6 +20,7 @@ import numpy as np
 from tightrope.errors import InputError
 from tightrope.logic import formula as ltl
 from tightrope.logic.formula import FALSE, TRUE, Formula
+from tightrope.logic.solving import rearranged
 from tightrope.logic.translation import (
     Guess,
     can_begin,
@@ -43,7 +44,8 @@ from tightrope.model.product import (
     product_of,
 )
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, OffsetArray, ranges
+from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.solver.equations.system import first_choices
 
 
 def winning_states(
@@ -219,9 +221,7 @@ def plan_inside(won: Won) -> ComponentPlan:
     built = there.structure
     approach, rank = towards(built, good, np.ones(built.choices, np.bool_))
     keeps = components.internal & good[built.choice_state]
-    stay = np.full(built.states, -1, np.int64)
-    remaining = np.flatnonzero(keeps)[::-1]
-    stay[built.choice_state[remaining]] = remaining
+    stay = first_choices(built, keeps)
     goals = max(len(marks), 1)
     choice = np.repeat(approach[:, None], goals, axis=1)
     goal = np.repeat(np.arange(goals)[None, :], built.states, axis=0)
@@ -337,8 +337,8 @@ class AcceptingComponents:
                 walk, _ = towards(structure, aim, self.components.internal)
                 choice[members] = np.where(aim, decided, walk)[members]
                 continue
-            remaining = np.flatnonzero(self.components.internal & members[structure.choice_state])[::-1]
-            choice[structure.choice_state[remaining]] = remaining
+            inside = first_choices(structure, self.components.internal & members[structure.choice_state])
+            choice = np.where(inside >= 0, inside, choice)
             how = self.ways[-1 - decided].won
             if how is not None:
                 won.append(how)
@@ -422,19 +422,5 @@ def _join_components(
     stops = rank[np.searchsorted(labels, stopping)]
     owner = np.concatenate([place[structure.choice_state[out]], stops, [done]])
     own = np.concatenate([out, -1 - np.arange(len(stops) + 1)])
-    selected, _ = ranges(structure.transition_start, out)
-    certain = np.ones(len(stops) + 1)
-    sizes = np.concatenate([np.diff(structure.transition_start)[out], certain.astype(np.int64)])
-    successor = np.concatenate([place[structure.successor[selected]], np.full(len(certain), done)])
-    order = np.argsort(owner, kind="stable")
-    moved, _ = ranges(np.concatenate([[0], np.cumsum(sizes)]), order)
-    built = Structure(
-        choice_start=np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=done + 1))]),
-        transition_start=np.concatenate([[0], np.cumsum(sizes[order])]),
-        successor=successor[moved].astype(np.int32),
-        declared_mdp=True,
-    )
-    if isinstance(model, MDP):
-        return MDP(built, np.concatenate([model.probability[selected], certain])[moved]), own[order], place
-    ends = (np.concatenate([end[selected], certain])[moved] for end in (model.lower, model.upper))
-    return IntervalMDP(built, *ends), own[order], place
+    joined, order = rearranged(model, owner, np.where(own < 0, -1 - done, own), place)
+    return joined, own[order], place

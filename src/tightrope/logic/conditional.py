@@ -23,7 +23,7 @@ import numpy as np
 from tightrope.logic import formula as ltl
 from tightrope.logic.accepting import winning_states
 from tightrope.logic.formula import Formula
-from tightrope.logic.solving import Directions, Solve, reaching, require_constant, with_choices
+from tightrope.logic.solving import Directions, Solve, reaching, rearranged, require_constant
 from tightrope.logic.temporal import PathBounds, bound_path
 from tightrope.logic.translation import is_co_safe, progression, refuse_large
 from tightrope.logic.values import StateBounds
@@ -94,5 +94,7 @@ def bound_beginning_anew(
     if not holds.any():
         return None
     again = np.flatnonzero(fails & ~goal)
-    longer, _ = with_choices(there, again, np.zeros(len(again), np.int64))
+    owner = np.concatenate([there.structure.choice_state, again])
+    rows = np.concatenate([np.arange(there.choices), np.full(len(again), -1)])
+    longer, _ = rearranged(there, owner, rows)
     return solve(longer, reaching(directions, goal, complement=complement))

@@ -12,7 +12,9 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from tightrope.numerics.arrays import BoolArray
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*"|[A-Za-z_@][\w@-]*:?|\d+|--BODY--|--END--|[\[\](){}!&|]|/\*.*?\*/|\S', re.S
 )
+T = TypeVar("T")
 Reads = Callable[[int], bool]
 Marks = frozenset[int]
 Disjunct = tuple[frozenset[int], frozenset[int]]
@@ -36,11 +39,6 @@ class _Edge:
     reads: Reads | None
     target: int
     marks: Marks
-
-
-@dataclass
-class _State:
-    edges: list[_Edge] = field(default_factory=list)
 
 
 def read_hoa(
@@ -93,8 +91,8 @@ class _HoaReader:
             raise self._error("it has no Acceptance")
         return starts[0], disjuncts
 
-    def _body(self) -> dict[int, _State]:
-        states: dict[int, _State] = {}
+    def _body(self) -> dict[int, list[_Edge]]:
+        states: dict[int, list[_Edge]] = {}
         while self._take("State:", "--END--") == "State:":
             common = self._read_bracketed()
             number = self._number()
@@ -102,12 +100,12 @@ class _HoaReader:
                 raise self._error(f"state {number} is given twice, or is beyond {MOST_STATES:,}")
             if self._peek().startswith('"'):
                 self._take()
-            of_state, state = self._marks(), _State()
+            of_state, edges = self._marks(), list[_Edge]()
             while self._peek() not in ("State:", "--END--"):
                 own = self._read_bracketed()
                 target = self._number()
-                state.edges.append(_Edge(own or common, target, of_state | self._marks()))
-            states[number] = state
+                edges.append(_Edge(own or common, target, of_state | self._marks()))
+            states[number] = edges
         return states
 
     # --- parts -----------------------------------------------------------------------------
@@ -129,18 +127,20 @@ class _HoaReader:
         self._take("]")
         return label
 
-    def _label(self) -> Reads:
-        parts = [self._conjunction()]
-        while self._peek() == "|":
+    def _parts(self, operator: str, part: Callable[[], T]) -> list[T]:
+        """What an operator joins."""
+        parts = [part()]
+        while self._peek() == operator:
             self._take()
-            parts.append(self._conjunction())
+            parts.append(part())
+        return parts
+
+    def _label(self) -> Reads:
+        parts = self._parts("|", self._conjunction)
         return lambda letter: any(part(letter) for part in parts)
 
     def _conjunction(self) -> Reads:
-        parts = [self._literal()]
-        while self._peek() == "&":
-            self._take()
-            parts.append(self._literal())
+        parts = self._parts("&", self._literal)
         return lambda letter: all(part(letter) for part in parts)
 
     def _literal(self) -> Reads:
@@ -163,17 +163,11 @@ class _HoaReader:
 
     def _condition(self) -> list[Disjunct]:
         """The acceptance condition as alternatives."""
-        result = self._conditions()
-        while self._peek() == "|":
-            self._take()
-            result = result + self._conditions()
-        return result
+        return list(chain.from_iterable(self._parts("|", self._conditions)))
 
     def _conditions(self) -> list[Disjunct]:
-        result = self._one_condition()
-        while self._peek() == "&":
-            self._take()
-            others = self._one_condition()
+        result: list[Disjunct] = [(frozenset(), frozenset())]
+        for others in self._parts("&", self._one_condition):
             result = [(a | c, b | d) for a, b in result for c, d in others]
         return result
 
@@ -227,7 +221,7 @@ class _HoaReader:
 
 
 def _restrict(
-    states: dict[int, _State],
+    states: dict[int, list[_Edge]],
     start: int,
     disjuncts: list[Disjunct],
     letters: Sequence[int],
@@ -264,10 +258,12 @@ def _restrict(
     return Automaton(successor), pairs
 
 
-def _find_edge(state: _State, letter: int, name: int, error: Callable[[str], InputError]) -> _Edge | None:
-    if state.edges and all(edge.reads is None for edge in state.edges):
+def _find_edge(
+    edges: list[_Edge], letter: int, name: int, error: Callable[[str], InputError]
+) -> _Edge | None:
+    if edges and all(edge.reads is None for edge in edges):
         raise error(f"state {name} has edges without labels, which are not supported: translate with labels")
-    fitting = [edge for edge in state.edges if edge.reads is not None and edge.reads(letter)]
+    fitting = [edge for edge in edges if edge.reads is not None and edge.reads(letter)]
     if len(fitting) > 1:
         raise error(f"it is not deterministic: state {name} has {len(fitting)} edges for one letter")
     return fitting[0] if fitting else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +24,7 @@ from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.product import part_of
 from tightrope.model.structure import RewardStructure, Structure
-from tightrope.numerics.arrays import FloatArray, OffsetArray, ranges
+from tightrope.numerics.arrays import FloatArray, OffsetArray, offsets, ranges
 from tightrope.numerics.rounding import down, up
 from tightrope.prism.parse.property_syntax import RewardFormula
 from tightrope.prism.parse.syntax import Complaint
@@ -138,10 +138,16 @@ def bound_average(
         turned = bound_average(model, -reward, opposite(directions), precision, solve)
         return BoundedValue(turned.bounds.negated(), turned.iterations, turned.missed)
     gains = gains_of(model, reward, nature, precision, solve)
+    return _reached_value(model, gains, float(np.abs(reward).max(initial=0.0)), nature, precision, solve)
+
+
+def _reached_value(
+    model: MDP | IntervalMDP, gains: Gains, largest: float, nature: Direction, precision: float, solve: Solve
+) -> BoundedValue:
+    """The best mixture of averages; `largest` is the size of rewards that cancel, or are met ever less."""
     quotient = ComponentQuotient.of(model, gains.components)
     reached = reached_averages(quotient, gains, nature, solve)
-    value, largest = reached.bounds(quotient.node), float(np.abs(reward).max(initial=0.0))
-    value = StateBounds(value.lower, value.upper, largest)  # rewards cancel, or are met ever less often
+    value = replace(reached.bounds(quotient.node), unit=largest)
     wide = float((gains.high - gains.low).max(initial=0.0)) > precision * max(1.0, largest)
     missed = "the averages of an end component were not found closely enough" if wide else None
     return BoundedValue(value, gains.rounds + reached.iterations, missed)
@@ -165,14 +171,8 @@ def bound_quotient_average(
         low[number], high[number], more = _quotient(part, earned[chosen], spent[chosen], precision, solve)
         rounds += more
     gains = Gains(components, low, high, np.zeros(model.structure.states), rounds)
-    quotient = ComponentQuotient.of(model, components)
-    reached = reached_averages(quotient, gains, Direction.MAX, solve)
-    value = reached.bounds(quotient.node)
-    largest = float(np.abs(earned).max(initial=0.0) / spent.max())  # rewards cancel, or are met ever less
-    wide = float((high - low).max(initial=0.0)) > precision * max(1.0, largest)
-    missed = "the averages of an end component were not found closely enough" if wide else None
-    bounds = StateBounds(value.lower, value.upper, largest)
-    return BoundedValue(bounds, rounds + reached.iterations, missed)
+    largest = float(np.abs(earned).max(initial=0.0) / spent.max())
+    return _reached_value(model, gains, largest, Direction.MAX, precision, solve)
 
 
 def _quotient(
@@ -400,7 +400,7 @@ class ComponentQuotient:
         remaining = self.choice >= 0
         sizes[remaining] = np.diff(structure.transition_start)[self.choice[remaining]]
         sizes[is_stop] = 2
-        start = np.concatenate([[0], np.cumsum(sizes)])
+        start = offsets(sizes)
         selected, _ = ranges(structure.transition_start, self.choice[remaining])
         place, _ = ranges(start, np.flatnonzero(remaining))
         stop = start[:-1][is_stop]
@@ -417,7 +417,7 @@ class ComponentQuotient:
             made[place], made[stop], made[stop + 1] = bound[selected], share, other
             bounds.append(made)
         built = Structure(
-            choice_start=np.concatenate([[0], np.cumsum(np.bincount(self.owner, minlength=nodes + 2))]),
+            choice_start=offsets(np.bincount(self.owner, minlength=nodes + 2)),
             transition_start=start,
             successor=successor,
             initial_states=tuple(sorted({int(self.node[s]) for s in structure.initial_states})),

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.logic.solving import ANYTHING, PROBABILITY, Directions, Solve, from_starts, reaching
+from tightrope.logic.solving import (
+    ANYTHING,
+    PROBABILITY,
+    Directions,
+    Solve,
+    from_starts,
+    reaching,
+    rearranged,
+)
 from tightrope.logic.temporal import PathBounds
 from tightrope.logic.values import StateBounds, StateTruth
 from tightrope.model.graph.support import Support
@@ -128,19 +136,10 @@ def bound_rewarded(
 
 def through_choices(model: MDP | IntervalMDP) -> MDP | IntervalMDP:
     """The model in which every choice leads to a new state first."""
-    structure, states = model.structure, model.states
-    choices = structure.choices
-    built = Structure(
-        choice_start=np.concatenate([structure.choice_start, choices + 1 + np.arange(choices)]),
-        transition_start=np.concatenate([np.arange(choices), choices + structure.transition_start]),
-        successor=np.concatenate([states + np.arange(choices), structure.successor]).astype(np.int32),
-        initial_states=structure.initial_states,
-        declared_mdp=structure.declared_mdp,
-    )
-    certain = np.ones(choices)
-    if isinstance(model, MDP):
-        return MDP(built, np.concatenate([certain, model.probability]))
-    return IntervalMDP(built, np.concatenate([certain, model.lower]), np.concatenate([certain, model.upper]))
+    structure, states, every = model.structure, model.states, np.arange(model.choices)
+    owner = np.concatenate([structure.choice_state, states + every])
+    rows = np.concatenate([-1 - states - every, every])
+    return rearranged(model, owner, rows, initial_states=structure.initial_states)[0]
 
 
 # Late rewards: `C[a,b]`, of the steps behind the first a up to b, and `C>=a`, of all behind. `C[0,b]` is

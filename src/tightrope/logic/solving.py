@@ -17,7 +17,7 @@ from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, ranges
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges
 from tightrope.solver.solution import Solution
 
 Solve = Callable[[MDP | IntervalMDP, Objective], Solution]
@@ -64,38 +64,45 @@ def require_constant(model: MDP | IntervalMDP, what: str) -> None:
         )
 
 
-def with_choices(
-    model: MDP | IntervalMDP, owner: OffsetArray, successor: OffsetArray, new_states: int = 0
+def rearranged(
+    model: MDP | IntervalMDP,
+    owner: OffsetArray,
+    rows: OffsetArray,
+    place: OffsetArray | None = None,
+    initial_states: tuple[int, ...] = (0,),
 ) -> tuple[MDP | IntervalMDP, OffsetArray]:
-    """The model with a further choice of every state of `owner`, which leads to one state for certain, and
-    with `new_states` behind its own, in which plays stay.
+    """A model with rows of another one, and the order in which its choices stand.
 
-    Also whose choices the new ones are: the model's own number, −1 − i for the i-th of `owner`, and
-    −1 − len(owner) where a play stays."""
-    structure, states = model.structure, model.states
-    last = states + np.arange(new_states)
-    owners = np.concatenate([structure.choice_state, owner, last])
-    added = -1 - np.minimum(np.arange(len(owner) + new_states), len(owner))
-    own = np.concatenate([np.arange(structure.choices), added])
-    order = np.lexsort((-own * (own < 0), owners))  # the own choices first, in their order
-    sizes = np.concatenate([np.diff(structure.transition_start), np.ones(len(added), np.int64)])
-    selected, _ = ranges(np.concatenate([[0], np.cumsum(sizes)]), order)
-    leads = np.concatenate([structure.successor, successor, last])
+    The state owner[i] has the choice rows[i] of the model, or, where that is −1 − s, one that leads to the
+    state s for certain. Successors s become place[s]."""
+    structure, order = model.structure, np.argsort(owner, kind="stable")
+    rows = rows[order]
+    copied = rows >= 0
+    sizes = np.ones(len(rows), np.int64)
+    sizes[copied] = np.diff(structure.transition_start)[rows[copied]]
+    start = offsets(sizes)
+    selected, _ = ranges(structure.transition_start, rows[copied])
+    at, _ = ranges(start, np.flatnonzero(copied))
+    successor = np.empty(int(start[-1]), np.int32)
+    successor[start[:-1][~copied]] = -1 - rows[~copied]
+    reached = structure.successor[selected]
+    successor[at] = reached if place is None else place[reached]
     built = Structure(
-        choice_start=np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=states + new_states))]),
-        transition_start=np.concatenate([[0], np.cumsum(sizes[order])]),
-        successor=leads[selected].astype(np.int32),
-        initial_states=structure.initial_states,
+        choice_start=offsets(np.bincount(owner)),
+        transition_start=start,
+        successor=successor,
+        initial_states=initial_states,
         declared_mdp=True,
     )
-    certain = np.ones(len(added))
 
-    def widen(values: FloatArray) -> FloatArray:
-        return np.concatenate([values, certain])[selected]
+    def spread(values: FloatArray) -> FloatArray:
+        made = np.ones(len(successor))
+        made[at] = values[selected]
+        return made
 
     if isinstance(model, MDP):
-        return MDP(built, widen(model.probability)), own[order]
-    return IntervalMDP(built, widen(model.lower), widen(model.upper)), own[order]
+        return MDP(built, spread(model.probability)), order
+    return IntervalMDP(built, spread(model.lower), spread(model.upper)), order
 
 
 def under(model: MDP | IntervalMDP, choice: OffsetArray) -> MDP | IntervalMDP:
@@ -109,7 +116,7 @@ def under(model: MDP | IntervalMDP, choice: OffsetArray) -> MDP | IntervalMDP:
     built = replace(
         structure,
         choice_start=np.arange(structure.states + 1),
-        transition_start=np.concatenate([[0], np.cumsum(np.diff(structure.transition_start)[choice])]),
+        transition_start=offsets(np.diff(structure.transition_start)[choice]),
         successor=structure.successor[followed],
         action=structure.action_of_choice[choice],
         rewards=rewards,

@@ -144,19 +144,6 @@ class RationalArray:
     def __truediv__(self, other: RationalArray) -> RationalArray:
         return self * RationalArray.ratio(other.denominator, other.numerator)
 
-    def power(self, exponent: int) -> RationalArray:
-        if exponent < 0:
-            return RationalArray.ratio(self.denominator, self.numerator).power(-exponent)
-        result = RationalArray.constant(1, len(self))
-        base = self
-        while exponent:
-            if exponent & 1:
-                result = result * base
-            exponent >>= 1
-            if exponent:
-                base = base * base
-        return result
-
     def segment_sums(self, starts: OffsetArray) -> RationalArray:
         """Sums of the consecutive segments that begin at `starts`; no segment may be empty.
 
@@ -174,21 +161,6 @@ class RationalArray:
         denominator = np.lcm.reduceat(self.denominator.astype(object), starts)
         scale = np.repeat(denominator, lengths) // self.denominator
         return RationalArray.ratio(np.add.reduceat(self.numerator * scale, starts), denominator)
-
-    def floor(self) -> ExactIntegers:
-        return _demote(self.numerator // self.denominator)
-
-    def ceil(self) -> ExactIntegers:
-        return _demote(-((-self.numerator) // self.denominator))
-
-    # --- comparison ------------------------------------------------------------------------
-
-    def less(self, other: RationalArray) -> BoolArray:
-        left, right = self._on_common_denominator(other)
-        return np.less(left, right).astype(np.bool_)
-
-    def _on_common_denominator(self, other: RationalArray) -> tuple[ExactIntegers, ExactIntegers]:
-        return (_product(self.numerator, other.denominator), _product(other.numerator, self.denominator))
 
     # --- leaving exactness -----------------------------------------------------------------
 

@@ -274,11 +274,16 @@ Bounds = tuple[FloatArray, FloatArray, OffsetArray]
 """Lower and upper bounds, and the policy."""
 
 
-class WalkArrays(NamedTuple):
-    """What compiled loops take of a `Walk`; `at` holds the stage and how many states of it are done."""
+class Walk(NamedTuple):
+    """Stages of states (`solver.equations.ordering.cut_levels`) that workers go through in step
+    (`numerics.lockstep`); `at` holds the stage of one of them and how many states of it are done."""
 
     states: IndexArray
     stages: OffsetArray
     progress: OffsetArray
     at: OffsetArray
     worker: int
+
+    def of(self, worker: int) -> Walk:
+        """The walk of this worker, from the beginning."""
+        return self._replace(at=np.zeros(2, np.int64), worker=worker)

@@ -30,33 +30,25 @@ class Pace(NamedTuple):
 
     unit: float
     tolerance: float
-    relaxation: float
-
-
-def sweep_fixed_choices(
-    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, most: int, pace: Pace
-) -> tuple[int, float]:
-    """Up to `most` Gauss–Seidel sweeps, fewer once the change is within the tolerance: (sweeps, last change).
-    The change is what it would be without relaxation."""
-    within = float(system.floor), float(system.ceiling)
-    steps = float(pace.unit), float(pace.tolerance), float(pace.relaxation)
-    return _sweep_rows(within, block.arrays, block.parts, rows, shift, values, most, steps)
+    relaxation: float = 1.0
 
 
 @kernel
-def _sweep_rows(
-    within: tuple[float, float],
+def sweep_fixed_choices(
+    system: SystemArrays,
     block: BlockArrays,
     parts: OffsetArray,
     rows: Rows,
     shift: FloatArray,
     values: FloatArray,
     most: int,
-    steps: tuple[float, float, float],
+    pace: Pace,
 ) -> tuple[int, float]:
-    """Parts one after the other, each until it needs no more: those after it then find it solved."""
-    floor, ceiling = within
-    unit, tolerance, relaxation = steps
+    """Up to `most` Gauss–Seidel sweeps, fewer once the change is within the tolerance: (sweeps, last change).
+    The change is what it would be without relaxation. Parts are swept one after the other, each until it
+    needs no more: those after it then find it solved."""
+    floor, ceiling = system.floor, system.ceiling
+    unit, tolerance, relaxation = pace
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, reward = rows[:6]
     groups = len(group_start) - 1
@@ -157,43 +149,19 @@ def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Fact
         return None
 
 
-def solve_fixed_choices(
-    system: System, block: Block, rows: Rows, shift: FloatArray, values: FloatArray, place: IndexArray
-) -> float:
-    """Solve the frozen equations by sparse LU and store the solution; 0 (and nothing stored) if they have
-    none, else the factors' entries per entry of the equations."""
-    factors = factorise_fixed_choices(block, rows, place)
-    if factors is None or not factors.solve(system, block, rows, shift, values):
-        return 0.0
-    return factors.fill
-
-
-def sweep_fixed_agent(
-    system: System,
-    block: Block,
-    rows: Rows,
-    shift: FloatArray,
-    values: FloatArray,
-    unit: float,
-    most: int,
-    tolerance: float,
-) -> tuple[int, float]:
-    """Up to `most` Gauss–Seidel sweeps under the agent's choices in `rows`, whose answers are kept nature's
-    best; fewer once the relative change is within `tolerance`: (sweeps, last change)."""
-    return _sweep_answers(system.arrays, block.arrays, rows, shift, values, unit, most, tolerance)
-
-
 @kernel
-def _sweep_answers(
+def sweep_fixed_agent(
     system: SystemArrays,
     block: BlockArrays,
     rows: Rows,
     shift: FloatArray,
     values: FloatArray,
-    unit: float,
     most: int,
-    tolerance: float,
+    pace: Pace,
 ) -> tuple[int, float]:
+    """The same under the agent's choices in `rows` alone, whose answers are kept nature's best, without
+    relaxation."""
+    unit, tolerance, _ = pace
     _, discount, _, leader, _, nature_maximises, floor, ceiling, _ = system
     group_start, member, _, _ = block
     row_start, row_end, column, weight, self_weight, reward, choice, row_pivot = rows[:8]

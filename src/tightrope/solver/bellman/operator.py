@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -25,28 +25,6 @@ from tightrope.numerics.record import Record
 from tightrope.solver.bellman import backups
 from tightrope.solver.bellman.gauss_seidel import sweep_groups, sweep_plain
 from tightrope.solver.equations.system import Block, Rows, System
-
-
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """Stages of states (`solver.equations.ordering.cut_levels`) that workers go through in step
-    (`numerics.lockstep`), and where one of them is."""
-
-    arrays: backups.WalkArrays
-
-    @staticmethod
-    def begin(states: IndexArray, stages: OffsetArray, workers: int) -> Walk:
-        from tightrope.numerics.lockstep import open_progress
-
-        return Walk(backups.WalkArrays(states, stages, open_progress(workers), np.zeros(2, np.int64), 0))
-
-    def of(self, worker: int) -> Walk:
-        """The walk of this worker, from the beginning."""
-        return replace(self, arrays=self.arrays._replace(at=np.zeros(2, np.int64), worker=worker))
-
-    @property
-    def progress(self) -> OffsetArray:
-        return self.arrays.progress
 
 
 class Backups(Protocol):
@@ -205,7 +183,7 @@ class BellmanOperator(Record):
     def walk(
         self,
         system: System,
-        walk: Walk,
+        walk: backups.Walk,
         lower: FloatArray,
         upper: FloatArray,
         policy: OffsetArray,
@@ -220,7 +198,7 @@ class BellmanOperator(Record):
 
         def attempt(care: bool | None) -> bool:
             nonlocal state
-            state = walk_stages(arrays, workspace.region, system.arrays, walk.arrays, bounds, care)
+            state = walk_stages(arrays, workspace.region, system.arrays, walk, bounds, care)
             return state != backups.UNTOLD
 
         workspace.repeat(attempt)

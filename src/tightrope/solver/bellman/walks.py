@@ -9,7 +9,7 @@ from __future__ import annotations
 from tightrope.ambiguity.rectangular_inner import RegionArrays
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.lockstep import ENDED, WAITING, publish, wait_for_all
-from tightrope.solver.bellman.backups import UNTOLD, Bounds, LoopArrays, WalkArrays, backward_pass
+from tightrope.solver.bellman.backups import UNTOLD, Bounds, LoopArrays, Walk, backward_pass
 from tightrope.solver.equations.system import SystemArrays
 
 
@@ -18,7 +18,7 @@ def walk_stages(
     arrays: LoopArrays,
     region: RegionArrays | None,
     system: SystemArrays,
-    walk: WalkArrays,
+    walk: Walk,
     bounds: Bounds,
     exactly: bool | None,
 ) -> int:

@@ -23,10 +23,10 @@ import numpy as np
 
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
-from tightrope.solver.bellman.fixed_choices import solve_fixed_choices
+from tightrope.solver.bellman.fixed_choices import factorise_fixed_choices
 from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.cuda.kernel import CudaOperator, place
-from tightrope.solver.cuda.model import SystemArrays
+from tightrope.solver.cuda.model import DeviceSystem, SystemArrays
 from tightrope.solver.equations.system import EXIT, Block, Equations, Rows, System
 from tightrope.solver.iteration.backend import (
     Backend,
@@ -114,7 +114,8 @@ class CudaBackend:
         assert isinstance(portion, CudaPortion)
         device, model, level = self._device, self.there.model, portion.level
         last = int(level.max(initial=0))
-        equations = model.system(replace(system, leader=np.arange(len(level), dtype=np.int32)), None)
+        lone = replace(system, leader=np.arange(len(level), dtype=np.int32))
+        equations = DeviceSystem(device, lone, None)
         low, high, chosen = device.upload(lower), device.upload(upper), device.upload(policy)
         queues = []
         for rows in model.layout.segments:
@@ -148,7 +149,7 @@ class CudaBackend:
         policy = xp.empty(structure.states, np.int64)
         owners_maximise = np.bool_(equations.owners_maximise)
         arguments = [lower, upper, enabled, owners_maximise, low_holds, high_holds, policy, good, slack]
-        equations_there = self.there.model.system(system, None, arrays=self._arrays_of(system))
+        equations_there = DeviceSystem(self._device, system, None, arrays=self._arrays_of(system))
         self.there.repeat("judge", arguments, equations_there)
         return Judgement(low_holds, high_holds, self.download(policy), good, slack)
 
@@ -193,7 +194,7 @@ class CudaBlock:
     ) -> None:
         self.kernel, self.model, self.device = kernel, kernel.model, kernel.device
         self.system = system
-        self.equations = self.model.system(system, active, LARGEST, arrays)
+        self.equations = DeviceSystem(self.device, system, active, LARGEST, arrays)
         xp = self.xp = self.device.xp
         states = kernel.structure.states
         self._on_host = active
@@ -452,8 +453,10 @@ class Factoriser:
             rows = rows._replace(reward=np.zeros(len(self.block)))
         place = np.full(len(x), -1, np.int32)
         lead = self.block.member[self.block.group_start[:-1]]
-        fill = solve_fixed_choices(system, self.block, rows, extra[lead], values, place)
-        return (values if fill > 0 else None), fill
+        factors = factorise_fixed_choices(self.block, rows, place)
+        if factors is None or not factors.solve(system, self.block, rows, extra[lead], values):
+            return None, 0.0
+        return values, factors.fill
 
     def _rows(self, chosen: IndexArray, x: FloatArray) -> Rows | None:
         structure, system, member = self.kernel.structure, self.system, self.block.member

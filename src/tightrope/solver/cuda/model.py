@@ -110,7 +110,7 @@ class DeviceModel:
         k, segment, threads = self.segments[index]
         records = [self.record.words, segment.words]
         if system is not None:
-            records.insert(1, system.words)
+            records.insert(1, system.record.words)
         family = self.device.functions(self.options, k)
         self.device.launch(family[f"{name}<{k}{flags}>"], [*records, *arguments], threads)
 
@@ -118,16 +118,6 @@ class DeviceModel:
         """Launch a kernel over vectors; it is compiled with those of any segment."""
         family = self.device.functions(self.options, self.segments[0][0])
         self.device.launch(family[name], arguments)
-
-    def system(
-        self,
-        system: System,
-        active: BoolArray | None,
-        largest: float = float("inf"),
-        arrays: SystemArrays | None = None,
-    ) -> DeviceSystem:
-        """The equations on the device, iterates cut off at `largest`."""
-        return DeviceSystem(self.device, system, active, largest, arrays)
 
     def expanded(self) -> bool:
         """Add the vertices that walks asked for; whether there were any."""
@@ -193,10 +183,6 @@ class DeviceSystem:
                 "active": self.active,
             },
         )
-
-    @property
-    def words(self) -> Any:
-        return self.record.words
 
 
 def _shared(device: Device, each: Any) -> tuple[Any, float]:

@@ -111,30 +111,19 @@ def level_portions(
     for i, portion in enumerate(every):
         place[portion.block.member] = i
     level = np.zeros(len(every), np.int32)
+    state_start = structure.transition_start[structure.choice_start]
     for i, portion in enumerate(every):
-        level[i] = _level(structure, usable, portion.block.member, place, level, i)
+        member = portion.block.member
+        level[i] = 1 + _highest_below(state_start, structure.successor, usable, member, place, level, i)
     levels: list[list[HostPortion]] = [[] for _ in range(int(level.max(initial=-1)) + 1)]
     for i, portion in enumerate(every):
         levels[level[i]].append(portion)
     return levels
 
 
-def _level(
-    structure: Structure,
-    usable: BoolArray,
-    member: IndexArray,
-    place: IndexArray,
-    level: IndexArray,
-    own: int,
-) -> int:
-    start = structure.transition_start, structure.choice_start
-    return int(_highest_below(*start, structure.successor, usable, member, place, level, own)) + 1
-
-
 @kernel
 def _highest_below(
-    transition_start: OffsetArray,
-    choice_start: OffsetArray,
+    state_start: OffsetArray,
     successor: IndexArray,
     usable: BoolArray,
     member: IndexArray,
@@ -145,7 +134,7 @@ def _highest_below(
     """The highest level of a portion that this one leads to, −1 if to none."""
     highest = -1
     for s in member:
-        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
+        for t in range(state_start[s], state_start[s + 1]):
             to = place[successor[t]]
             if usable[t] and to >= 0 and to != own:
                 highest = max(highest, level[to])
@@ -374,14 +363,13 @@ def _order(structure: Structure, usable: BoolArray, settled: BoolArray) -> Acycl
 
 
 def level_states(structure: Structure, usable: BoolArray, states: IndexArray) -> Levels:
-    """Some states without cycles among them, given successors first, by levels."""
+    """Some states without cycles among them by levels; those of other states are 0."""
     level = np.zeros(structure.states, np.int32)
-    starts = structure.transition_start, structure.choice_start
-    count = int(_raise_levels(*starts, structure.successor, usable, states, level))
-    start = np.zeros(count + 1, np.int64)
-    ordered = np.empty_like(states)
-    _sort_some(states, level, start, ordered)
-    return Levels(ordered, start)
+    level[states] = _UNSEEN
+    state_start = structure.transition_start[structure.choice_start]
+    _measure(state_start, structure.successor, read_only(usable), level)
+    own = level[states]
+    return Levels(states[np.argsort(own, kind="stable")], offsets(np.bincount(own)[1:]))
 
 
 @remember
@@ -463,40 +451,6 @@ def _sort(level: IndexArray, start: OffsetArray, states: IndexArray, ranking: Of
         at = place[level[s]]
         place[level[s]] += 1
         states[at], ranking[s] = s, at
-
-
-@kernel
-def _raise_levels(
-    transition_start: OffsetArray,
-    choice_start: OffsetArray,
-    successor: IndexArray,
-    usable: BoolArray,
-    states: IndexArray,
-    level: IndexArray,
-) -> int:
-    """Levels from 1 on; what is not among the states has 0."""
-    highest = 0
-    for s in states:
-        above = 0
-        for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):
-            if usable[t]:
-                above = max(above, level[successor[t]])
-        level[s] = above + 1
-        highest = max(highest, above + 1)
-    return highest
-
-
-@kernel
-def _sort_some(states: IndexArray, level: IndexArray, start: OffsetArray, ordered: IndexArray) -> None:
-    """Sort by counting, from level 1 on."""
-    for s in states:
-        start[level[s]] += 1
-    for k in range(1, len(start)):
-        start[k] += start[k - 1]
-    place = start[:-1].copy()
-    for s in states:
-        ordered[place[level[s] - 1]] = s
-        place[level[s] - 1] += 1
 
 
 @kernel

@@ -107,9 +107,6 @@ class System:
     def has_exits(self) -> bool:
         return bool(np.any(self.mode == EXIT))
 
-    def with_groups(self, leader: IndexArray, mode: ChoiceModes) -> System:
-        return replace(self, leader=leader, mode=mode)
-
 
 class BlockArrays(NamedTuple):
     """What compiled loops read of a `Block`."""
@@ -410,6 +407,23 @@ def _system(
     )
 
 
+def first_choices(structure: Structure, mask: BoolArray) -> OffsetArray:
+    """The first choice of every state that is in the mask, −1 where there is none."""
+    first = np.full(structure.states, -1, np.int64)
+    chosen = np.flatnonzero(mask)[::-1]
+    first[structure.choice_state[chosen]] = chosen
+    return first
+
+
+def best_choices(system: System, each: FloatArray) -> tuple[FloatArray, OffsetArray]:
+    """The agent's optimum over the enabled choices of every state, and the first choice that attains it."""
+    structure = system.structure
+    nothing = -np.inf if system.agent_maximises else np.inf
+    each = np.where(system.enabled, each, nothing)
+    best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, structure.choice_start[:-1])
+    return best, first_choices(structure, system.enabled & (each == best[structure.choice_state]))
+
+
 def _has_negative(structure: Structure, reward: FloatArray, counted: BoolArray) -> bool:
     return bool(reward.min(initial=0.0) < 0) and bool(np.any(reward[counted] < 0))
 
@@ -488,7 +502,7 @@ def _group(support: Support, system: System, components: EndComponents, nature_l
     leader[members] = first[components.component[members]]
     mode = np.where(system.enabled, NORMAL, CLOSED).astype(np.int8)
     mode[components.internal] = EXIT if nature_leaves else CLOSED
-    return system.with_groups(leader, mode)
+    return replace(system, leader=leader, mode=mode)
 
 
 @dataclass(frozen=True, eq=False)

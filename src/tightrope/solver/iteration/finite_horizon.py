@@ -32,7 +32,7 @@ from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy_choices import TimeVaryingChoices, TimeVaryingRecorder
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.operator import Backups
-from tightrope.solver.equations.system import System
+from tightrope.solver.equations.system import System, best_choices, first_choices
 from tightrope.solver.solution import Fixpoint, Progress
 
 LEAST_TIMES = 8
@@ -260,7 +260,8 @@ class _Backwards:
 
     def fixpoint(self) -> Fixpoint:
         system = self.system
-        record = self.record or TimeVaryingRecorder(_first_choices(system), 0)
+        first = first_choices(system.structure, system.enabled)
+        record = self.record or TimeVaryingRecorder(first, 0)
         steps = record.result() if self.rule.steps is None else self.rule.steps
         lower, upper = self.lower, self.upper
         if self.stopped:
@@ -285,14 +286,10 @@ def _over_choices(
         return each[fixed], fixed
     if weights is not None:
         return weigh(each, weights, start, np.diff(structure.choice_start), upward), start.copy()
-    nothing = -np.inf if system.agent_maximises else np.inf
-    each = np.where(system.enabled, each, nothing)
-    best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, start)
-    chosen = np.flatnonzero(system.enabled & (each == best[structure.choice_state]))[::-1]
-    policy = start.copy()
-    policy[structure.choice_state[chosen]] = chosen
+    best, policy = best_choices(system, each)
+    policy = np.where(policy < 0, start, policy)
     if later is not None:
-        policy = np.where(each[later] == best, later, policy)
+        policy = np.where(system.enabled[later] & (each[later] == best), later, policy)
     return best, policy
 
 
@@ -309,10 +306,3 @@ def weigh(
     largest = np.maximum.reduceat(np.where(used, each, -np.inf), start)
     result: FloatArray = np.minimum(total + error, largest) if upward else np.maximum(total - error, smallest)
     return np.where(smallest == largest, smallest, result)
-
-
-def _first_choices(system: System) -> OffsetArray:
-    policy: OffsetArray = system.structure.choice_start[:-1].copy()
-    enabled = np.flatnonzero(system.enabled)[::-1]
-    policy[system.structure.choice_state[enabled]] = enabled
-    return policy

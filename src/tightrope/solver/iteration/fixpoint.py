@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from tightrope.model.graph.qualitative import Ranked
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, read_only
-from tightrope.numerics.jit import is_interpreting, kernel, stop_interpreting
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.jit import is_interpreting, stop_interpreting
 from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import (
     CLOSED,
@@ -39,6 +39,7 @@ from tightrope.solver.equations.system import (
     System,
     collapse,
     decide,
+    first_choices,
 )
 from tightrope.solver.iteration.backend import Backend, Portion
 from tightrope.solver.iteration.blocks import BlockSolver
@@ -174,23 +175,14 @@ def _solve_beside(
 def default_policy(equations: Equations) -> OffsetArray:
     """The first enabled choice of every state; one with a reward where a total reward is maximised."""
     system, structure = equations.system, equations.system.structure
-    policy = structure.choice_start[:-1].copy()
+    policy: OffsetArray = structure.choice_start[:-1].copy()
     preferred = [] if system.enabled.all() else [system.enabled]
     if equations.meaning is Meaning.TOTAL and system.agent_maximises:
         preferred.append(system.enabled & (system.reward > 0))
     for mask in preferred:
-        _prefer(structure.choice_start, read_only(mask), policy)
+        first = first_choices(structure, mask)
+        policy = np.where(first >= 0, first, policy)
     return policy
-
-
-@kernel
-def _prefer(choice_start: OffsetArray, mask: BoolArray, policy: OffsetArray) -> None:
-    """The first choice of the mask in every state that has one."""
-    for s in range(len(policy)):
-        for c in range(choice_start[s], choice_start[s + 1]):
-            if mask[c]:
-                policy[s] = c
-                break
 
 
 def agent_has_no_choice(system: System, settled: BoolArray) -> bool:
@@ -500,18 +492,10 @@ def _earn(
     system, structure = equations.system, equations.system.structure
     rewarded = open_choice & (system.reward > 0)
     if agent_joins:
-        first = _first_where(rewarded, structure.states, structure.choice_state)
+        first = first_choices(structure, rewarded)
         now = within & (first >= 0)
         policy[now] = first[now]
         return now
     open_choice &= ~rewarded
     none_left: BoolArray = np.add.reduceat(open_choice.astype(np.int32), structure.choice_start[:-1]) == 0
     return within & none_left
-
-
-def _first_where(mask: BoolArray, states: int, state: IndexArray) -> OffsetArray:
-    """The first choice of every state that is in `mask`, −1 where there is none."""
-    first = np.full(states, -1, np.int64)
-    chosen = np.flatnonzero(mask)[::-1]
-    first[state[chosen]] = chosen
-    return first

@@ -23,7 +23,7 @@ from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import Backups
-from tightrope.solver.equations.system import Equations, Meaning
+from tightrope.solver.equations.system import Equations, Meaning, best_choices
 from tightrope.solver.iteration.backend import Backend
 from tightrope.solver.solution import Fixpoint, Progress, SolveOptions, Status, widest
 
@@ -55,7 +55,7 @@ def play(
         else:
             owned = one_player(_fix_nature(backend, answer), equations, fine, progress)
             values = owned.lower if equations.owners_maximise else owned.upper
-            choices = _best_of(equations, kernel.safe_choices(system, values, equations.owners_maximise))
+            _, choices = best_choices(system, kernel.safe_choices(system, values, equations.owners_maximise))
             against = one_player(backend, equations.with_policy(choices), half, progress)
         if equations.owners_maximise:
             lower, upper = np.maximum(lower, owned.lower), np.minimum(upper, against.upper)
@@ -96,23 +96,10 @@ def _first_strategies(kernel: Backups, equations: Equations) -> tuple[OffsetArra
             earns = system.enabled & (system.reward > 0)
             target = np.logical_or.reduceat(earns, structure.choice_start[:-1])
         drawn = positive(support, target, within=within, choices=system.enabled, **reaches)
-    policy = _best_of(equations, system.reward if len(system.reward) else np.zeros(structure.choices))
+    _, policy = best_choices(system, system.reward if len(system.reward) else np.zeros(structure.choices))
     policy = np.where(drawn.witness >= 0, drawn.witness, policy)
     distance = np.where(drawn.states, drawn.rank, np.iinfo(np.int32).max).astype(np.float64)
     return policy, kernel.answer(distance, False)
-
-
-def _best_of(equations: Equations, each: FloatArray) -> OffsetArray:
-    system = equations.system
-    start = system.structure.choice_start
-    nothing = -np.inf if system.agent_maximises else np.inf
-    each = np.where(system.enabled, each, nothing)
-    best = (np.maximum if system.agent_maximises else np.minimum).reduceat(each, start[:-1])
-    state = system.structure.choice_state
-    chosen = np.flatnonzero(system.enabled & (each == best[state]))[::-1]
-    policy = np.full(system.structure.states, -1, np.int64)
-    policy[state[chosen]] = chosen
-    return policy
 
 
 def _improve_answer(
@@ -133,7 +120,7 @@ def _improve_policy(
 ) -> OffsetArray | None:
     """The agent's choice where it is strictly better than the one it made; None where nothing is."""
     each = kernel.safe_choices(equations.system, values, not equations.system.agent_maximises)
-    best = _best_of(equations, each)
+    _, best = best_choices(equations.system, each)
     better = _exceeds(each[best], each[policy], equations.system.agent_maximises, tolerance)
     if not better.any():
         return None

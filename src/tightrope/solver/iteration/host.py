@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, ranges
 from tightrope.numerics.jit import kernel
-from tightrope.numerics.jit import kernel as compiled
 from tightrope.numerics.team import Team
+from tightrope.solver.bellman.backups import Walk
 from tightrope.solver.bellman.fixed_choices import (
     Factors,
     Pace,
@@ -36,7 +36,7 @@ from tightrope.solver.bellman.fixed_choices import (
     sweep_fixed_agent,
     sweep_fixed_choices,
 )
-from tightrope.solver.bellman.operator import Backups, BellmanOperator, Walk
+from tightrope.solver.bellman.operator import Backups, BellmanOperator
 from tightrope.solver.equations.ordering import (
     MERGED_IN_PLAIN_ONES,
     MERGED_IN_SMALL_ONES,
@@ -69,9 +69,6 @@ from tightrope.solver.iteration.backend import (
     Portion,
     Schedule,
 )
-
-if TYPE_CHECKING:
-    pass
 
 LEAST_TRANSITIONS = 50_000
 """Transitions of a model below which one thread does everything."""
@@ -209,21 +206,28 @@ class HostBackend:
             levels = portion.levels or level_states(system.structure, self._usable(system), states)
             stages = cut_levels(levels, system.structure, workers, LEAST_OF_LEVEL)
             if len(stages) > 1 or stages[0, 1] < stages[0, -1]:
-                self._walk(system, Walk.begin(levels.states, stages, workers), (lower, upper, policy))
+                self._walk(system, levels.states, stages, (lower, upper, policy))
                 return
         self.kernel.backward(system, states, lower, upper, policy, self._passing[0])
 
-    def _walk(self, system: System, walk: Walk, bounds: tuple[FloatArray, FloatArray, OffsetArray]) -> None:
+    def _walk(
+        self,
+        system: System,
+        states: IndexArray,
+        stages: OffsetArray,
+        bounds: tuple[FloatArray, FloatArray, OffsetArray],
+    ) -> None:
         """All workers go through the levels in step."""
-        from tightrope.numerics.lockstep import go_through
+        from tightrope.numerics.lockstep import go_through, open_progress
 
-        workspaces = self._passing
+        workspaces, workers = self._passing, self._team.workers
+        walk = Walk(states, stages, open_progress(workers), np.zeros(2, np.int64), 0)
 
         def follow(worker: int) -> None:
             step = partial(self.kernel.walk, system, walk.of(worker), *bounds, workspaces[worker])
             go_through(step, walk.progress, worker)
 
-        self._team.run([follow] * self._team.workers)
+        self._team.run([follow] * workers)
 
     def open_block(
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
@@ -313,7 +317,7 @@ def _best_of(
     return best, first if with_choice else None
 
 
-@compiled
+@kernel
 def _attaining(
     choice_start: OffsetArray,
     each: FloatArray,
@@ -331,7 +335,7 @@ def _attaining(
             good[c] = enabled[c] and (beyond or each[c] == bound[s])
 
 
-@compiled
+@kernel
 def _best_choices(
     choice_start: OffsetArray,
     each: FloatArray,
@@ -420,12 +424,6 @@ class OverRelaxation:
         return True
 
 
-def keep_values(take: Callable[[], Any], put: Callable[[Any], None]) -> Callable[[], None]:
-    """Remember values; what is returned puts them back."""
-    values = take()
-    return lambda: put(values)
-
-
 @dataclass(eq=False)
 class ThreadScratch:
     """What one thread writes to while it works on a block, and leaves as it was: `place` is −1 and `zeros` 0
@@ -499,10 +497,6 @@ class HostBlock:
         rows = Rows.room_for(shared.longest_choices, block, with_bounds=with_bounds)
         return HostBlock(shared, block, distance, scratch, rows)
 
-    def part(self, block: Block, distance: IndexArray, scratch: ThreadScratch, rows: Rows) -> HostBlock:
-        """Some of the groups, for a thread of its own."""
-        return HostBlock(self.shared, block, distance, scratch, rows)
-
     @property
     def groups(self) -> int:
         return len(self.block)
@@ -563,16 +557,16 @@ class HostBlock:
         self, values: FloatArray, shift: FloatArray, unit: float, most: int, goal: float
     ) -> tuple[int, float]:
         """See `evaluate`; with the last change."""
-        bounded = self.shared.bounded
+        system, block, rows = self.shared.bounded.arrays, self.block.arrays, self.rows
         if self.shared.answers_are_cheap:
-            return sweep_fixed_agent(bounded, self.block, self.rows, shift, values, unit, most, goal)
+            return sweep_fixed_agent(system, block, rows, shift, values, most, Pace(unit, goal))
 
         def sweep(most: int, factor: float) -> tuple[int, float]:
             pace = Pace(unit, goal, factor)
-            return sweep_fixed_choices(bounded, self.block, self.rows, shift, values, most, pace)
+            return sweep_fixed_choices(system, block, self.block.parts, rows, shift, values, most, pace)
 
         def keep() -> Callable[[], None]:
-            return keep_values(partial(self.take, values), partial(self.put, values))
+            return partial(self.put, values, self.take(values))
 
         return self.relaxation.sweep(sweep, keep, most, goal)
 
@@ -631,10 +625,9 @@ class HostBlock:
         self, counted: FloatArray, reference: FloatArray, most: int, tolerance: float
     ) -> tuple[int, float]:
         """See `count_steps`, in place: (sweeps done, last change)."""
-        counting, rows = self.shared.counting, self._unrewarded
-        factor = self.relaxation.accepted if most > 1 else 1.0
-        pace = Pace(1e-300, tolerance, factor)
-        return sweep_fixed_choices(counting, self.block, rows, reference, counted, most, pace)
+        system, block, rows = self.shared.counting.arrays, self.block.arrays, self._unrewarded
+        pace = Pace(1e-300, tolerance, self.relaxation.accepted if most > 1 else 1.0)
+        return sweep_fixed_choices(system, block, self.block.parts, rows, reference, counted, most, pace)
 
     def factorise_steps(self, values: FloatArray, reference: FloatArray) -> FloatArray | None:
         counted, counting = self.scratch.zeros, self.shared.counting

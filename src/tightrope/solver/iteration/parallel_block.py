@@ -192,7 +192,7 @@ def _part(whole: HostBlock, first: int, last: int, scratch: ThreadScratch) -> Ho
         rows.room,
     )
     part = Block(group_start, member, visit)
-    return whole.part(part, whole.distance[first:last], scratch, own)
+    return type(whole)(whole.shared, part, whole.distance[first:last], scratch, own)
 
 
 def _exchanges(shared: HostSystem, parts: list[HostBlock]) -> tuple[list[IndexArray], list[IndexArray]]:

@@ -59,10 +59,7 @@ MEANT = (
 def check_keywords(
     function: str, known: type | Sequence[str], given: Mapping[str, object], besides: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Keyword arguments that a function shares with others, refused where it has no such argument.
-
-    `besides` are the arguments that it has of its own.
-    """
+    """Refuse keyword arguments that a function does not share; `besides` are its own arguments."""
     names = list(known.__annotations__ if isinstance(known, type) else known)
     for name, value in given.items():
         if name not in names:
@@ -94,10 +91,7 @@ class WrongCall(InputError, TypeError):
 
 
 def in_words(function: F) -> F:
-    """The function, with calls that its signature does not allow refused in words.
-
-    Python's own refusal has no frame below the call; nothing is looked at before the call has failed.
-    """
+    """The function, with calls that its signature does not allow refused in words once they have failed."""
 
     @functools.wraps(function)
     def call(*given: Any, **words: Any) -> Any:

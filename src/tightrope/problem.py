@@ -61,13 +61,11 @@ class Lift(Protocol):
 
     @property
     def free_state(self) -> int | None:
-        """Where what any policy can reach is read off, if not at the initial state: there the model leaves
-        all choices open, and shows the state."""
+        """Where what any policy can reach is read off, if not at the initial state."""
 
     @property
     def optima(self) -> Mapping[tuple[Fraction, ...], float]:
-        """What no controller exceeds at single points of the parameters, where controllers were looked for
-        there; `cut` where a clock has ended that."""
+        """What no controller exceeds at single points; `cut` where a clock ended the search."""
 
     @property
     def cut(self) -> bool: ...

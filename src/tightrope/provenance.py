@@ -1,17 +1,11 @@
 """Provenance: which data a policy, drafted or revised model, prior or plan was made from.
 
-A confidence statement requires that the data did not choose its subject. `COSTS` lists the permitted uses of
-an artefact made from the same data; `chosen_without` tests for that. `docs/learning.md` states the limits.
+A confidence statement requires that the data did not choose its subject (`COSTS`, docs/learning.md).
 
-*Digest.* A transition's mark is a hash of the names of its states and action, mixed with the cost of the row.
-The digest is the sum over rows of mark times key of the episode's name (or the row's number). It does not
-depend on file names, formats, compression, line endings or the order of files.
-
-*Sketch.* Episodes are cut into pieces of `PIECE` rows, each with a key (episode's name, number of the piece)
-and a content (sum of marks). The `MOST` smallest keys are kept, so two data sets keep the same common pieces.
-The rate of chance matches is estimated from different pieces of one log. Only a number of equal pieces that
-chance reaches with probability `CHANCE` counts as overlap. Below a share `FEW` of equal pieces the data sets
-are different; in between the result is unknown. Tables of counts are recognised only as a whole.
+*Digest.* The sum over rows of a hash of their names and costs times a key of the episode's name: independent
+of file names, formats, line endings and order. *Sketch.* Of pieces of `PIECE` rows the `MOST` smallest keys
+are kept with contents. Equal pieces beyond what chance reaches with probability `CHANCE` are an overlap;
+below a share `FEW` the data sets are different; in between the result is unknown.
 """
 
 from __future__ import annotations
@@ -311,8 +305,7 @@ class Provenance:
 
 
 def origin_in(text: str, file: str | None = None) -> dict[str, Any]:
-    """What the comments of a model file say of the data that chose the model, and of rewards, as a structure
-    takes it."""
+    """What the comments of a model file say of its data and rewards, as a structure takes it."""
     marks = {"made_from": COMMENT, "named_from": NAMED}
     known = {name: Provenance.in_comments(text, file, mark) for name, mark in marks.items()}
     return {**known, "means": names_in(text, MEAN)}

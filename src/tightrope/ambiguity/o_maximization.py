@@ -36,8 +36,7 @@ class ModelArrays(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """`order[first:last]`: the offsets of a choice's successors as they were sorted last; `key` and `mass`
-    are as long as the longest choice."""
+    """`order[first:last]`: a choice's successors as sorted last; `key`, `mass`: room for one choice."""
 
     order: OrderArray
     key: FloatArray
@@ -164,8 +163,7 @@ def o_maximize_masses(
     maximise: bool,
     scratch: Scratch,
 ) -> int:
-    """Nature's optimal distribution into mass[0:k] as float64 tells it; returns the offset of the pivot, or
-    −1."""
+    """Nature's optimal distribution in float64 into mass[0:k]; the offset of the pivot, or −1."""
     _, _, successor, lower, upper, _ = model
     order, _, mass = scratch
     k = last - first
@@ -240,8 +238,7 @@ def o_maximize_again(
 
 @inlined
 def _spread(first: int, last: int, model: ModelArrays, scratch: Scratch) -> tuple[np.uint64, bool]:
-    """Nature's distribution in the order as it stands into mass[0:k]: the place of the pivot (`last` where
-    there is none), and whether this is full, or nearly: something may be left, or nothing."""
+    """Nature's distribution by the order into mass[0:k]: the pivot (or `last`), whether it may be full."""
     lower, upper, order, mass = model.lower, model.upper, scratch.order, scratch.mass
     start, end = np.uint64(first), np.uint64(last)
     rest, exact = 1.0, True
@@ -273,8 +270,7 @@ def _weigh(
     pivot: tuple[np.uint64, bool],
     scratch: Scratch,
 ) -> float:
-    """mass·values, rounded up or down by a bound on all errors; `pivot` as `_spread` gives it. Not a number
-    where floating point does not tell the support."""
+    """mass·values, rounded up or down by a bound on all errors; nan where the support is not told."""
     successor, upper, mass = model.successor, model.upper, scratch.mass
     start, end = np.uint64(first), np.uint64(last)
     place, is_full = pivot
@@ -306,8 +302,7 @@ def o_maximize_fast(
     upward: bool,
     scratch: Scratch,
 ) -> float:
-    """The optimum of p·values, rounded up or down by a bound on all errors; not a number where floating point
-    does not tell the support."""
+    """The optimum of p·values, rounded by a bound on all errors; nan where the support is not told."""
     keep_sorted(first, last, model.successor, values, maximise, True, scratch)
     pivot = _spread(first, last, model, scratch)
     return _weigh(first, last, model, values, upward, pivot, scratch)
@@ -342,8 +337,7 @@ def spread_exactly(
     maximise: bool,
     scratch: Scratch,
 ) -> int:
-    """Nature's optimal distribution into mass[0:k], every remainder of the right sign and relatively exact;
-    returns the offset of the pivot, −1 if there is none."""
+    """The optimal distribution into mass[0:k], remainders exact in sign; the pivot's offset, or −1."""
     _, _, successor, lower, upper, _ = model
     order, key, mass = scratch
     keep_sorted(first, last, successor, values, maximise, True, scratch)
@@ -435,9 +429,7 @@ def o_maximize_both(
     maximise: bool,
     scratch: Scratch,
 ) -> tuple[float, float, bool]:
-    """`o_maximize_fast` of `low`, rounded down, and of `high`, rounded up, and whether the latter holds.
-
-    `order` may hold anything before, and is a permutation afterwards."""
+    """`o_maximize_fast` of `low`, down, and of `high`, up, and whether the latter is the optimum."""
     successor, order = model.successor, scratch.order
     start = np.uint64(first)
     for i in range(start, np.uint64(last)):
@@ -506,8 +498,7 @@ def o_maximize_few(
     values: FloatArray,
     maximise: bool,
 ) -> float:
-    """The optimum of p·values over at most FEW successors, in plain floating point; not finite where
-    a value is not."""
+    """The optimum of p·values over at most FEW successors in float64; not finite where a value is not."""
     start, end = np.uint64(first), np.uint64(last)
     sign = -1.0 if maximise else 1.0
     a, low_a, room_a = _successor(start, end, model, values, sign)

@@ -24,7 +24,7 @@ from tightrope.ambiguity.o_maximization import (
     o_maximize_safely,
 )
 from tightrope.errors import CannotCertify
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, invert
 from tightrope.numerics.jit import inlined, kernel
 
 MOST_VERTICES = 300_000
@@ -63,8 +63,7 @@ class Shape(NamedTuple):
 
 
 class VertexPool(NamedTuple):
-    """Vertices met so far (`walk`); `vertex_of[c]`: where choice c was last optimal,
-    −1 at first."""
+    """Vertices met so far (`walk`); `vertex_of[c]`: where choice c was last optimal, −1 at first."""
 
     vertex_of: IndexArray
     vertex: FloatArray
@@ -93,9 +92,7 @@ def _direction(
     affine: FloatArray,
     q: FloatArray,
 ) -> tuple[float, float]:
-    """(Σ δ·middle, its error together with that of q·z) and q, turned round where nature minimises.
-
-    With infinite values q is the direction of the mass on them, and the error infinite."""
+    """(Σ δ·middle, its error with q·z) and q for the maximum; of the mass on infinite values if any."""
     x = values[successor[first]]
     size = len(q)
     for i in range(size):
@@ -135,21 +132,27 @@ def _image(ball: FloatArray, q: FloatArray, out: FloatArray) -> tuple[float, flo
 
 
 @inlined
+def _multipliers(vertex: FloatArray, v: int, q: FloatArray, out: FloatArray) -> tuple[float, float]:
+    """λ = q·A_I⁻¹ at a vertex, the least of them (0 where none is negative) and the sum of their sizes."""
+    size = len(q)
+    least, total = 0.0, 0.0
+    for i in range(size):
+        value = 0.0
+        for c in range(size):
+            value += q[c] * vertex[v, size * (i + 1) + c]
+        out[i] = value
+        total += abs(value)
+        least = min(least, value)
+    return least, total
+
+
+@inlined
 def _climb(c: int, rows: FloatArray, pool: VertexPool, q: FloatArray, work: FloatArray) -> int:
     """The vertex that maximises q·z: mostly the one where the choice was last, else by a walk from there."""
     v = int(pool.vertex_of[c])
     if v < 0:
         v = int(pool.used[2])
-    vertex = pool.vertex
-    size = len(q)
-    worst, total = 0.0, 0.0
-    for i in range(size):
-        value = 0.0
-        for j in range(size):
-            value += q[j] * vertex[v, size * (i + 1) + j]
-        work[i] = value
-        total += abs(value)
-        worst = min(worst, value)
+    worst, total = _multipliers(pool.vertex, v, q, work)
     if worst < -1e-13 * total:
         v = walk(rows, pool, v, q, work)
     pool.vertex_of[c] = v
@@ -276,6 +279,9 @@ def inner_safely(
 UNKNOWN, BLOCKED = -1, -2
 """Neighbours not looked for yet, and edges without an end that could be stored."""
 
+SINGULAR = 1e-13
+"""Smaller pivots are taken for 0."""
+
 MOST_STEPS = 500
 """Steps after which a walk stops where it is."""
 
@@ -300,34 +306,6 @@ def _slot_of(link: IndexArray, table: IndexArray, basis: IndexArray) -> int:
 
 
 @kernel
-def _invert(matrix: FloatArray, inverse: FloatArray) -> bool:
-    """Gauss–Jordan with row pivoting, in place of `matrix`; False where it is singular."""
-    size = len(matrix)
-    for i in range(size):
-        for j in range(size):
-            inverse[i, j] = 1.0 if i == j else 0.0
-    for column in range(size):
-        pivot = column
-        for i in range(column + 1, size):
-            if abs(matrix[i, column]) > abs(matrix[pivot, column]):
-                pivot = i
-        if abs(matrix[pivot, column]) < 1e-13:
-            return False
-        scale = 1.0 / matrix[pivot, column]
-        for j in range(size):
-            a, b = matrix[pivot, j] * scale, inverse[pivot, j] * scale
-            matrix[pivot, j], inverse[pivot, j] = matrix[column, j], inverse[column, j]
-            matrix[column, j], inverse[column, j] = a, b
-        for i in range(size):
-            factor = matrix[i, column]
-            if i != column and factor != 0.0:
-                for j in range(size):
-                    matrix[i, j] -= factor * matrix[column, j]
-                    inverse[i, j] -= factor * inverse[column, j]
-    return True
-
-
-@kernel
 def find_or_add(rows: FloatArray, pool: VertexPool, basis: IndexArray) -> int:
     """The vertex of a basis (rows in increasing order), computed if it is new; BLOCKED where that fails."""
     _, vertex, link, table, used = pool
@@ -343,7 +321,7 @@ def find_or_add(rows: FloatArray, pool: VertexPool, basis: IndexArray) -> int:
     for i in range(size):
         for c in range(size):
             matrix[i, c] = rows[basis[i], c]
-    if not _invert(matrix, inverse):
+    if invert(matrix, inverse) < SINGULAR:
         return BLOCKED
     norm = 0.0
     for c in range(size):
@@ -437,15 +415,11 @@ def walk(rows: FloatArray, pool: VertexPool, start: int, q: FloatArray, multipli
     v = int(start)
     steps = 0
     while True:
-        worst, leaving, total = 0.0, -1, 0.0
+        _, total = _multipliers(vertex, v, q, multiplier)
+        worst, leaving = 0.0, -1
         for i in range(size):
-            value = 0.0
-            for c in range(size):
-                value += q[c] * vertex[v, size * (i + 1) + c]
-            multiplier[i] = value
-            total += abs(value)
-            if value < worst and link[v, size + i] != BLOCKED:
-                worst, leaving = value, i
+            if multiplier[i] < worst and link[v, size + i] != BLOCKED:
+                worst, leaving = multiplier[i], i
         if worst >= -1e-13 * total or steps >= MOST_STEPS:
             break
         steps += 1

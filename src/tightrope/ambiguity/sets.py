@@ -304,11 +304,7 @@ def rectangular(region: Region, model: ParametricMDP, within: Bounds | None = No
 
 
 def widened(sets: Sets, misfit: FloatArray) -> Sets:
-    """All distributions within total variation misfit[c] of those at choice c, over the same successors.
-
-    Every bound moves outward by as much, which total variation implies. Choices with one successor keep it.
-    Joint sets become their hull first, so these enclose the balls around them.
-    """
+    """All distributions within total variation misfit[c] of those at choice c; joint sets as their hull."""
     size = np.diff(sets.model.transition_start)
     by = np.repeat(np.where(size > 1, misfit, 0.0), size)
     lower = np.where(by > 0.0, np.maximum(down(sets.lower - by), 0.0), sets.lower)
@@ -326,8 +322,7 @@ def of_domain(sets: Sets) -> Sets:
 
 
 def _project(region: Region, model: ParametricMDP, within: Bounds | None) -> Bounds:
-    """P_Λ, met with P_Θ: for affine expressions that changes nothing but rounding; products, for which the
-    region is a relaxation, may be tighter over the box of the parameters."""
+    """P_Λ met with P_Θ, which may be tighter for products, for which the region is a relaxation."""
     _check_region(region, model)
     lower, upper = expression_bounds(region, model.expressions, within)
     box_lower, box_upper = _box_ranges(region, model)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from flint import fmpq_mat, fmpz_mat
 
 from tightrope.beliefs.question import Question, Row
 from tightrope.model.mdp import MDP
@@ -170,9 +171,7 @@ class BeliefGraph:
         self._set(number, CUT, tuple(moves))
 
     def split(self, number: int, points: Sequence[int], without: Sequence[int]) -> None:
-        """Let a belief be told which of `points` it is, or which state; never one of `without`, as many as
-        there are points. The weights solve a system of integers; mixtures in which one is negative, or in
-        which too much of a state is taken, are refused."""
+        """Tell a belief which of `points` or which state it is, none of `without`; refuse no mixtures."""
         seen, states, weights = self.belief[number]
         if self.kind[number] == EXPANDED or any(self.kind[n] != EXPANDED for n in points):
             raise ValueError("only beliefs that are not expanded are split, and into expanded ones")
@@ -283,18 +282,10 @@ def safely_rounded(value: Fraction, upward: bool) -> float:
 
 
 def _solved(rows: list[list[int]], right: list[int]) -> tuple[list[int], int]:
-    """Integers over a common positive denominator that solve a square system (elimination in integers)."""
-    size, last = len(right), 1
-    table = [[*row, own] for row, own in zip(rows, right, strict=True)]
-    for k in range(size):
-        pivot = next((i for i in range(k, size) if table[i][k]), None)
-        if pivot is None or len(rows[k]) != size:
-            raise ValueError("a belief is not a mixture of these")
-        table[k], table[pivot] = table[pivot], table[k]
-        for i in range(size):
-            if i != k:
-                ahead, factor = table[k][k], table[i][k]
-                table[i] = [(ahead * a - factor * b) // last for a, b in zip(table[i], table[k], strict=True)]
-        last = table[k][k]
-    sign = 1 if last > 0 else -1
-    return [sign * table[k][size] for k in range(size)], sign * last
+    """Integers over a common positive denominator that solve a square system."""
+    try:
+        solution = fmpq_mat(fmpz_mat(rows)).solve(fmpq_mat(fmpz_mat([[own] for own in right])))
+    except (ZeroDivisionError, ValueError) as error:  # singular, or not square
+        raise ValueError("a belief is not a mixture of these") from error
+    shares, total = solution.numer_denom()
+    return [int(share) for share in shares.entries()], int(total)

@@ -46,8 +46,7 @@ SURE = 1 - 1e-5
 
 @dataclass(eq=False)
 class Work:
-    """What a search may do: so many transitions are read at most, and a clock where a user gave one. Counts
-    are the same on every machine and under every load, so that what is found without a clock is too."""
+    """What a search may do: transitions read, the same on every machine, and a clock where one is given."""
 
     most: float
     deadline: float = math.inf

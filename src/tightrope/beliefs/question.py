@@ -33,8 +33,7 @@ MOST_STATES = 200_000
 
 @dataclass(frozen=True)
 class Row:
-    """What an action does in a state, in integers over the denominator `total` of its observation and action:
-    to `successor` with `weight`, to success with `success`, and to a stop without success with the rest."""
+    """An action in a state, over the denominator `total`: successors, success, and a stop with the rest."""
 
     successor: tuple[int, ...]
     weight: tuple[int, ...]
@@ -77,8 +76,7 @@ class Question:
 
 
 def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = ()) -> Question:
-    """The question in integers, at a point where the model has parameters. Refused where a play is not
-    decided by what is summed up here."""
+    """The question in integers at a point; refused where a play is not decided by what is summed up here."""
     model = pomdp.model
     if isinstance(model, MDP):
         free = 0

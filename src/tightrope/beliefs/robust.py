@@ -1,19 +1,11 @@
 """Controllers over observations for uncertain models: a guarantee and two bounds.
 
-Let V(c, m) be the value of controller c in model m (maximised; minima mirror it), m any *point* of the
-parameter domain, the learned region or the intervals. Three numbers differ:
+Let V(c, m) be the value of controller c (maximised) in model m. It guarantees the minimum over m of V(c, m).
+The *robust optimum*, max over c of that, is at most the optimum at any one point m₀, which beliefs there
+bound (`tightrope.beliefs.graph`). The *true optimum* at the unknown m* is at least this, and at most the
+value of a fully observing policy with nature helping.
 
-* the guarantee of one controller, min over m of V(c, m), evaluated on its chain over all m;
-* the *robust optimum*, max over c of min over m of V(c, m). It is at most the optimum at any one point m₀,
-  which beliefs at m₀ bound (`tightrope.beliefs.graph`);
-* the *true optimum*, max over c of V(c, m*) at the unknown m*. It is at least the robust optimum. Bounds at
-  other points do not apply, as beliefs depend on m; it is at most the value of a fully observing policy with
-  nature helping.
-
-*Intervals.* Nature picks a distribution at every step and may know the history. A guarantee against it also
-holds against a fixed distribution. A point is such a distribution, so the optimum there bounds guarantees
-against either. Points are rationals that round into the bounds, as doubles stand for the numbers they were
-rounded from. For independent commands a point is a product of one point per command.
+With intervals nature picks at every step; a point is a fixed pick, of rationals that round into the bounds.
 """
 
 from __future__ import annotations
@@ -81,8 +73,7 @@ class RobustController(Record):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """What is asked: the best guarantee over all controllers, or with a nature that helps the best value
-        of all. The controller attains the near end."""
+        """The best guarantee, or with a helping nature the best value; one end is attained."""
         helped = self.objective.nature is self.objective.agent
         if self.objective.maximises:
             return (self.helped, self.true_optimum) if helped else (self.guarantee, self.robust_optimum)
@@ -134,9 +125,7 @@ def weigh(
     rounds: int = ROUNDS,
     **limits: Any,
 ) -> Rivals:
-    """Controllers are looked for at the first point and then where the best so far does `worst`. The best is
-    the one with the most `worth`, else the one whose worst value at all points is best; those without memory
-    and with few nodes are among them, and are taken where they are about as good."""
+    """Search controllers at the first point, then where the best does `worst`; simple ones win if as good."""
     weighed = list(points)
     solved: dict[Point, PartialSolution] = {}
     rivals: dict[tuple[bytes, bytes], Controller] = {}
@@ -233,8 +222,7 @@ def _finite(values: FloatArray) -> FloatArray:
 def _robust(
     objective: Objective, rivals: Rivals, interval: Interval, helped: float, best: float, result: Any
 ) -> RobustController:
-    """The controller with its bounds; `best` is what a policy that sees all reaches when nature helps. A
-    bound that rounding has put before what is attained is moved there: that is away from the optimum."""
+    """The controller with its bounds, kept before what is attained; `best` is of a policy that sees all."""
     ends = rivals.solved.values()
     if objective.maximises:
         near, true = interval.lower, max(best, interval.lower, helped)
@@ -275,8 +263,7 @@ def corners_of(parameters: Parameters) -> list[Point]:
 
 
 def point_of(model: IntervalMDP, value: FloatArray | None = None) -> Point:
-    """A probability per transition, within the bounds: those in the middle, or those that are worst where
-    states have these values."""
+    """A probability per transition within the bounds: in the middle, or worst for values of states."""
     rows = model if model.factored is None else model.factored
     chance = _chances(rows.structure, rows.lower, rows.upper, value)
     if model.factored is None:

@@ -178,8 +178,7 @@ def solve_partial(
     beliefs: int = MOST_BELIEFS,
     work: float | None = None,
 ) -> PartialSolution:
-    """Bounds as close as `precision` asks, or as close as `seconds`, `beliefs` and `work` allow; without
-    limits `WORK`, so that nothing depends on a clock unless `seconds` are given."""
+    """Bounds as close as `precision` asks, or as limits allow; without limits `WORK`, whatever the clock."""
     check_number("precision", precision, 0, 1)
     begin = time.perf_counter()
     question = question_of(pomdp, objective, point)
@@ -458,8 +457,7 @@ class Search:
         return self._pessimistic()[0]
 
     def _sweep(self) -> FloatArray:
-        """Where no look comes again: for every belief a node that acts as is best given the nodes behind,
-        from the end of the play on. What the best node is worth in every belief."""
+        """Where no look comes again: the best node for every belief, from the end on, and its worth."""
         graph, machines, rank = self.graph, self.machines, self._rank
         assert rank is not None
         value = np.zeros(len(graph))
@@ -531,8 +529,7 @@ class Search:
         return rank if len(ready) == looks else None
 
     def export(self) -> Controller:
-        """The best node found, with all that follow it, as a controller of the model; a simple one where it
-        is as good."""
+        """The best node found, with all that follow it, as a controller; a simple one where it is as good."""
         machines, question = self.machines, self.question
         best = self.sign * self.attained
         for own, controller in self.simple:
@@ -578,8 +575,7 @@ def _listed(
 def mixtures(
     beliefs: FloatArray, points: FloatArray, corner: FloatArray, worth: FloatArray
 ) -> tuple[FloatArray, OffsetArray]:
-    """What every belief is worth as the cheapest mixture of states (worth `corner`) and points, and which
-    these are, states first: the simplex method for all beliefs at once, from the mixture of states on."""
+    """What every belief is worth as the cheapest mixture of states and points, and its basis (simplex)."""
     count, size = beliefs.shape
     column, price = np.concatenate([np.eye(size), points]), np.concatenate([corner, worth])
     outside = (beliefs == 0).astype(np.float64) @ (column > 0).T > 0

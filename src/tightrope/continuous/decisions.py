@@ -1,24 +1,11 @@
 """Time-bounded values of Markov automata, with certified bounds on both sides.
 
-Let Λ be at least every exit rate E. Events of a Poisson process with rate Λ move a waiting state with
-probability E/Λ; immediate choices are made between events (maximal progress). The number N of events until t
-does not depend on the policy. So (Butkova, Hatefi, Hermanns, Krčál, ATVA 2015)
-
-* a policy that knows N beforehand is at least as good as any: Σ_k P(N = k)·(T^k f), T the optimal backup of
-  one event, is at least every maximum and at most every minimum;
-* a policy that sees only the count of events is at most optimal: W_0 is at most the maximum and at least the
-  minimum, with W_{n+1} = 0, W_i = P(N = i)·f + T W_{i+1}, and P(N ≥ i)·w for states that keep value w.
-
-The two meet for large Λ. Where choices depend on the time left, `TimeSlices` fixes a policy per slice. Let
-v(x) be its value with x of the slice left. If a(s) ≥ Σ p_c·v(x) − v(x)(s) for every choice c of an immediate
-state s and every x, no policy gets more than v(x) plus the largest total of a, paid at every visit. v(x) is a
-Poisson mixture of v_k, the value with k events left, so the second derivative of an advantage is at most
-Λ²·max |second difference of v_k|; the largest advantage is that at grid points plus distance²/8 of it.
-
-Immediate states are backed up in topological order. With cycles Λ grows, lower values rise from 0 and upper
-ones fall from the largest value, so both stay valid at any cut-off. Immediate states that can go on for ever
-(Zeno) are refused. All numbers are nonnegative, so rounding is a known relative error, input rounding
-included (Λ exceeds the largest exit rate by at least an eighth, so that no self-loop is a small difference).
+Events of a Poisson process with rate Λ, at least every exit rate E, move a waiting state with probability
+E/Λ; immediate choices are made between events. Who knows the number of events beforehand is at least as good
+as any policy, who only counts them at most optimal (Butkova, Hatefi, Hermanns, Krčál, 2015). Where choices
+depend on the time left, `TimeSlices` follows a policy per slice and adds a bound on all advantages over it
+(docs/proofs/values.md). Immediate states that can go on for ever (Zeno) are refused. All numbers are
+nonnegative, so rounding is a known relative error.
 """
 
 from __future__ import annotations
@@ -97,8 +84,7 @@ def run_events(
     most_sweeps: int,
     table: FloatArray,
 ) -> tuple[FloatArray, int]:
-    """Σ_k total[k]·x_k with x_k = end[k]·ends + T x_{k−1}, x_{−1} = 0, and the number of sweeps over
-    immediate states. Circles begin at top·worth[k]. The rows of `table`, where it has some, become x_0, …."""
+    """Σ_k total[k]·x_k, x_k = end[k]·ends + T x_{k−1}, and sweeps; `table` takes x_0, x_1, …"""
     choice_start, transition_start, successor, probability, waiting, move, immediate, still, worth, bonus = (
         model
     )
@@ -144,8 +130,7 @@ def run_events(
 
 @dataclass(frozen=True)
 class EventHorizon(TimeHorizon):
-    """`slack` is how far bounds may move apart in a slice; infinite: one slice will do. `events`: where there
-    are no slices, how many times as many as are needed."""
+    """`slack`: how far bounds may move apart in a slice (∞: one will do); `events`: as a factor."""
 
     events: int = 1
     slack: float = np.inf
@@ -216,8 +201,7 @@ def expect_optimally(
 
 @dataclass(frozen=True, eq=False)
 class TimeSlices:
-    """How bounds move back over a slice of time, of an automaton whose `waiting` states move; no number is
-    above `peak`."""
+    """How bounds move back over slices of time; `waiting` states move, and no number is above `peak`."""
 
     automaton: MarkovAutomaton
     model: EventSteps
@@ -238,8 +222,7 @@ class TimeSlices:
         return self._still(low, high), 2 * weights.last
 
     def follow(self, pair: Pair, time: Fraction) -> tuple[Pair, float, int]:
-        """By one policy, with the advantages over it added on the side of the bound that speaks of all
-        policies; how much that is at most, and the number of events."""
+        """By one policy, with advantages over it where all policies count: (bounds, gained, events)."""
         exact, weights = self._shares(time)
         states, maximise = len(self.waiting), self.horizon.maximise
         if len(exact) * states > _MOST_NUMBERS and len(exact) > 100:
@@ -256,8 +239,7 @@ class TimeSlices:
         return self._still(low, high), float(gained[self.waiting].max(initial=0.0)), 3 * weights.last
 
     def _advantages(self, table: FloatArray, choice: OffsetArray, time: Fraction) -> FloatArray:
-        """A bound on what any choice of an immediate state is worth more than the policy's, at any moment of
-        the slice; `table` has what the policy is worth with 0, 1, … events left."""
+        """A bound on any choice's gain over the policy's; `table`: with 0, 1, … events left."""
         structure, result = self.automaton.structure, np.zeros(len(self.waiting))
         several = np.zeros(structure.states, np.bool_)
         several[self.model.immediate] = np.diff(structure.choice_start)[self.model.immediate] > 1
@@ -299,8 +281,7 @@ class TimeSlices:
         is_lower: bool,
         table: FloatArray | None = None,
     ) -> FloatArray:
-        """One end of what `pair` is worth a slice before, to one who is told the number of events where no
-        shares are given."""
+        """One end of what `pair` is worth a slice before; without shares the number of events is known."""
         exact, weights = self._shares(time)
         shares, top = shares or Shares.informed(exact), 0.0 if is_lower else self.peak
         ends = np.where(self.waiting, pair[not is_lower], 0.0)

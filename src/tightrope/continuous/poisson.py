@@ -88,8 +88,7 @@ def poisson_weights(mean: Fraction, tail: float) -> PoissonWeights:
 
 
 def _run(rate: float, mode: int, tail: float, upwards: bool) -> FloatArray:
-    """c_m, c_{m±1}, … until what is left is below `tail`, compared with a total that is at least the sum of
-    those within one standard deviation."""
+    """c_m, c_{m±1}, … until what is left is below `tail`, relative to those within one standard deviation."""
     enough = max(tail, LEAST_TAIL) * max(1.0, 0.6 * rate**0.5)
     result: list[FloatArray] = [np.ones(1)]
     last, k = 1.0, mode

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tightrope.coupled.chain import Chain
+from tightrope.coupled.chain import Chain, reached_from
 from tightrope.coupled.difference import difference_of
 from tightrope.coupled.result import CoupledValue
 from tightrope.coupled.value import CoupledLimits, enclose, functions_of
@@ -31,7 +31,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray
+from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.rounding import down, up
 from tightrope.regions.polytope import Polytope
 
@@ -53,13 +53,12 @@ class Cycle:
 
     @staticmethod
     def of(model: ParametricMDP, policy: Policy, reward: FloatArray, probability: FloatArray) -> Cycle | None:
-        """With the state that is met most often at these probabilities of expressions; None where the chain
-        there has no single recurrent class."""
+        """With the state met most often at these probabilities; None without a single recurrent class."""
         structure, weight = model.structure, policy.probability
         owner = np.repeat(structure.choice_state, np.diff(structure.transition_start))
         share = np.repeat(weight, np.diff(structure.transition_start))
         possible = share > 0.0
-        reached = _reached(
+        reached = reached_from(
             structure.initial, owner[possible], structure.successor[possible], structure.states
         )
         number = np.cumsum(reached) - 1
@@ -109,17 +108,6 @@ def _scaled(chain: Chain, c: float, tau: float) -> Chain:
     """Rewards (r − c)/τ."""
     error = chain.reward_error + 4.0 * _UNIT * (np.abs(chain.reward) + abs(c))
     return replace(chain, reward=(chain.reward - c) / tau, reward_error=1.01 * error / tau)
-
-
-def _reached(initial: int, owner: IndexArray, successor: IndexArray, states: int) -> BoolArray:
-    """The states that are met."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    graph = csr_array((np.ones(len(owner)), (owner, successor)), shape=(states, states))
-    result = np.zeros(states, np.bool_)
-    result[breadth_first_order(graph, initial, return_predecessors=False)] = True
-    return result
 
 
 @dataclass(frozen=True, eq=False)

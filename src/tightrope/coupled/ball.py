@@ -29,15 +29,14 @@ _ROUNDS = 3
 _WEIGHT = 0.02
 """w, what a coordinate's range is worth beside the likelihood."""
 
-_STEPS, _SIZES = 48, 3
+_STEPS, _SECTIONS, _SIZES = 48, 24, 3
 _PLACES = (1.0, 1.4)
 """Bounds of the wealth are tight at these multiples of the distance at which a strategy has won."""
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodBall:
-    """All x that the evidence leaves are centre + axes·y with |y| ≤ radius; expressions are then within
-    `low` and `high`, and f(x) = middle + gradient·y up to `fuzz`."""
+    """x = centre + axes·y, |y| ≤ radius; f(x) = middle + gradient·y ± fuzz, within `low` and `high`."""
 
     centre: FloatArray
     axes: FloatArray
@@ -52,8 +51,7 @@ class LikelihoodBall:
 def ball_of(
     evidence: Evidence, functions: AffineFunctions, x: FloatArray, box: Ends, bounds: Ends
 ) -> LikelihoodBall | None:
-    """The ball of what the evidence leaves of a box of coordinates, near its maximum x, where expressions
-    have these bounds; None where there is no evidence, or float64 does not carry the proof."""
+    """The ball of what the evidence leaves of a box near its maximum x; None without evidence or proof."""
     ball = None
     for _ in range(_ROUNDS):
         again = _ball(evidence, functions, x, box, bounds)
@@ -135,8 +133,7 @@ def _placed(
 
 
 def least_eigenvalue(matrix: FloatArray, start: float) -> float | None:
-    """A lower bound on the eigenvalues of a symmetric matrix whose entries are exact; None where none above 0
-    is proved. At first a share of what LAPACK says, then less."""
+    """A lower bound on a symmetric matrix's eigenvalues (exact entries); None where none above 0 holds."""
     n, trace = len(matrix), float(np.abs(np.diag(matrix)).sum())
     slip = 4.0 * error_factor(n + 4) * trace + 1e-300
     try:
@@ -253,14 +250,16 @@ def largest(
         def bound(gap: float) -> float:
             return (top + gap) * radius**2 + 0.25 * float((along**2 / (top + gap - eigen)).sum())
 
-        gap = math.exp(_least(lambda log: bound(math.exp(log)), math.log(1e-7 * size), math.log(10 * size)))
+        ends = math.log(1e-7 * size), math.log(10 * size)
+        gap = math.exp(golden_section(lambda log: bound(math.exp(log)), *ends, _SECTIONS)[0])
         return base + bound(gap), top + gap, basis @ (0.5 * along / (top + gap - eigen))
 
     tries = [0.0]
     if wealth is not None and np.any(wealth.slope):
         scale = float(slope @ wealth.slope) / float(wealth.slope @ wealth.slope)
         if scale > 0.0:
-            tries.append(scale * math.exp(_least(lambda log: solve(scale * math.exp(log))[0], -3.0, 1.5)))
+            log = golden_section(lambda log: solve(scale * math.exp(log))[0], -3.0, 1.5, _SECTIONS)[0]
+            tries.append(scale * math.exp(log))
     best = math.inf
     for nu in tries:
         _, tau, z = solve(nu)
@@ -287,12 +286,14 @@ def largest(
     return best
 
 
-def _least(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one valley is least, by golden sections."""
+def golden_section(
+    function: Callable[[float], float], low: float, high: float, steps: int
+) -> tuple[float, float]:
+    """Where a function with one valley is least, and its value there."""
     share = 0.5 * (math.sqrt(5.0) - 1.0)
     left, right = high - share * (high - low), low + share * (high - low)
     one, two = function(left), function(right)
-    for _ in range(_STEPS // 2):
+    for _ in range(steps):
         if one <= two:
             high, right, two = right, left, one
             left = high - share * (high - low)
@@ -301,7 +302,7 @@ def _least(function: Callable[[float], float], low: float, high: float) -> float
             low, left, one = left, right, two
             right = low + share * (high - low)
             two = function(right)
-    return left if one <= two else right
+    return (left, one) if one <= two else (right, two)
 
 
 def range_over_ball(
@@ -337,8 +338,7 @@ def range_over_ball(
 def _strategies(
     slab: Slab | None, side: int, slope: FloatArray, ball: LikelihoodBall, outcomes: Outcomes
 ) -> list[tuple[Wagers, float]]:
-    """The strategies for one end, with the levels that their wealth stays below: of many sizes those that
-    have won most at the end of the ball."""
+    """The strategies for one end with levels of their wealth: of many sizes those that have won most."""
     if slab is None:
         return []
     listed = [

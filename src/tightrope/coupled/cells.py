@@ -1,19 +1,12 @@
 """Cells: parts of the region cut by planes, each with rows, coordinates and an interior point.
 
-The root has the rows of the region, then its box as x ≤ upper, −x ≤ −lower. A child adds side·normal·x ≤
-side·offset. With lifted coordinates planes cut a free parameter, and a child may use the McCormick rows of
-its smaller box (`tightrope.regions.tightening`); the true set satisfies them. Row numbers: region, cuts from
-the root on, McCormick rows of the last box.
+A child adds side·normal·x ≤ side·offset; with lifted coordinates planes cut a free parameter, and McCormick
+rows of its box are added. Row numbers: region, cuts from the root on, McCormick rows of the last box.
 
-*Frames.* x = centre + axes·y exactly, with y in conv(points) for every x with rows.matrix·x ≤ rows.bound.
-Proof as in `tightrope.regions.polytope`: the cones of the claimed simplices cover all directions, and
-a_i·(centre + axes·y_k) ≥ b_i for the rows of each simplex. Points are pushed outward by a relative 10⁻¹¹
-(more for thin cells), so float64 proves the second part. Cones are invariant under linear maps and are proved
-in z = (x − middle)/half, half a power of two: no rounding. The axes are those of the smallest enclosing
-ellipsoid (Khachiyan, plain float64), since nonlinear terms are bounded on balls.
-
-*Expressions* are f(x) = middle + gradient·y ± fuzz. `fuzz` covers the coordinates' float image and the
-rounding of middle and gradient for all |y| ≤ radius.
+*Frames.* x = centre + axes·y with y in conv(points) for every x of the cell: the cones of the claimed
+simplices cover all directions (`tightrope.regions.polytope`), and a_i·(centre + axes·y_k) ≥ b_i for their
+rows, with points pushed outward. Cones are proved in z = (x − middle)/half, half a power of two: no rounding.
+*Expressions* are f(x) = middle + gradient·y ± fuzz for all |y| ≤ radius.
 """
 
 from __future__ import annotations
@@ -56,8 +49,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Emptiness:
-    """Σ multiplier·row contradicts the box of the cell: no point satisfies all rows (Farkas). Without any row
-    the box contradicts itself: a product of two bounds lies outside the bounds of the product."""
+    """Σ multiplier·row contradicts the box (Farkas); without rows, bounds of a product contradict it."""
 
     rows: OffsetArray
     multipliers: FloatArray
@@ -178,8 +170,7 @@ class Region:
     def _relax_child(
         self, parent: Shape, cuts: Rows, lower: FloatArray, upper: FloatArray, directions: FloatArray
     ) -> Shape:
-        """A cell of lifted coordinates: the McCormick rows of its own box, and an inner point by linear
-        programming, or the proof that there is none."""
+        """A cell of lifted coordinates: McCormick rows of its box, an inner point or the proof of none."""
         first = len(self.bound) + len(cuts.bound)
         envelope, bound = coordinate_envelopes(self.coordinates, lower, upper)
         envelopes = Rows(envelope, bound, first + np.arange(len(bound)))
@@ -233,8 +224,7 @@ class Region:
         span: FloatArray,
         directions: FloatArray,
     ) -> tuple[Frame, Rows] | None:
-        """A frame of few of the rows: those in `first` (if that works), the region's box, all cuts, and those
-        that bound the directions, each where it does no harm. Leaving rows out only enlarges the cell."""
+        """A frame of few rows: `first` if that works, the box, all cuts, and what bounds the directions."""
         size = len(lower)
         if size > MOST_BOX_DIMENSIONS:
             return None

@@ -89,7 +89,8 @@ def chain_of(model: ParametricMDP, objective: Objective, policy: Policy) -> Chai
     structure = model.structure
     if policy.depends_on_step:
         return unrolled_chain(model, objective, policy)
-    used, weight = _list_used(structure, policy)
+    used = np.flatnonzero(policy.probability > 0)
+    weight = policy.probability[used]
     if objective.discount is not None:
         weight = weight * objective.discount
     lengths = np.diff(structure.transition_start)[used]
@@ -219,8 +220,7 @@ def _choices_at(
 def _add_rewards(
     chain: Chain, model: ParametricMDP, reward: ParametricReward, used: OffsetArray, chance: FloatArray
 ) -> Chain:
-    """The chain with the rewards of the choices in `used`, which the policy takes with these chances: entries
-    with expressions after those of the model, to one more row whose value is 1."""
+    """The chain with the rewards of the choices in `used`: entries to one more row, whose value is 1."""
     structure, last = model.structure, chain.rows
     row_of = np.full(structure.states, -1, dtype=np.int64)
     row_of[chain.state] = np.arange(last)
@@ -285,25 +285,23 @@ class _Graph:
 
     def reached(self, stop: BoolArray) -> BoolArray:
         """States on a path from the initial one that ends where it meets `stop`."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import breadth_first_order
-
         chain = self.support.structure
-        length = np.where(stop, 0, np.diff(chain.transition_start))
-        keep = np.repeat(~stop, np.diff(chain.transition_start))
-        successor = chain.successor[keep]
-        entries = np.ones(len(successor), np.int8), successor, offsets(length)
-        graph = csr_array(entries, shape=(chain.states,) * 2)
-        met = breadth_first_order(graph, self.initial, return_predecessors=False)
-        reached = np.zeros(chain.states, np.bool_)
-        reached[met] = True
-        return reached
+        owner = np.repeat(np.arange(chain.states), np.diff(chain.transition_start))
+        keep = ~stop[owner]
+        return reached_from(self.initial, owner[keep], chain.successor[keep], chain.states)
 
 
-def _list_used(structure: Structure, policy: Policy) -> tuple[OffsetArray, FloatArray]:
-    """The choices the policy takes, in order, and their probabilities."""
-    used = np.flatnonzero(policy.probability > 0)
-    return used, policy.probability[used]
+def reached_from(
+    initial: int, owner: OffsetArray | IndexArray, successor: IndexArray, states: int
+) -> BoolArray:
+    """The states that are met from one, by the edges from `owner` to `successor`."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    graph = csr_array((np.ones(len(owner), np.int8), (owner, successor)), shape=(states, states))
+    reached = np.zeros(states, np.bool_)
+    reached[breadth_first_order(graph, initial, return_predecessors=False)] = True
+    return reached
 
 
 def _rewards(
@@ -523,8 +521,7 @@ def error_rows(
     error: FloatArray,
     error_out: FloatArray,
 ) -> None:
-    """defect + Σ w |m| c + R‖Σ w g c‖ + Σ w fuzz c for every row, in order, rounded up: at least defect +
-    P(x)c for every x of the ball. In place for chains without a cycle."""
+    """At least defect + P(x)·error for every x of the ball, rounded up; in place without cycles."""
     row_start, successor, expression, weight, _, _ = rows
     middle, gradient, steepness, fuzz, radius = affine
     n = gradient.shape[1]

@@ -1,18 +1,11 @@
 """The difference of two policies' values as the value of one chain (docs/improve.md).
 
-The rows of both chains stand side by side under one parameter vector, those of the baseline b with negated
-rewards and fixed values. One more row, the root, has the entries of both initial rows:
-
-    V(root) = [r_π + Σ w f V_π]  +  [−r_b + Σ w f (−V_b)]  =  V_π(initial) − V_b(initial).
+The rows of both chains stand side by side under one parameter vector, those of the baseline with negated
+rewards and fixed values. The root has the entries of both initial rows, so its value is the difference.
 
 No row leads to the root, weights are nonnegative, and the proofs of `taylor` and `vertex_proof` allow any
-sign of rewards and values. The matrix is block diagonal, so its inverse is nonnegative where both inverses
-are. A fixed initial row adds its value to the root's reward. Under a step bound all rows make the same number
-of backups; whether an initial row is held, and its value, depends only on its state and the question, which
-both policies share, so the root is held at 0.
-
-If the region contains the true parameters, the bound holds for *all* pairs of policies, also those chosen
-from the same data.
+sign of rewards and values. If the region contains the true parameters, the bound holds for *all* pairs of
+policies, also those chosen from the same data.
 """
 
 from __future__ import annotations
@@ -52,8 +45,7 @@ class Side:
 def bound_difference(
     sets: Sets, policy: Side, baseline: Side, *, gap: float = DEFAULT_GAP, limits: CoupledLimits | None = None
 ) -> CoupledValue:
-    """The certified interval of the policy's value less the baseline's, over the region of rectangular `sets`
-    with one parameter vector for both."""
+    """The certified interval of the policy's value less the baseline's over rectangular `sets`."""
     begin = time.perf_counter()
     polytope = require_region(sets)
     objective = policy.objective
@@ -84,10 +76,7 @@ def _less(end: float, other: float, towards: Any) -> float:
 
 
 def difference_of(first: Chain, second: Chain) -> Chain:
-    """The chain whose value is that of the first less that of the second; both speak of the same expressions.
-
-    They answer the same question, so their phases have the same steps.
-    """
+    """The chain of the first value less the second; both answer the same question, with the same phases."""
     second = negative(second)
     rows = first.rows + second.rows
     ends = [(first, first.initial, 0), (second, second.initial, first.rows)]

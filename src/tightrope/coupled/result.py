@@ -166,8 +166,7 @@ class CoupledValue(Record):
 
 
 def is_attained(excess: float, lower: float, upper: float, unit: float) -> bool:
-    """Whether an end that is `excess` away from an instantiation counts as attained; `unit` is the size of
-    what values are made of, whose rounding is no loss."""
+    """Whether an end `excess` away from an instantiation counts as attained; `unit` scales rounding."""
     if not np.isfinite(excess):
         return False
     scale = max(abs(lower), abs(upper))

@@ -16,11 +16,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from tightrope.ambiguity.sets import Sets
+from tightrope.coupled.ball import golden_section
 from tightrope.coupled.result import CoupledValue, Witness
 from tightrope.coupled.value import (
     DEFAULT_GAP,
@@ -44,7 +45,6 @@ from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.coordinates import AffineFunctions
 
 MOST_CANDIDATES = 6
-_GOLDEN = 0.6180339887498949
 _SECTIONS = 4
 
 
@@ -59,10 +59,7 @@ class Candidate(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoupledSynthesis(Record):
-    """The best candidate: `value` is its certified interval, whose worse end is its `guarantee`.
-
-    No policy guarantees more than `limit` (less, where the agent minimises) over the coupled set.
-    """
+    """The best candidate, its certified interval and guarantee, and a `limit` on any policy's guarantee."""
 
     policy: Policy
     value: CoupledValue
@@ -87,11 +84,7 @@ def find_coupled_policy(
     robust: Policy | None = None,
     more: Sequence[Policy] = (),
 ) -> CoupledSynthesis:
-    """A policy for the coupled set of a region; `robust` is the rectangular sets' robust policy where it is
-    known, `more` are policies to try in any case.
-
-    `limits` are those of all candidates together.
-    """
+    """A policy for the coupled set within `limits`; `robust` is the rectangular one, `more` are tried."""
     begin = time.perf_counter()
     limits = limits or CoupledLimits()
     polytope = require_region(sets)
@@ -203,24 +196,11 @@ class Optimum:
         return solve(plain, priced, policy=policy, precision=self.precision)
 
     def between(self, points: list[FloatArray], limit: float) -> float:
-        """A better limit between the points where candidates were worst: on the way from the last to each
-        other one, by golden section. Policies that are good at one end are bad at the other, so V* is lower
-        between."""
+        """A better limit between worst points of candidates, as V* is lower there (golden section)."""
         sign = 1.0 if self.maximises else -1.0
         for other in points[:-1]:
-            low, high = 0.0, 1.0
-            ends = [1.0 - _GOLDEN, _GOLDEN]
-            values = [self._evaluate_between(points[-1], other, share) for share in ends]
-            for _ in range(_SECTIONS):
-                if values[0] <= values[1]:
-                    high, ends[1], values[1] = ends[1], ends[0], values[0]
-                    ends[0] = high - _GOLDEN * (high - low)
-                    values[0] = self._evaluate_between(points[-1], other, ends[0])
-                else:
-                    low, ends[0], values[0] = ends[0], ends[1], values[1]
-                    ends[1] = low + _GOLDEN * (high - low)
-                    values[1] = self._evaluate_between(points[-1], other, ends[1])
-            limit = sign * min(sign * limit, *values)
+            _, value = golden_section(partial(self._evaluate_between, points[-1], other), 0.0, 1.0, _SECTIONS)
+            limit = sign * min(sign * limit, value)
         return limit
 
     def _evaluate_between(self, start: FloatArray, end: FloatArray, share: float) -> float:

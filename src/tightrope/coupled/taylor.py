@@ -117,8 +117,7 @@ def _equations(
 def _inductive_error(
     chain: Chain, affine: Affine, system: ErrorSystem, defect: FloatArray
 ) -> FloatArray | None:
-    """A verified c ≥ defect + max P(y)c. Its limit from below is approached geometrically, so now and then a
-    step goes as far as the ratio of the last two steps promises, and a little further."""
+    """A verified c ≥ defect + max P(y)c, approached from below with extrapolated steps now and then."""
     # Next to large defects the factorisation cannot resolve tiny ones; raising them costs nothing.
     defect = np.where(chain.fixed, 0.0, np.maximum(defect, 1e-12 * float(defect.max())))
     guess, before = np.zeros(chain.rows), np.zeros(chain.rows)
@@ -206,8 +205,7 @@ class ErrorSystem:
         return solution
 
     def solve(self, right: FloatArray, guess: FloatArray) -> FloatArray | None:
-        """The next candidate c for c ≥ F(c), given F(guess): (I − P₀)⁻¹(F(guess) − P₀·guess), a little
-        inflated, with room for the rounding of the check at every row."""
+        """The next candidate for c ≥ F(c), a little inflated, with room for the rounding of the check."""
         known = right[self.free] - self.matrix @ guess + _ROOM * guess[self.free]
         solution = self.factor.solve(known) * _INFLATION
         largest = float(solution.max(initial=0.0))
@@ -266,8 +264,7 @@ class ValueGradient:
     def of(
         model: ParametricMDP, objective: Objective, policy: Policy, functions: AffineFunctions
     ) -> ValueGradient | None:
-        """None where the value is infinite whatever the parameters, too long to unroll, or of rewards with
-        parameters."""
+        """None where the value is infinite, too long to unroll, or of rewards with parameters."""
         if isinstance(objective.reward, ParametricReward):
             return None
         chain = chain_of(model, objective, policy)

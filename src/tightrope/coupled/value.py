@@ -1,21 +1,12 @@
 """`bound_coupled_value`: the certified range of a policy's value over a region, one parameter vector per run.
 
 For a fixed policy the value is a smooth function of few coordinates. It is enclosed by the rectangular bound,
-Taylor models and vertex certificates (docs/proofs/values.md), with branch and bound over cells. The result is
-never wider than the rectangular interval.
+Taylor models and vertex certificates (docs/proofs/values.md), with branch and bound over cells: a cell has
+the better of its own bound and its parent's, the region the worst of all leaves. Numerical failure costs
+width only. Instantiations show how much of a bound is attained; soundness does not use them.
 
-*Parametric rewards.* An affine reward r(x) is an entry with expression r to a row fixed at 1: V(s) = r(x)·1 +
-Σ weight·f(x)·V(successor). Entries to fixed rows need not be probabilities: these rows are outside the matrix
-whose inverse must be nonnegative, and their error is 0.
-
-*Branch and bound.* A cell has the better of its own bound and its parent's; the region has the worst over all
-leaves, or the rectangular bound if that is better. The leaf furthest from an attained value is split next,
-where the value bends most. A cell without a frame or a model keeps its parent's bound: numerical failure
-costs width only.
-
-*Instantiations* show how much of a bound is attained; soundness does not use them. They satisfy the region's
-rows up to a relative 10⁻⁹ and their values are enclosed rigorously (a Taylor model of order 0). With lifted
-coordinates a point is θ with its products.
+An affine reward r(x) is an entry with expression r to a row fixed at 1, outside the matrix whose inverse must
+be nonnegative.
 """
 
 from __future__ import annotations
@@ -57,10 +48,7 @@ where cells are costly for their many vertices.
 
 @dataclass(frozen=True)
 class CoupledLimits:
-    """When to stop splitting. What is returned then is still certified, and the status says so.
-
-    `wanted` are the ends, lower and upper, that are to be close; the other one is whatever comes with it.
-    """
+    """When to stop splitting; `wanted` are the ends that are to be close. What is returned is certified."""
 
     seconds: float = float("inf")
     cells: int = 2000
@@ -114,8 +102,7 @@ def enclose(
     begin: float,
     complement: bool,
 ) -> CoupledValue:
-    """The result for the chain of `blank`, whose value lies between `ends`; `complement`: the value reported
-    is 1 − the chain's."""
+    """The result for the chain of `blank` with a value between `ends`; `complement`: 1 − it is reported."""
     chain, functions = blank.chain, blank.functions
     assert chain is not None
     deadline = begin + limits.seconds
@@ -150,11 +137,7 @@ def require_region(sets: Sets) -> Polytope:
 def rectangular_solutions(
     sets: Sets, objective: Objective, policy: Policy, precision: float, kernel: BellmanOperator | None = None
 ) -> tuple[Solution, Solution]:
-    """Nature making the reported value of the policy small, and large.
-
-    A randomised policy without a step bound is evaluated over the expression sets, which enclose the
-    rectangular ones. `kernel` is that of the sets, where it is at hand.
-    """
+    """Nature making the reported value small, and large; mixtures over the expression sets."""
     kernel = operator_of(sets) if kernel is None else kernel
     mixes = not policy.is_deterministic and not objective.is_bounded
     if mixes and not isinstance(kernel, IntervalOperator):
@@ -338,8 +321,7 @@ class Tree:
         self._bound(root)
 
     def refine(self, gap: float, deadline: float, most: int) -> CoupledStatus | None:
-        """Split until no more than a share `gap` of the width is without an instantiation, or, for gap 0,
-        until both ends are attained; None then, else why not."""
+        """Split until at most the share `gap` lacks an instantiation (0: both ends attained), or why not."""
         while not self.is_within(gap):
             worst = self._worst()
             hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.has_model for node in self.nodes)
@@ -480,8 +462,7 @@ class Tree:
                 node.own_upper = min(node.own_upper, node.high_vertex.bound)
 
     def _bend(self, model: TaylorModel) -> FloatArray:
-        """The direction in y in which the value bends most: the leading eigenvector of the curvature, or the
-        slope where the curvature is not known."""
+        """The direction in y of the largest curvature, or the slope where the curvature is not known."""
         _, slope, curvature = model.at(self.chain.initial)
         if model.order < 2:
             return slope / max(float(np.linalg.norm(slope)), 1e-300)
@@ -489,8 +470,7 @@ class Tree:
         return vector[:, int(np.abs(value).argmax())]
 
     def _plane(self, node: Node, direction: FloatArray, slope: FloatArray | None) -> Split | None:
-        """The plane through the centre across a direction of y; across a free parameter where products are
-        relaxed, the one that contributes most to the relaxation."""
+        """The plane through the centre across a direction; across a free parameter where lifted."""
         frame = node.shape.frame
         assert frame is not None
         inverse = np.linalg.inv(frame.axes)

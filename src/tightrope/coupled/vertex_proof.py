@@ -24,8 +24,7 @@ _BLOCK = 2048
 
 @dataclass(frozen=True, eq=False)
 class VertexProof:
-    """`bound` holds on the cell: the value at point number `point` (at most `error` off `value`), and no
-    more than `violation` beyond it."""
+    """`bound` holds on the cell: the value at `point` (at most `error` off) and `violation` beyond it."""
 
     point: int
     value: float
@@ -67,8 +66,7 @@ def vertex_proof(
 
 
 def point_model(chain: Chain, functions: AffineFunctions, frame: Frame, point: int) -> TaylorModel | None:
-    """The values at the float64 point nearest to a point of the frame (how far it may be off enters the
-    rounding of the proof)."""
+    """The values at the float64 point nearest to a point of the frame; the proof counts that rounding."""
     x = frame.to_x(frame.points[point : point + 1])[0]
     return expand(chain, functions, x, np.zeros((len(x), 0)), 0.0, order=0)
 
@@ -130,10 +128,7 @@ def _least(edge: FloatArray, curvature: FloatArray, away: FloatArray) -> float:
     steepest = float(np.linalg.eigvalsh(curvature)[-1]) + 1e-12 * float(np.linalg.norm(curvature))
     lowest = float((own - max(steepest, 0.0) * (away**2).sum(axis=1)).min())
     if len(away) <= MOST_PAIRED:
-        table = (away @ curvature) @ away.T
-        table += 0.5 * edge[:, None]
-        table += 0.5 * edge
-        lowest = max(lowest, float(table.min()))
+        lowest = max(lowest, _pairs(edge, curvature, away)[0])
     return lowest
 
 

@@ -103,9 +103,7 @@ def _satisfy(
     letters: Letters,
     suffixes: Callable[[Formula, Guess, tuple[int, ...]], tuple[Automaton, RabinPair] | None],
 ) -> _Met | None:
-    """How an end component, given whole, satisfies a formula from its first state; None if it cannot.
-
-    `seen` is all that is left of it in the component: progression reaches nothing else."""
+    """How an end component satisfies a formula from its first state, or None; `seen`: what is left there."""
     used, renumbered = np.unique(letters.letter, return_inverse=True)
     here = Letters(renumbered.astype(np.int32), tuple(letters.bits[i] for i in used))
     support = Support.of(model)
@@ -153,8 +151,7 @@ def _meeting(
 
 @dataclass(frozen=True, eq=False)
 class Won:
-    """An end component of a product `model`, its members with the first one in front, the choices that keep
-    to it, and the guess met there."""
+    """A product's end component, first member in front, the choices that keep to it, the guess met there."""
 
     members: OffsetArray
     model: MDP | IntervalMDP
@@ -189,8 +186,7 @@ class ComponentPlan:
 
 
 def towards(structure: Structure, target: BoolArray, choices: BoolArray) -> tuple[OffsetArray, OffsetArray]:
-    """A choice per state that leads on to `target` with positive probability, −1 where there is none, and
-    the least number of steps (−1: never)."""
+    """A choice per state that leads on to `target`, −1 where there is none, and the least number of steps."""
     rank = np.where(target, 0, -1).astype(np.int64)
     chosen = np.full(structure.states, -1, np.int64)
     owner, at = structure.choice_state, structure.transition_choice
@@ -353,8 +349,7 @@ def accepting_components(
     letters: Letters,
     free: BoolArray,
 ) -> AcceptingComponents:
-    """`model` is the product with its probabilities, `lefts` what its memories leave of every formula, and
-    `free` are the choices that earn and pay nothing."""
+    """The model with stops; `lefts`: what memories leave of every formula, `free` choices earn nothing."""
     components = maximal_end_components(Support.of(model), choices=free)
     stops = _find_stops(model, product, formulas, lefts, letters, free, components)
     stopping = np.array([stop.component for stop in stops], np.int64)
@@ -408,8 +403,7 @@ def _find_stops(
 def _join_components(
     model: MDP | IntervalMDP, components: EndComponents, stopping: OffsetArray
 ) -> tuple[MDP | IntervalMDP, OffsetArray, OffsetArray]:
-    """The model with one state for every component, a stop in each of `stopping`, and the state behind them;
-    whose choices its own are, and where the states went."""
+    """The model with one state per component, and stops; whose choices its own are, and places."""
     structure = model.structure
     alone = components.count + np.arange(structure.states)
     label = np.where(components.component >= 0, components.component, alone)

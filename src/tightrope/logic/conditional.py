@@ -1,19 +1,10 @@
 """Conditional probabilities P(path | condition).
 
-Without choices the value is the quotient of two probabilities, its bounds the quotients of theirs, rounded
-outward.
-
-With choices the largest quotient, over policies under which the condition is possible, is a reachability
-probability in another model (Baier, Klein, Klüppelholz, Märcker, 2014): plays in which the condition fails
-restart. On the product with automata of both formulas the goal is every end component that satisfies both
-almost surely; where the condition can be made to fail almost surely, a choice leads back to the first state.
-A policy that reaches the goal with probability g per attempt, restarts with r and does neither with n = 1 − g
-− r attains at least g / (g + n) of the quotient. Conversely, a policy's quotient is approached by restarting
-once the condition is nearly certain to fail. The least quotient is 1 minus the largest one of the negated
-path.
-
-On interval models this holds for each fixed nature. If nature can cut no transition, goal and restart states
-are the same for all picks, nature's best answer in the other model needs no memory, and is one in this.
+Without choices the value is the quotient of two probabilities, rounded outward. With choices the largest
+quotient is a reachability probability in another model (Baier, Klein, Klüppelholz, Märcker, 2014): on the
+product with both formulas the goal is every end component that satisfies both almost surely, and where the
+condition can be made to fail almost surely, a choice leads back to the first state. The least quotient is 1
+minus the largest one of the negated path. On interval models nature must not be able to cut a transition.
 """
 
 from __future__ import annotations
@@ -72,8 +63,7 @@ def bound_beginning_anew(
     start: int,
     solve: Solve,
 ) -> Solution | None:
-    """The best conditional probability from one state, that of the solution's first state, where somebody
-    decides; None where no policy makes the condition possible."""
+    """The best conditional probability from one state; None where no policy makes the condition possible."""
     require_constant(model, "conditional probabilities with choices")
     letters, complement = Letters.of(atoms, model.states), directions[0] is Direction.MIN
     together = ltl.both(path[1] if complement else path[0], condition[0])

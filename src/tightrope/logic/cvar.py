@@ -1,17 +1,11 @@
 """`CVaR{"cost",α}min=? [ F "goal" ]`, conditional value at risk: the mean of the worst 1 − α of all costs.
 
-With X the cost of a play, CVaR is the least v + E[(X − v)⁺] / (1 − α) over all v (Rockafellar, Uryasev,
-2000), attained at the α-quantile of X. Costs are whole numbers, so the rest of a budget v is a finite memory,
-and E[(X − v)⁺] the expected cost beyond the budget in the product with it.
+CVaR is the least v + E[(X − v)⁺] / (1 − α) over all v (Rockafellar, Uryasev, 2000). Costs are whole numbers,
+so the rest of a budget v is a finite memory. A minimising agent takes the least value over whole v, at most
+the best value found. A maximising one may mix policies: the least over v of the largest value H(v), convex,
+evaluated at a few points; lines through neighbours bound it from below elsewhere.
 
-* A minimising agent: the least value over whole v, since for every policy the sum is linear between whole
-  numbers. It is at least v, so no v beyond the best value found matters.
-* A maximising agent may mix policies, so the answer is the least over v of the largest value H(v), which is
-  convex. H is evaluated with certified bounds at a few points; lines through neighbours bound it from below
-  elsewhere. Points between whole numbers count part of one unit.
-
-On interval models nature must want what the agent wants; otherwise the order of choosing v, policy and nature
-matters, and the question is refused.
+On interval models nature must want what the agent wants.
 """
 
 from __future__ import annotations
@@ -195,8 +189,7 @@ class KnownCosts:
 def _crossing(
     one: KnownCosts, other: KnownCosts, falls: Fraction, rises: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """The least value between two points of the larger of two lines: from the left one no steeper than
-    `falls`, to the right one no steeper than `rises`."""
+    """The least value between two points of two lines no steeper than `falls` and `rises`, and where."""
     if falls >= 0:
         return one.low, one.v
     if rises <= 0:

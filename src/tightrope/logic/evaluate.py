@@ -202,8 +202,7 @@ class Evaluation:
         needed: Sequence[int] | BoolArray,
         is_whole: bool = False,
     ) -> StateTruth:
-        """Where a value meets its threshold; bounds that leave a state open which is `needed` are looked for
-        once more, as closely as can be."""
+        """Where a value meets its threshold; bounds that leave a `needed` state open are refined once."""
         bounds, threshold = self.operators.bounds(operator, self.effort.precision, starts, is_whole)
         assert operator.comparison is not None and threshold is not None
         truth = bounds.meets(operator.comparison, threshold)
@@ -457,11 +456,7 @@ def decide_branching(expression: Branching, formulas: StateFormulas, support: Su
 
 
 def some_path(support: Support, formula: Formula, atoms: list[BoolArray]) -> BoolArray:
-    """The states from which some path satisfies a formula (CTL*).
-
-    Every possible transition is a choice here. Some path satisfies the formula iff one leads to a state of
-    the product from which it is won almost surely, as nothing is left to chance.
-    """
+    """The states from which some path satisfies a formula (CTL*): transitions are choices, won surely."""
     structure, possible = support.structure, np.flatnonzero(support.possible)
     state = structure.choice_state[structure.transition_choice[possible]]
     steps = Structure(

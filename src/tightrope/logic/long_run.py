@@ -287,8 +287,7 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """floor + span·(the probability of winning), on the quotient, within the two solutions; `below` and
-    `above` are None where all averages are one number, the floor."""
+    """floor + span·(probability of winning) within two solutions; None where all averages are the floor."""
 
     floor: float
     least: float
@@ -334,8 +333,7 @@ def average_policy(
     precision: float,
     solve: Solve,
 ) -> OffsetArray:
-    """A choice per state that is good for the average: greedy for the bias inside components where the best
-    mixture stops, on the way to their exits in the others. What it attains is for others to bound."""
+    """A good choice per state: greedy for the bias where the best mixture stops, else towards the exits."""
     agent, nature = directions
     if agent is Direction.MIN:
         return average_policy(model, -reward, opposite(directions), precision, solve)

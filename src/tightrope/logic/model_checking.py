@@ -143,9 +143,7 @@ def check_query(
     uncertain: bool = False,
     policy: Policy | None = None,
 ) -> Answer:
-    """The answer to a query about a model; `everywhere`: for every state, not the initial one alone;
-    `uncertain`: the model is one within the intervals, and bounds hold wherever it lies; `policy`: of the
-    chain that this one leaves."""
+    """The answer to a query; `uncertain`: for all models within intervals; `policy`: of its chain."""
     if policy is not None:
         if (
             not policy.is_deterministic

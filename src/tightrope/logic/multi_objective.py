@@ -1,26 +1,14 @@
 """`multi(…)`: achievability, the best value of one objective under thresholds, and Pareto curves.
 
-* Thresholds only: true if a mixture of policies meets them (checked with rationals), false if some weights w
-  have Σ w·t > U(w).
-* One `=?`: its best value lies between what a mixture attains and the least (U(w) − Σ w·t) / w₁ over the
-  weights tried.
-* Two `=?`: the Pareto curve, points that policies attain and lines that none crosses.
-
 Every objective is signed so that more is better. For weights w ≥ 0 one solve gives an upper bound U(w) on Σ
-w·y over all policies and a policy that attains a point y. Mixtures of policies (drawn once per play) attain
-mixtures of points, so points bound the achievable set from inside and weights from outside (Forejt,
-Kwiatkowska, Parker, 2012). A linear program only proposes the next weights. On interval models nature opposes
-each objective separately for points, and the weighted sum for limits: achieved points hold for every nature,
-impossible ones fail under some nature.
+w·y over all policies and a policy that attains a point y. Mixtures of policies attain mixtures of points
+(Forejt, Kwiatkowska, Parker, 2012). Thresholds t hold if a mixture meets them (checked with rationals), and
+fail if Σ w·t > U(w). On interval models nature opposes each objective separately for points, and their sum
+for limits.
 
-A play may stop in an end component without rewards (`accepting_components`). There it satisfies what its
-memory has settled and one of the largest sets of limit formulas that hold together almost surely: one stop
-choice each. `C<=k` is a counter beside the automata.
-
-Gains and costs are added with their signs only if neither can accrue for ever; otherwise the question is
-refused. With gains only, a gain that can be earned for ever is ∞ for every mixture that gives such a policy a
-positive share ε, which takes at most the fraction ε from other nonnegative objectives. It is left out of the
-search, whose result leaves room for ε. A cost that every admissible policy pays for ever has best value ∞.
+A play may stop in an end component without rewards (`accepting_components`). Gains and costs are added only
+if neither can accrue for ever. A gain that can be earned for ever is ∞ for every mixture that gives such a
+policy a share ε, and is left out of the search, whose result leaves room for ε.
 """
 
 from __future__ import annotations
@@ -79,8 +67,7 @@ Solve = Callable[[MDP | IntervalMDP, Objective, Policy | None], Solution]
 
 @dataclass(frozen=True, eq=False)
 class SingleObjective:
-    """One objective: the probability of a `formula`, which is the negation of what is minimised, or a total
-    `reward` (one number per choice); its `threshold`, if any, is turned as it is."""
+    """The probability of a `formula`, or a total `reward` per choice, and its `threshold`, turned alike."""
 
     text: str
     is_maximised: bool
@@ -101,8 +88,7 @@ class SingleObjective:
         return Fraction(0) if self.threshold is None else self.threshold
 
     def reachable_threshold(self, loss: Fraction) -> Fraction | None:
-        """What a mixture must attain: a little more where the threshold itself does not count, or where a
-        part of it is lost."""
+        """What a mixture must attain: more where the threshold does not count or a part is lost."""
         if self.threshold is None:
             return None
         return (self.threshold + (Fraction(1, 10**12) if self.is_strict else 0)) / (1 - loss)
@@ -297,8 +283,7 @@ def _step_number(path: RewardFormula, formulas: StateFormulas) -> int:
 def _earned_for_ever(
     model: MDP | IntervalMDP, wishes: Sequence[SingleObjective], solve: Solve, start: int
 ) -> dict[int, Policy]:
-    """Rewards to be large that can be infinite, each with a policy that earns it for ever; none where others
-    are to be small, which such a policy might make infinite, too."""
+    """Rewards that can be infinite with a policy that earns them for ever; none beside costs."""
     if any(wish.is_cost for wish in wishes):
         return {}
     components = maximal_end_components(Support.of(model))
@@ -322,8 +307,7 @@ def _earned_for_ever(
 def _with_endless(
     result: Achieved, wishes: Sequence[SingleObjective], endless: Mapping[int, Policy]
 ) -> Achieved:
-    """The same about all objectives: a row per policy that earns one of them for ever, of whose others
-    nothing is known, and its share of the mixture."""
+    """The same about all objectives: a row and a share for each policy that earns one of them for ever."""
     others = [number for number in range(len(wishes)) if number not in endless]
     nothing = np.array([float(wish.formula is not None and not wish.is_maximised) for wish in wishes])
     points = np.tile(nothing, (len(result.points) + len(endless), 1))
@@ -373,8 +357,7 @@ class ParetoSearch:
         return any(np.abs(weights - tried / tried.sum()).max() < 1e-9 for tried in self.weights)
 
     def mixture(self, better: int | None = None) -> tuple[FloatArray, float] | None:
-        """Shares of the points that meet all thresholds, by rationals, best in one objective, and what they
-        attain of it (0 where there is none)."""
+        """Shares of points that meet all thresholds, best in one objective, and what they attain."""
         from scipy.optimize import linprog  # late: a quarter of a second that `learn` needs nothing of
 
         if not self.points:
@@ -414,8 +397,7 @@ class ParetoSearch:
         return np.array(shares, np.float64), float(RationalArray.constant(attained, 1).to_float_down()[0])
 
     def open_weights(self, wanted: FloatArray, without: int | None = None) -> FloatArray | None:
-        """The weights by which a point lies farthest beyond all points so far, perhaps `without` an
-        objective; None where there is nothing more to try."""
+        """The weights by which a point lies farthest beyond all points so far; None where nothing is left."""
         from scipy.optimize import linprog
 
         if not self.points:
@@ -435,8 +417,7 @@ class ParetoSearch:
         return None if self.is_tried(weights) else weights
 
     def is_refuted(self, without: int | None = None) -> bool:
-        """Whether some weights, perhaps those `without` an objective, show that thresholds cannot all be
-        met."""
+        """Whether some weights, perhaps `without` an objective, show that thresholds cannot all be met."""
         for weights, limit in zip(self.weights, self.limits, strict=True):
             if without is not None and weights[without] > 0:
                 continue
@@ -508,8 +489,7 @@ def decide(search: ParetoSearch) -> Achieved:
 
 
 def optimise(search: ParetoSearch, number: int, precision: float) -> Achieved:
-    """The best of one objective that leaves the thresholds of the others met; "false" if these cannot be met
-    by policies that pay nothing for ever."""
+    """The best of one objective under the thresholds of the others; "false" if these cannot be met."""
     search.begin()
     wish = search.wishes[number]
     lower, upper, shares = -np.inf, np.inf, None
@@ -542,8 +522,7 @@ def optimise(search: ParetoSearch, number: int, precision: float) -> Achieved:
 
 
 def curve(search: ParetoSearch, precision: float) -> Achieved:
-    """The Pareto curve of two objectives: between neighbours the line through them says where to look. Of
-    costs that a policy may pay for ever it has the finite ones."""
+    """The Pareto curve of two objectives (finite costs): lines through neighbours say where to look."""
     search.begin()
     if not search.points:
         raise InputError(

@@ -188,10 +188,7 @@ def to_hoa(model: Model, property: str, *, const: Mapping[str, Number | bool] | 
 
 
 def product_problem(model: ParametricMDP, query: Query, policy: Policy | None = None) -> tuple[Problem, str]:
-    """The problem of a temporal query, and how its path was read.
-
-    With a `policy` of the model it is about that policy alone: won are the components in which it stays for
-    ever and satisfies the formula, whatever others could do there."""
+    """The problem of a temporal query, of one `policy` if given, and how its path was read."""
     if query.kind is not QueryKind.LTL:
         raise query.error("a temporal formula in P is required here, without operators inside", None)
     if not isinstance(model, ParametricMDP):
@@ -217,8 +214,7 @@ def product_problem(model: ParametricMDP, query: Query, policy: Policy | None = 
 
 
 def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[Problem, Policy, Counts]:
-    """The same question about a given policy: a problem whose model has its memory, the
-    policy of that model which follows it, and the counts there."""
+    """The same question about a given policy: a problem with its memory, the policy there, and the counts."""
     base = problem.base
     if steering.has_memory:
         assert isinstance(base, ParametricMDP)
@@ -237,8 +233,7 @@ def steer(problem: Problem, steering: Policy, counts: Counts) -> tuple[Problem, 
 
 
 def follow(problem: Problem, policy: Policy, model: ParametricMDP | None = None) -> tuple[Problem, Policy]:
-    """A temporal question about one policy of the model, or of a product with the policy's own memory: on the
-    product with what is left of the formula, and the policy there."""
+    """A temporal question about one policy: on the product with the rest of the formula, and the policy."""
     if policy.has_memory:
         raise InputError("over a domain, a temporal formula requires a policy without memory")
     if policy.depends_on_step:

@@ -43,8 +43,7 @@ _TAKES = "a bound on a reward requires F, G and U over state formulas"
 
 @dataclass(frozen=True, eq=False)
 class RewardBounded:
-    """`allowed U target` while what was earned is within limits (the last may be None), or the complement of
-    it; `bounds` are rewards per choice and their limits."""
+    """`allowed U target` while rewards per choice are within their limits (`bounds`), or its complement."""
 
     target: BoolArray
     allowed: BoolArray
@@ -104,8 +103,7 @@ def bound_rewarded(
     starts: OffsetArray,
     solve: Solve,
 ) -> PathBounds:
-    """Bounds on the probability from the states `starts`. The memory holds one sum for each bound, up to
-    where more makes no difference."""
+    """Bounds on the probability from `starts`; the memory holds a sum per bound, as far as it matters."""
     states, longer = model.states, through_choices(model)
     earned, limits = zip(*problem.bounds, strict=True)
     most = [least if last is None else last + 1 for least, last in limits]
@@ -220,9 +218,7 @@ _RISES = {
 
 @dataclass(frozen=True)
 class Threshold:
-    """The operator whose path has the bound, and whether larger k help it to hold.
-
-    `has_limit`: without the bound the path is the limit of those with it."""
+    """The operator with the bound, whether larger k help it, and whether the unbounded path is the limit."""
 
     operator: formulas.ValueOperator
     rises: bool

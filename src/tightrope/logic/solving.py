@@ -43,8 +43,7 @@ def opposite(directions: Directions) -> Directions:
 def from_starts(
     solution: Solution, starts: OffsetArray, states: int, outside: tuple[float, float]
 ) -> StateBounds:
-    """The values of the first states of a product as those of the states it begins with; `outside` bounds
-    all others."""
+    """The values of a product's first states as those of its starts; `outside` bounds all others."""
     lower, upper = (np.full(states, end) for end in outside)
     lower[starts], upper[starts] = solution.lower[: len(starts)], solution.upper[: len(starts)]
     return StateBounds(lower, upper)

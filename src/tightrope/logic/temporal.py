@@ -86,9 +86,7 @@ def bound_path(
     solve: Solve,
     translator: str | None = None,
 ) -> PathBounds:
-    """Bounds on the probability of a formula, given with its negation, from the states `starts`.
-
-    `translator` is a command that is asked for automata of formulas that are neither safe nor co-safe."""
+    """Bounds on a formula's probability from `starts`; `translator` makes automata where they are needed."""
     sought = sought_formula(path, directions)
     letters = Letters.of(atoms, model.states)
     if not is_co_safe(sought.formula):
@@ -152,9 +150,7 @@ def bound_reward(
 
 @dataclass(frozen=True, eq=False)
 class Reachability:
-    """The product, where the formula is won, and where it is not lost.
-
-    `won` are the end components in which it is won, and how; `is_believed`: an automaton is not ours."""
+    """The product, where the formula is won (`won`: how), and where it is not lost."""
 
     model: MDP | IntervalMDP
     product: Product

@@ -1,16 +1,9 @@
 """Properties of chains in continuous time and Markov automata.
 
-Untimed formulas are evaluated on the embedded chain (`evaluate`), time bounds (`F<=2.5`, `U[1,3]`, `C<=10`,
-`I=4`) by uniformisation, long-run averages on the uniformised chain. With target b, allowed states a and
-times t1 < t2:
-
-* P(a U<=t b): states with b keep value 1, others without a have value 0;
-* P(a U[t1,t2] b): the value of `a U<=t2−t1 b` at t1, expected over paths that stay in a until then;
-* P(a U>=t1 b): the same with the unbounded until.
-
-Open and closed time intervals differ only at 0. Markov automata take optimal choices
-(`continuous.decisions`): untimed formulas on the MDP of jumps, averages as the best quotient of reward by
-time.
+Untimed formulas are evaluated on the embedded chain, time bounds by uniformisation, long-run averages on the
+uniformised chain. P(a U[t1,t2] b) is the value of `a U<=t2−t1 b` at t1, expected over paths that stay in a
+until then. Open and closed time intervals differ only at 0. Markov automata take optimal choices
+(`continuous.decisions`); averages are the best quotient of reward by time.
 """
 
 from __future__ import annotations
@@ -332,8 +325,7 @@ def until(
     before: TimeHorizon,
     later: Pair | None,
 ) -> tuple[Pair, int]:
-    """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later` are those of the unbounded until where
-    there is no t2."""
+    """Bounds on P(a U[t1,t2] b), `before` with the time t1; `later`: of the unbounded until without t2."""
 
     def expected(
         active: BoolArray, worth: FloatArray, values: FloatArray, horizon: TimeHorizon
@@ -395,8 +387,7 @@ def _rounding(values: FloatArray, time: Fraction, is_moment: bool) -> float:
 
 
 def _refuse(operator: ValueOperator, is_interval: bool) -> None:
-    """What has no meaning here: times inside of general formulas, steps of chains that may dawdle, and what
-    follows from the costs of single visits, which have means alone in the embedded chain."""
+    """Refuse times inside of formulas, steps of chains that may dawdle, and costs of single visits."""
     row = CAPABILITIES[operator_kind(operator)]
     if ModelKind.CONTINUOUS not in row.models:
         raise Complaint(f"{row.subject} not supported in continuous time", operator.position, _INSTEAD)

@@ -40,7 +40,7 @@ from tightrope.logic.formula import (
     subformulas,
     weak_until,
 )
-from tightrope.model.product import Automaton, RabinPair, explore
+from tightrope.model.product import Automaton, RabinPair, beside, explore
 from tightrope.numerics.arrays import BoolArray
 
 MOST_OPERATORS = 12
@@ -204,13 +204,7 @@ def whole_automaton(formula: Formula, letters: Sequence[int]) -> tuple[Automaton
         suffix_automaton(formula, guess, letters) for guess in guesses(formula) if can_begin(left, guess)
     ]
     parts = [part for part in result if part is not None]
-    place = {letter: number for number, letter in enumerate(letters)}
-
-    def step(states: tuple[int, ...], letter: int) -> tuple[int, ...]:
-        at = place[letter]
-        return tuple(int(part.successor[state, at]) for (part, _), state in zip(parts, states, strict=True))
-
-    together, states = explore((0,) * len(parts), letters, step)
+    together, states = beside([part for part, _ in parts], letters)
     columns = np.array(states, np.int64).reshape(len(states), len(parts))
     pairs = [
         RabinPair(pair.avoided[columns[:, i]], tuple(mask[columns[:, i]] for mask in pair.repeated))

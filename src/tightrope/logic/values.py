@@ -48,9 +48,7 @@ class StateTruth:
 
 @dataclass(frozen=True, eq=False)
 class StateBounds:
-    """`lower ≤ value ≤ upper` in every state.
-
-    `unit` is the size of what cancels in sums and differences: widths are measured against it at least."""
+    """`lower ≤ value ≤ upper` in every state; `unit` is the size of what cancels, for widths."""
 
     lower: FloatArray
     upper: FloatArray

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tightrope.numerics.jit import kernel
 from tightrope_check.arrays import BoolArray as BoolArray
 from tightrope_check.arrays import FloatArray as FloatArray
 from tightrope_check.arrays import OffsetArray as OffsetArray
@@ -39,12 +40,40 @@ def ranges(start: OffsetArray, which: OffsetArray | IndexArray) -> tuple[OffsetA
     return stretches(start[which], counts), np.repeat(np.arange(len(which)), counts)
 
 
-def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """The array itself if it cannot be written to, or a view of it that cannot.
+@kernel
+def invert(square: FloatArray, inverse: FloatArray) -> float:
+    """Gauss–Jordan with row pivots, the smallest of which is returned; `square` is used up. (A library call
+    compiles for many times as long.)"""
+    size, smallest = len(square), np.inf
+    for j in range(size):
+        for k in range(size):
+            inverse[j, k] = 1.0 if j == k else 0.0
+    for column in range(size):
+        pivot = column
+        for row in range(column + 1, size):
+            if abs(square[row, column]) > abs(square[pivot, column]):
+                pivot = row
+        for k in range(size):
+            square[column, k], square[pivot, k] = square[pivot, k], square[column, k]
+            inverse[column, k], inverse[pivot, k] = inverse[pivot, k], inverse[column, k]
+        lead = square[column, column]
+        smallest = min(smallest, abs(lead))
+        if lead == 0.0:
+            lead = 1e-300
+        for k in range(size):
+            square[column, k] /= lead
+            inverse[column, k] /= lead
+        for row in range(size):
+            factor = square[row, column]
+            if row != column and factor != 0.0:
+                for k in range(size):
+                    square[row, k] -= factor * square[column, k]
+                    inverse[row, k] -= factor * inverse[column, k]
+    return smallest
 
-    numba compiles a kernel once for arrays that can be written to and once for those that cannot: where a
-    kernel only reads an array that may be either, its caller passes this one.
-    """
+
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """The array, or a view that cannot be written to: kernels are compiled once for each of the two."""
     if not array.flags.writeable:
         return array
     seen = array.view()

@@ -1,18 +1,11 @@
 """Cache of compiled kernels: in the wheel, a directory of the user, beside the source, or none.
 
-*Security.* Cached machine code is executed, so the user's directory (`$XDG_CACHE_HOME/tightrope` or
-`~/.cache/tightrope`) must belong to the user and be closed to others. Otherwise kernels lie beside the
-source; if nothing can be written, every process compiles and prints one line. `NUMBA_CACHE_DIR` goes first.
+*Security.* Cached machine code is executed, so the user's directory must belong to the user and be closed to
+others; otherwise kernels lie beside the source. `NUMBA_CACHE_DIR` goes first.
 
-*Validity.* numba checks the caller's file only. So a kernel is stored under a digest of all its inputs
-(`kernel_digest`): code, called kernels, named values, fields of records. The file name adds types, versions
-and processor, and the file repeats them: with numba's numbering two concurrent processes could swap code.
-Processes that need the same kernel wait for the one that compiles, at most two minutes. Versions for calls
-from Python and from kernels are compiled separately; the latter need no wrapper, half of the work. Unused
-kernels are dropped, at most once a day.
-
-A wheel has kernels under `tightrope/kernels`, compiled for a baseline (`BASELINES`): they run on every
-processor with its features, with the same versions of Python and numba.
+*Validity.* A kernel is stored under a digest of all its inputs (`kernel_digest`); the file's name adds types,
+versions and processor, and the file repeats them. Processes that need the same kernel wait for the one that
+compiles. Unused kernels are dropped. Kernels of a wheel are compiled for a baseline (`BASELINES`).
 """
 
 from __future__ import annotations
@@ -282,8 +275,7 @@ def _note_use(path: Path) -> None:
 
 @cache
 def drop_unused(folders: Path) -> None:
-    """Files go one by one, so that another process finds a whole one or none; folders that processes of this
-    version write to stay."""
+    """Drop unused files one by one; folders that processes of this version write to stay."""
     stamp, now = folders / "swept", time.time()
     with suppress(OSError):
         if stamp.exists() and now - stamp.stat().st_mtime < DAY:

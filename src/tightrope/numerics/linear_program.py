@@ -42,8 +42,7 @@ class LinearStatus(Enum):
 
 @dataclass(frozen=True)
 class LinearOutcome:
-    """A claimed optimum (`point`) or infeasibility, with non-negative multipliers of the rows for the
-    proof."""
+    """A claimed optimum (`point`) or infeasibility, with non-negative multipliers for the proof."""
 
     status: LinearStatus
     point: FloatArray
@@ -120,11 +119,7 @@ def dual_bounds(
     directions: FloatArray,
     multipliers: FloatArray,
 ) -> FloatArray:
-    """Rigorous upper bounds of directions·x over {matrix·x ≤ bound, lower ≤ x ≤ upper}.
-
-    `multipliers` [n, rows] must not be negative; row i serves direction i. Any values are safe, good ones
-    are tight.
-    """
+    """Rigorous upper bounds of directions·x on {matrix·x ≤ bound} in a box, for any multipliers ≥ 0."""
     reduced = directions - multipliers @ matrix
     slack = product_error(multipliers, matrix) + error_factor(2) * (np.abs(directions) + np.abs(reduced))
     reach = np.maximum(np.abs(lower), np.abs(upper))

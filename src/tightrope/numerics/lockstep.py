@@ -49,8 +49,7 @@ def open_progress(workers: int) -> OffsetArray:
 
 
 def go_through(walk: Callable[[], int], progress: OffsetArray, worker: int) -> None:
-    """Call `walk`, which goes on where it stopped, until it has `ENDED`. Whatever happens, nobody waits for
-    this worker afterwards; an error is the caller's to raise once all have come back."""
+    """Call `walk` until it has `ENDED`; whatever happens, nobody waits for this worker afterwards."""
     waited = 0
     try:
         while walk() == WAITING:

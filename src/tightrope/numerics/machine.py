@@ -15,8 +15,7 @@ IS_WINDOWS = sys.platform == "win32"
 
 
 def lock(descriptor: int, *, wait: bool = True) -> None:
-    """Hold an open file alone until it is closed; `BlockingIOError` where another process does, and `wait` is
-    False. `OSError`: the file system has no locks."""
+    """Lock an open file; `BlockingIOError` where it is taken and `wait` is False, `OSError` without locks."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -36,8 +35,7 @@ def open_folder(folder: Path) -> int | None:
 
 
 def is_private(path: Path) -> bool:
-    """Whether it is a directory of this user that nobody else can enter. Windows has no modes: there it is
-    one below the user's home, whose access list other users are not on."""
+    """Whether it is a directory of this user alone: by its modes, on Windows below the user's home."""
     entry = os.lstat(path)
     if sys.platform == "win32":
         return stat.S_ISDIR(entry.st_mode) and Path.home().resolve() in path.resolve().parents

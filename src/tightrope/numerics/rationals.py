@@ -63,7 +63,8 @@ class RationalArray:
     @classmethod
     def constant(cls, value: Fraction | int, size: int) -> RationalArray:
         fraction = Fraction(value)
-        return cls(_fill(fraction.numerator, size), _fill(fraction.denominator, size))
+        parts = ([fraction.numerator], [fraction.denominator])
+        return cls(*(_from_python(part).repeat(size) for part in parts))
 
     @classmethod
     def ratio(cls, numerator: ExactIntegers, denominator: ExactIntegers) -> RationalArray:
@@ -145,10 +146,7 @@ class RationalArray:
         return self * RationalArray.ratio(other.denominator, other.numerator)
 
     def segment_sums(self, starts: OffsetArray) -> RationalArray:
-        """Sums of the consecutive segments that begin at `starts`; no segment may be empty.
-
-        One common denominator for all while its multiples fit int64, else one a segment.
-        """
+        """Sums of the segments that begin at `starts`, none empty; in int64 while that fits."""
         if len(starts) == 0:
             return RationalArray.constant(0, 0)
         if self.numerator.dtype != object and self.denominator.dtype != object:
@@ -239,12 +237,4 @@ def _from_python(values: list[int]) -> ExactIntegers:
         return np.array(values, dtype=np.int64)
     result = np.empty(len(values), dtype=object)
     result[:] = values
-    return result
-
-
-def _fill(value: int, size: int) -> ExactIntegers:
-    if -_LIMIT < value < _LIMIT:
-        return np.full(size, value, dtype=np.int64)
-    result = np.empty(size, dtype=object)
-    result[:] = value
     return result

@@ -88,8 +88,7 @@ def add(total: float, exact: bool, term: float) -> tuple[float, bool]:
 
 @kernel
 def distil(head: float, terms: FloatArray, size: int) -> float:
-    """head + terms[0] + … + terms[size − 1], of the right sign (and 0 only if it is 0); the terms are
-    overwritten."""
+    """head + Σ terms[:size], of the right sign (0 only if it is 0); the terms are overwritten."""
     moved = size > 0
     top = head
     while moved:

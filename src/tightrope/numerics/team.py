@@ -55,8 +55,7 @@ class Team:
         self._queues, self._threads = [], []
 
     def run(self, tasks: Sequence[Callable[[int], T]]) -> list[T]:
-        """The results of tasks that do not depend on each other; each is told its worker. An error of one is
-        raised after all have ended, that of the first task if there are several."""
+        """The results of independent tasks, each told its worker; the first error, once all have ended."""
         if self.workers == 1 or len(tasks) < 2:
             return [task(0) for task in tasks]
         self._start()
@@ -94,8 +93,7 @@ class Team:
 
 
 class Aside(Generic[T]):
-    """A task that a thread of its own does from `begin` on; without `is_beside` the caller does it when it
-    asks. Leaving the block waits for it."""
+    """A task done by a thread from `begin` on, or without `is_beside` when it is asked for."""
 
     def __init__(self, task: Callable[[], T], is_beside: bool) -> None:
         self._task: Callable[[], T] = task

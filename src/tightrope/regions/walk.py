@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, invert
 from tightrope.numerics.jit import kernel
 from tightrope.numerics.linear_program import LinearOutcome, LinearProgram, LinearStatus, dual_bounds
 from tightrope.numerics.rounding import error_factor, largest_over_box, product_error, up
@@ -81,35 +81,6 @@ def walk(
 
 
 @kernel
-def _invert(square: FloatArray, inverse: FloatArray) -> None:
-    """Gauss–Jordan with row pivots; `square` is used up. (A library call compiles for many times as long.)"""
-    size = len(square)
-    for j in range(size):
-        for k in range(size):
-            inverse[j, k] = 1.0 if j == k else 0.0
-    for column in range(size):
-        pivot = column
-        for row in range(column + 1, size):
-            if abs(square[row, column]) > abs(square[pivot, column]):
-                pivot = row
-        for k in range(size):
-            square[column, k], square[pivot, k] = square[pivot, k], square[column, k]
-            inverse[column, k], inverse[pivot, k] = inverse[pivot, k], inverse[column, k]
-        lead = square[column, column]
-        if lead == 0.0:
-            lead = 1e-300
-        for k in range(size):
-            square[column, k] /= lead
-            inverse[column, k] /= lead
-        for row in range(size):
-            factor = square[row, column]
-            if row != column and factor != 0.0:
-                for k in range(size):
-                    square[row, k] -= factor * square[column, k]
-                    inverse[row, k] -= factor * inverse[column, k]
-
-
-@kernel
 def _refresh(
     columns: FloatArray, bound: FloatArray, current: OffsetArray, inverse: FloatArray, room: FloatArray
 ) -> None:
@@ -119,7 +90,7 @@ def _refresh(
     for k in range(size):
         for j in range(size):
             square[k, j] = columns[j, current[k]]
-    _invert(square, inverse)
+    invert(square, inverse)
     for r in range(len(bound)):
         room[r] = bound[r]
     for j in range(size):

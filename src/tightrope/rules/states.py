@@ -89,10 +89,7 @@ def _column(values: list[object]) -> npt.NDArray[np.generic]:
 
 
 def name_choices(structure: NamesStates) -> tuple[tuple[str, ...], OffsetArray]:
-    """Names that say which choice of a state is meant, and the number of every choice's name.
-
-    This is its action, or `choice k` where the action has no name or another choice of the state has it, too.
-    """
+    """The action of a choice, or `choice k` where that is unnamed or not unique, and each choice's name."""
     action, start = structure.action_of_choice.astype(np.int64), structure.choice_start
     pair = structure.choice_state.astype(np.int64) * len(structure.action_names) + action
     _, inverse, count = np.unique(pair, return_inverse=True, return_counts=True)

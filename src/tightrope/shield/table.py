@@ -169,8 +169,7 @@ class PriceRows(NamedTuple):
 
 
 def _prices(value: FloatArray, after: FloatArray, structure: Structure, maximises: bool) -> FloatArray:
-    """max(0, v(s) − q(c)) rounded up, with its signs turned for a minimising agent; 0 where nothing is
-    promised."""
+    """max(0, v(s) − q(c)) rounded up (turned for a minimising agent); 0 where nothing is promised."""
     here = value[structure.choice_state]
     with np.errstate(invalid="ignore"):
         loss = here - after if maximises else after - here

@@ -45,8 +45,7 @@ def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
 def check_shield(
     path: str | PathLike[str], proof: LoadedCertificate, model: Structure | None = None
 ) -> list[Check]:
-    """Whether the shield in a file follows from a certificate, which is checked elsewhere. Certificates have
-    no names: those of states and actions are compared with the user's `model`."""
+    """Compare the shield in a file with a certificate, and its names with the user's `model`."""
     shield = Shield.load(path)
     try:
         wrongs = list(_wrongs(shield, proof))

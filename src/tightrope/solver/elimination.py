@@ -1,18 +1,14 @@
 """Values by elimination of states, where iteration cannot separate the bounds.
 
-A chain that returns 2¹⁰⁰ times before it leaves has no inductive bounds in float64. Elimination never
-subtracts (Grassmann, Taksar and Heyman, 1985). With w the probabilities among unknown states, e those of
-leaving for known states, and b the value earned by leaving,
+Elimination never subtracts (Grassmann, Taksar and Heyman, 1985). With w the probabilities among unknown
+states, e those of leaving, and b the value earned by leaving,
 
-    d(k) = e(k) + Σ_{j≠k} w(k,j) = 1 − w(k,k),    w(i,j) += w(i,k)·w(k,j)/d(k),    likewise b and e,
+    d(k) = e(k) + Σ_{j≠k} w(k,j),    w(i,j) += w(i,k)·w(k,j)/d(k),    likewise b and e,
 
-and backwards h(k) = (b(k) + Σ w(k,j)·h(j)) / d(k). All terms are positive, so intervals rounded outward lose
-a few units per operation. They start from probabilities read as in `tightrope.solver.bellman.interval`.
-
-With choices, policy iteration continues from the policy found. Its value h bounds the optimum on the agent's
-side. If every other choice is strictly worse at h, then h = Φ(h) exactly. A maximum is at most any h ≥ Φ(h) ≥
-0. A minimum is at least h: under any policy plays end almost surely in known states, those of value 0
-included, or the reward is infinite.
+and backwards h(k) = (b(k) + Σ w(k,j)·h(j)) / d(k), in intervals rounded outward. With choices, policy
+iteration continues: its value h bounds the optimum on the agent's side, and h = Φ(h) if every other choice is
+strictly worse at h. A maximum is at most any h ≥ Φ(h) ≥ 0; a minimum is at least h, as plays end almost
+surely in known states under any policy, or the reward is infinite.
 """
 
 from __future__ import annotations
@@ -179,8 +175,7 @@ class _Chain:
         return values if all(map(_is_sane, values.values())) else None
 
     def improve(self, values: dict[int, Interval], maximises: bool) -> tuple[bool, bool]:
-        """Take choices that are strictly better at these values. Whether all others are strictly worse, so
-        that nothing is left open, and whether some were better."""
+        """Take strictly better choices: (whether all others are strictly worse, whether some were better)."""
         is_settled, is_better = True, False
         for state, here in values.items():
             first, last = self._kernel.structure.choice_start[state : state + 2].tolist()

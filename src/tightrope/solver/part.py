@@ -1,17 +1,9 @@
 """Bounds on the value of a model from an explored part of it, for the initial states.
 
-Let W be the unexplored states. Until the first visit of W a play of the part is a play of the model, with the
-same probability under any policy and nature. So, with or without an upper bound on the steps,
-
-    P(target before W)  ≤  P(allowed U target)  ≤  P(target or an allowed state of W)
-
-for all policies and natures, hence for every optimum. States of W that are targets or not allowed are decided
-by their variables. Both sides are verified solves of the part with W absorbing.
-
-If no reward of the model is negative (unexplored states included), the reward until a target is at least that
-until the target or W. It is at most that of the part with W never leading to the target, infinite unless W is
-avoided almost surely. A play that misses both target and W misses the target, so infinite values are right on
-both sides.
+Until the first visit of the unexplored states W a play of the part is one of the model, so for all policies
+and natures P(target before W) ≤ P(allowed U target) ≤ P(target or an allowed state of W). Without negative
+rewards, the reward until a target is at least that until the target or W, and at most that of the part in
+which W never leads to the target.
 """
 
 from __future__ import annotations
@@ -108,8 +100,7 @@ def is_enclosed(objective: Objective, part: ModelPart) -> bool:
 
 
 def enclosing(objective: Objective, waiting: BoolArray) -> tuple[Objective, Objective]:
-    """The questions whose values lie below and above: one that states which wait end with the least value,
-    one with the largest."""
+    """The questions below and above: waiting states end with the least value, or with the largest."""
     assert objective.target is not None
     if objective.kind is ObjectiveKind.REACH_REWARD:
         return replace(objective, target=objective.target | waiting), objective

@@ -138,8 +138,7 @@ class Progress:
             self.fill, self.filled_groups = fill, groups
 
     def _expect_fill(self, groups: int) -> float:
-        """What the largest block factorised so far says of one of so many groups: fill grows with size, on a
-        grid at most with its square root. Infinite where nothing is known."""
+        """The fill expected of so many groups, which grows with size; infinite where nothing is known."""
         if self.filled_groups == 0:
             return float("inf")
         return self.fill * math.pow(max(1.0, groups / self.filled_groups), self.growth)
@@ -155,8 +154,7 @@ class Progress:
         return groups <= 10 * LARGEST_FACTORISATION and self._expect_fill(groups) <= LITTLE_FILL
 
     def patience_for(self, groups: int) -> int:
-        """Sweeps after which a block is factorised: fewer where factors are known to be cheap. One with fill
-        f costs about 2f² sweeps."""
+        """Sweeps after which a block is factorised: fewer where factors are known to be cheap."""
         most = min(PATIENCE, groups // 20 + 60)
         return int(min(most, 60 + 4 * self._expect_fill(groups) ** 2))
 

@@ -73,8 +73,7 @@ Solvable: TypeAlias = "Problem | Model | Sets | BellmanOperator | FactoredOperat
 
 
 class Workspace:
-    """A device by name (`tightrope.solver.cuda.device.DEVICES`), the threads that work on the CPU (None: one
-    per core, `tightrope.numerics.team`), and the models that lie on the device."""
+    """A device by name, the threads on the CPU (None: one per core), and the models on the device."""
 
     def __init__(self, device: str = "cpu", threads: int | None = None) -> None:
         self.device, self.threads = device, count_threads(threads)
@@ -181,7 +180,8 @@ def solve(
     else:
         with workspace.open(operator.game) as backend:
             whole = _solve_game(operator.rows, backend, objective, options, progress, fixed)
-        fixpoint = _first_states(whole, operator.rows.states)
+        parts = ("lower", "upper", "policy", "ranking")
+        fixpoint = replace(whole, **{part: getattr(whole, part)[: operator.rows.states] for part in parts})
         if objective.lower_steps == 0:
             game = whole
         else:
@@ -304,17 +304,6 @@ def _solve_game(
     return _Solve(backend, lifted, options, progress, rows.choices).run(policy)
 
 
-def _first_states(game: Fixpoint, states: int) -> Fixpoint:
-    """The part of a fixpoint that is about the first states."""
-    return replace(
-        game,
-        lower=game.lower[:states],
-        upper=game.upper[:states],
-        policy=game.policy[:states],
-        ranking=game.ranking[:states],
-    )
-
-
 def _finite_horizon(
     backups: Backups,
     objective: Objective,
@@ -322,20 +311,15 @@ def _finite_horizon(
     policy: ForSolver,
     tail: Tail | None = None,
 ) -> Fixpoint:
-    """The value of an objective with a step bound, of a policy if one is given; `tail` is what follows the
-    steps that are counted, where these are not all."""
+    """The value of an objective with a step bound, or of a policy; `tail` follows counted steps."""
     structure = backups.structure
-    rule = Rule()
-    enabled: BoolArray = np.ones(structure.choices, np.bool_)
+    rule, enabled = Rule(), _enabled(structure, policy)
     if isinstance(policy, TimeVaryingChoices):
         policy.refuse_for(structure)
         rule = Rule(steps=policy)
     elif policy is not None and np.issubdtype(policy.dtype, np.floating):
         weights = check_weights(structure, policy.astype(np.float64))
         rule, enabled = Rule(weights), weights > 0
-    elif policy is not None:
-        enabled[:] = False
-        enabled[check_choices(structure, policy.astype(np.int64))] = True
     system = horizon_system(objective, structure, enabled)
     if tail is not None and rule.weights is not None:
         tail = replace(tail, policy=None)
@@ -343,6 +327,15 @@ def _finite_horizon(
     if rule.weights is None:
         return ahead
     return replace(ahead, policy=_certain_choices(structure, enabled), steps=None)
+
+
+def _enabled(structure: Structure, policy: ForSolver) -> BoolArray:
+    """The choices that a policy with one per state leaves; all of them where it is of another kind."""
+    if policy is None or isinstance(policy, TimeVaryingChoices) or np.issubdtype(policy.dtype, np.floating):
+        return np.ones(structure.choices, np.bool_)
+    enabled = np.zeros(structure.choices, np.bool_)
+    enabled[check_choices(structure, policy.astype(np.int64))] = True
+    return enabled
 
 
 def _certain_choices(structure: Structure, used: BoolArray) -> OffsetArray:
@@ -375,10 +368,7 @@ class _Solve:
             return self._by_step(policy)
         if policy is not None and np.issubdtype(policy.dtype, np.floating):
             return self._solve_randomised(check_weights(structure, policy.astype(np.float64)))
-        enabled = np.ones(structure.choices, np.bool_)
-        if policy is not None:
-            enabled[:] = False
-            enabled[check_choices(structure, policy.astype(np.int64))] = True
+        enabled = _enabled(structure, policy)
         objective, support = self.objective, self.backend.support
         equations = self._in_steps(equations_of(objective, structure, support, enabled))
         fixpoint = solve_equations(self.backend, equations, self.options, self.progress)
@@ -389,8 +379,7 @@ class _Solve:
         return replace(ahead, ranking=fixpoint.ranking)
 
     def _in_steps(self, equations: Equations, origin: OffsetArray | None = None) -> Equations:
-        """The equations with a discount where a step is taken, and nowhere else; `origin` of each choice, −1
-        where it is none of the model's."""
+        """The equations with a discount only where a step is taken; `origin` −1: none of the model's."""
         if self.objective.kind is not ObjectiveKind.DISCOUNTED or (origin is None and self.counted is None):
             return equations
         system = equations.system
@@ -408,11 +397,9 @@ class _Solve:
                 "bound only",
                 hint="give a policy that takes one choice per state",
             )
-        settled = max(policy.horizon, objective.lower_steps)
-        enabled = np.zeros(structure.choices, np.bool_)
-        enabled[policy.at(settled)] = True
-        support = self.backend.support
-        equations = equations_of(objective, structure, support, enabled)
+        settled = _settled(objective, policy)
+        enabled = _enabled(structure, policy.at(settled))
+        equations = equations_of(objective, structure, self.backend.support, enabled)
         last = solve_equations(self.backend, equations, self.options, self.progress)
         tail = Tail((last.lower, last.upper), settled, policy.at(settled))
         system = replace(equations.system, enabled=np.ones(structure.choices, np.bool_))

@@ -67,8 +67,7 @@ class TreeSource(Protocol[V_co]):
 
 
 def grow(result: TreeSource[V_co], loss: float, most: int = MOST_TESTS) -> tuple[Policy, V_co]:
-    """The smallest tree found that loses at most the share `loss` of the robust guarantee, as a policy with
-    its rule, and its value. Raises `CannotCertify` where no tree of at most `most` tests was found."""
+    """The smallest tree found that loses at most `loss`, as a policy with its rule, and its value."""
     check_number("loss", loss, 0, 1)
     problem, robust, maximises = result.problem, result.robust, result.problem.maximises
     if problem.lift is not None or problem.is_of_controller or robust.policy.depends_on_step:

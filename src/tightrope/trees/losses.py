@@ -115,8 +115,7 @@ class LossModel:
         return sparse.csr_array((ones, structure.successor, structure.transition_start), shape)
 
     def policy(self, action: OffsetArray) -> tuple[OffsetArray, BoolArray]:
-        """The choice of every state, and the rows in which the action is not possible: there, and in states
-        with nothing to decide, the robust policy acts."""
+        """The choice of every state, and rows without the action, where the robust policy acts."""
         chosen = np.take_along_axis(self.choice, action[:, None], axis=1)[:, 0]
         choice, missing = self.robust.copy(), chosen < 0
         choice[self.rows[~missing]] = chosen[~missing]

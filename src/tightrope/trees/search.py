@@ -331,10 +331,7 @@ class TreeSearch:
 def list_tests(
     columns: list[Column], values: Columns, share: FloatArray
 ) -> tuple[list[RuleTest], FloatArray]:
-    """Tests on columns, then on differences and sums of two, with the rows in which they hold.
-
-    Of many bounds those are taken that cut the rows, by their share, into parts of like size.
-    """
+    """Tests on columns, differences and sums, with the rows in which they hold; bounds cut rows evenly."""
     most = max(min(MOST_TESTS, MOST_CELLS // max(len(share), 1)), 16)
     whole = [one for one in columns if one.kind != "text"]
     listed: list[RuleTest] = []

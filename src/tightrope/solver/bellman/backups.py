@@ -1,14 +1,8 @@
 """Bellman backups as loops over plain arrays: Φ rounded to the safe side, for every kind of sets.
 
-The loops are written once. `region` is None for ordinary and interval models, whose inner problem is a mean
-or o-maximization; for rectangular sets it is the region (`RegionArrays`), over which the inner
-problem is solved. The compiler drops the branch that a kind of sets does not take, as the type of `region`
-decides.
-
-`tightrope.ambiguity.o_maximization` says how. A reward and a discount add an error of at most
-2⁻⁵⁰·(|reward| + |discounted value|).
-
-Several workers go through an acyclic model level by level: `tightrope.solver.bellman.walks`.
+`region` is None for ordinary and interval models, whose inner problem is a mean or o-maximization. For
+rectangular sets it is the region (`RegionArrays`). The compiler drops the branch that the type of `region`
+excludes. A reward and a discount add an error of at most 2⁻⁵⁰·(|reward| + |discounted value|).
 """
 
 from __future__ import annotations
@@ -80,8 +74,7 @@ def _safe_value(
     upward: bool,
     exactly: bool | None,
 ) -> float:
-    """Nature's answer at a choice, rounded to the side of `upward`; not a number where its support could not
-    be told."""
+    """Nature's answer at a choice, rounded to the side of `upward`; nan where its support is not told."""
     model, scratch = arrays
     first, last = model.transition_start[c], model.transition_start[c + 1]
     maximise = system.nature_maximises
@@ -275,8 +268,7 @@ Bounds = tuple[FloatArray, FloatArray, OffsetArray]
 
 
 class Walk(NamedTuple):
-    """Stages of states (`solver.equations.ordering.cut_levels`) that workers go through in step
-    (`numerics.lockstep`); `at` holds the stage of one of them and how many states of it are done."""
+    """Stages that workers go through in step; `at`: the stage, and how many of its states are done."""
 
     states: IndexArray
     stages: OffsetArray

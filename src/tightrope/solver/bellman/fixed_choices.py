@@ -1,14 +1,10 @@
 """Accelerators for a block with frozen choices: cheap sweeps or one sparse factorisation.
 
 With both players' choices frozen a block is a linear system x = reward + shift + W·x + boundary. Solving it
-between robust sweeps is (modified) policy iteration. Results are candidates until
-`tightrope.solver.iteration.blocks` verifies them.
-
-Improving both players after such solves can cycle. With only the agent's choices frozen it cannot: this is
-the agent's policy iteration against nature. Nature's answer in an interval model stays optimal as long as no
-filled successor becomes worse for it than the pivot and no other one better (`ambiguity.o_maximization`). A
-row in nature's order (`Rows.pivot`) is evaluated and tested in one pass, and spread again in place if needed.
-So every update is one of a monotone operator: values on one side of their backups stay there.
+between robust sweeps is (modified) policy iteration; `solver.iteration.blocks` verifies the results. With
+only the agent's choices frozen this cannot cycle: nature's answer in an interval model stays optimal as long
+as no filled successor becomes worse for it than the pivot and no other one better. A row in nature's order
+(`Rows.pivot`) is evaluated and tested in one pass, and spread again in place if needed.
 """
 
 from __future__ import annotations
@@ -25,8 +21,7 @@ from tightrope.solver.equations.system import Block, BlockArrays, Rows, System, 
 
 
 class Pace(NamedTuple):
-    """Of sweeps: changes are relative to a value's size, or to `unit` where that is larger, and end at
-    `tolerance`; values move `relaxation` times as far as without."""
+    """When sweeps end: changes relative to max(|x|, unit) within `tolerance`; and their over-relaxation."""
 
     unit: float
     tolerance: float
@@ -120,8 +115,7 @@ class Factors:
 
 
 def factorise_fixed_choices(block: Block, rows: Rows, place: IndexArray) -> Factors | None:
-    """The factors of the frozen equations; None if they have no solution: they belong to a frozen policy that
-    never stops. `place` is scratch over all states."""
+    """The factors of the frozen equations; None if these never stop. `place` is scratch over all states."""
     from scipy import sparse
     from scipy.sparse.linalg import splu  # with small panels: rows have two or three entries
 
@@ -159,8 +153,7 @@ def sweep_fixed_agent(
     most: int,
     pace: Pace,
 ) -> tuple[int, float]:
-    """The same under the agent's choices in `rows` alone, whose answers are kept nature's best, without
-    relaxation."""
+    """The same under the agent's choices alone, unrelaxed; answers in `rows` stay nature's best."""
     unit, tolerance, _ = pace
     _, discount, _, leader, _, nature_maximises, floor, ceiling, _ = system
     group_start, member, _, _ = block

@@ -65,8 +65,7 @@ def sweep_groups(
     shift: FloatArray,
     unit: float,
 ) -> float:
-    """See `BellmanOperator.sweep`. Over a region a row is written whenever a choice is better than those
-    before it, else once the choice is known."""
+    """See `BellmanOperator.sweep`. Over a region rows are written as choices turn out better."""
     model, scratch = arrays
     choice_start, transition_start, successor, lower, upper, _ = model
     reward, discount, mode, leader, agent_maximises, nature_maximises, floor, ceiling, _ = system

@@ -91,8 +91,7 @@ class IntervalOperator(BellmanOperator):
 
 
 def _scale(structure: Structure, bound: FloatArray, *, above: bool, below: bool) -> FloatArray:
-    """`bound` with the rows whose sum misses 1 on the wrong side scaled to sum 1; the same array if there
-    are none."""
+    """`bound` with rows scaled to sum 1 that miss it on the wrong side; the same array without any."""
     start = structure.transition_start
     if not _may_miss(start, bound, above, below):
         return bound

@@ -47,8 +47,7 @@ class Backups(Protocol):
         """Largest probability of each transition; the same array as `lower` where nature has no choice."""
 
     def safe_choices(self, system: System, values: FloatArray, upward: bool) -> FloatArray:
-        """Φ_c(values) for every choice of the model, modes and groups aside, rounded to the side of
-        `upward`."""
+        """Φ_c(values) for every choice, modes and groups aside, rounded to the side of `upward`."""
 
     def optimal_transitions(self, values: FloatArray, maximise: bool) -> BoolArray:
         """Transitions that have positive probability in some optimal answer of nature to `values`."""
@@ -82,8 +81,7 @@ class BackupWorkspace:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BellmanOperator(Record):
-    """Backups that the iteration on the host is made of. An operator never changes; what calls leave behind
-    for later ones, and room for intermediate results, is a workspace, and the caller's."""
+    """Backups for the iteration on the host. Operators never change; workspaces, the caller's, do."""
 
     structure: Structure
     lower: FloatArray
@@ -126,8 +124,7 @@ class BellmanOperator(Record):
 
     @abstractmethod
     def split_workspace(self, workspace: BackupWorkspace) -> BackupWorkspace:
-        """Another one, for a second thread that looks at other choices. The order is shared: that of a choice
-        is touched by the thread that looks at it alone."""
+        """Another one for a thread that looks at other choices; the order is shared."""
 
     @abstractmethod
     def optimal_transitions(
@@ -164,9 +161,7 @@ class BellmanOperator(Record):
         policy: OffsetArray,
         workspace: BackupWorkspace,
     ) -> None:
-        """Safe backups of both bounds, in order and in place: all that an acyclic part needs.
-
-        `policy` receives the choice that attains the agent's bound."""
+        """Safe backups of both bounds, in order and in place; `policy` attains the agent's bound."""
         arrays, left = (self.arrays, workspace.scratch), states
 
         def attempt(care: bool | None) -> bool:
@@ -189,8 +184,7 @@ class BellmanOperator(Record):
         policy: OffsetArray,
         workspace: BackupWorkspace,
     ) -> int:
-        """`backward` of one worker's part of all stages, from where the walk is, as far as the others let it
-        go on: `numerics.lockstep.ENDED` or `WAITING`."""
+        """`backward` of a worker's part of all stages, as far as the others let it: `ENDED` or `WAITING`."""
         from tightrope.solver.bellman.walks import walk_stages
 
         arrays, bounds = (self.arrays, workspace.scratch), (lower, upper, policy)
@@ -230,8 +224,7 @@ class BellmanOperator(Record):
         out: FloatArray,
         workspace: BackupWorkspace,
     ) -> None:
-        """Φ_c(values), rounded to the side of `upward`, into out[c] for the choices c from the first number
-        up to the second."""
+        """Φ_c(values) for the choices of a range into out[c], rounded to the side of `upward`."""
         values = values if values.flags.writeable else values.copy()  # as in `safe`: compiled once
         arrays, region = (self.arrays, workspace.scratch), workspace.region
         workspace.repeat(

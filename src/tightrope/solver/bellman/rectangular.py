@@ -1,22 +1,12 @@
 """The kernel of rectangular sets: nature picks p = f(x), x in the region, within the choice's intervals.
 
-**Guaranteed side.** With probability 1 − δ all sets contain the true distributions. `safe` rounds nature's
-optimum outward over a superset (docs/proofs/values.md), so for the true operator Φ*, L ≤ Φ(L) implies L ≤
-Φ*(L) if nature minimises, and Φ(U) ≤ U implies Φ*(U) ≤ U if nature maximises.
+*Guaranteed side.* With probability 1 − δ all sets contain the true distributions. `safe` rounds nature's
+optimum outward over a superset (docs/proofs/values.md), so verified bounds bound the true value.
 
-**Graph analysis reads the intervals**, the hull P_Λ ⊇ P_R: a stronger nature. A ranking is needed for the
-lower bound on a maximised probability or total reward, with nature minimising, and for the upper bound on a
-minimised reward until a target, with nature maximising. So on the guaranteed side nature never owns progress,
-and every statement has the form "whatever nature does":
-
-* lower bound: a positive value, 1 or ∞ is claimed only where *every* p within the intervals makes progress,
-  hence every p of P_R; otherwise 0 or a finite reward, which is safe;
-* upper bound: 0 or a finite reward is claimed only where *no* p within the intervals can do harm; otherwise 1
-  or ∞, which is safe.
-
-The other side shows how closely the sets were solved. The two readings agree there on acyclic models and
-wherever no interval contains 0 below a positive upper bound; elsewhere `tightrope.solver.solve` replaces that
-side by the value against nature's own answers.
+*Graph analysis* reads the intervals P_Λ ⊇ P_R, a stronger nature. On the guaranteed side nature never owns
+progress: a positive value, 1 or ∞ below, and 0 or a finite reward above, are claimed only where they hold for
+every p within the intervals. The other side shows how closely the sets were solved; where the two readings
+differ, `solver.solve` replaces it by the value against nature's own answers.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """A GPU as the place where a model is solved.
 
-The acyclic part is found and backed up level by level on the device; all other states form one block. End
-components are searched on the host, only if the device finds that one could be idled in. Masks and bounds of
-certificates stay on the device; policy, ranking and verdict come back.
-
-Sweeps are Jacobi: all states move from one vector to the next, so results do not depend on scheduling.
-Between robust sweeps the agent's choices are frozen and nature still answers anew. Vectors there are over all
-states; group vectors are gathered from them.
-
-The equations of a small, slow block are solved by sparse LU on the host (`solver.bellman.fixed_choices`). The
-solution is a candidate, verified on the device like every iterate.
+The acyclic part is backed up level by level on the device; all other states form one block. Sweeps are
+Jacobi, so results do not depend on scheduling; under frozen choices of the agent nature still answers anew.
+Small, slow blocks are factorised on the host. Every candidate is verified on the device.
 """
 
 from __future__ import annotations
@@ -174,8 +167,7 @@ MARGIN_SWEEPS = 16
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """Values of all states, and where a sweep from them goes: the same outside the block. `recorded` are
-    sweeps to and fro by their number."""
+    """Values of all states, where a sweep from them goes, and recorded sweeps to and fro by their number."""
 
     now: Any
     after: Any

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -33,46 +33,14 @@ DEVICES = ("cpu", "cuda")
 """What `device` may say."""
 
 
-class Device(Protocol):
-    """A place where kernels run."""
-
-    @property
-    def xp(self) -> Any:
-        """The module of its arrays."""
-
-    @property
-    def widths(self) -> Sequence[int]:
-        """Numbers of successors for which rows are transposed."""
-
-    @property
-    def least_rows(self) -> int:
-        """States from which on a segment of their own pays."""
-
-    @property
-    def threads(self) -> int:
-        """Threads of a launch by default; loops over rows are as long as they need to be."""
-
-    def upload(self, values: Any) -> Any: ...
-
-    def download(self, values: Any, out: Any = None) -> Any:
-        """As a NumPy array of the host, after all launches before; `out`, where one is given."""
-
-    def pointer(self, values: Any) -> int: ...
-
-    def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
-        """The kernels for segments of k successors (0: any number) by name, compiled with `options`."""
-
-    def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
-        """Start a kernel. Arguments are device arrays, None, NumPy scalars or records."""
-
-    def record(self, launches: Callable[[], None]) -> Callable[[], None]:
-        """A sequence of launches to be repeated: on a GPU one graph, which costs one launch."""
-
-
 class CupyDevice:
-    """The current CUDA device, through CuPy."""
+    """The current CUDA device, through CuPy.
 
-    widths = (1, 2, 3, 4, 5, 6, 7, 8)
+    `xp` is the module of its arrays. Rows of as many successors as `widths` has are transposed, in a segment
+    of their own from `least_rows` states on. A launch has `threads` by default; loops over rows are as long
+    as they need to be."""
+
+    widths: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
     least_rows = 4096
 
     def __init__(self) -> None:
@@ -124,12 +92,14 @@ class CupyDevice:
         return [(np.frombuffer(memory, np.uint8, CHUNK), int(memory.ptr)) for memory in locked]
 
     def download(self, values: Any, out: Any = None) -> Any:
+        """As a NumPy array of the host, after all launches before; `out`, where one is given."""
         return self.xp.asnumpy(values, out=out)
 
     def pointer(self, values: Any) -> int:
         return int(values.data.ptr)
 
     def functions(self, options: Sequence[str], k: int) -> Mapping[str, Any]:
+        """The kernels for segments of k successors (0: any number) by name, compiled with `options`."""
         key = tuple(options), k
         if key not in self._modules:
             module = self.xp.RawModule(
@@ -141,10 +111,12 @@ class CupyDevice:
         return self._modules[key]
 
     def launch(self, function: Any, arguments: Sequence[Any], threads: int | None = None) -> None:
+        """Start a kernel. Arguments are device arrays, None, NumPy scalars or records."""
         blocks = (threads or self.threads) // BLOCK
         function((blocks,), (BLOCK,), tuple(0 if argument is None else argument for argument in arguments))
 
     def record(self, launches: Callable[[], None]) -> Callable[[], None]:
+        """A sequence of launches to be repeated as one graph, which costs one launch."""
         stream = self.xp.cuda.Stream()
         with stream:
             stream.begin_capture()
@@ -180,7 +152,7 @@ def explain_failures(device: Device) -> Iterator[None]:
         raise CannotCertify(f'the GPU ({device.name}) failed: {error}. Try `device="cpu"`.') from error
 
 
-_opened: dict[str, Device] = {}
+_opened: dict[str, CupyDevice | EmulatedDevice] = {}
 
 
 def open_device(name: str) -> Device:
@@ -207,7 +179,7 @@ class EmulatedDevice:
     """Runs launches of 2 blocks of 3 threads, so that loops over rows are exercised."""
 
     xp: Any = np
-    widths = (2, 3)
+    widths: tuple[int, ...] = (2, 3)
     least_rows = 2
     blocks, block = 2, 3
     threads = 6
@@ -252,9 +224,12 @@ class EmulatedDevice:
         return launches
 
 
+Device = CupyDevice | EmulatedDevice
+"""A place where kernels run."""
+
+
 def _compile(options: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
-    """A shared library with one entry for each kernel. It is code that is run, so it is kept for the next
-    process, by what went into it, only in a directory that is the user's alone."""
+    """A library with an entry per kernel, kept for the next process in the user's own directory only."""
     entries = "".join(
         f'extern "C" void entry{i}(unsigned blocks, unsigned threads, void **arguments) '
         f"{{ launch({name}, blocks, threads, arguments); }}\n"

@@ -1,16 +1,9 @@
 """A model in device memory: segments, tables of bounds, vertices of rectangular sets, and launches over them.
 
 States with m choices of k successors each form a *segment*, stored transposed: successor j of choice a of its
-i-th state is at slot (a·k + j)·n + i, so neighbouring threads read neighbouring words. Other states form one
-segment in the model's order. Where few bounds are distinct, a slot holds an 8- or 16-bit index into a table,
-found by hashing and compared bit by bit before use.
-
-Structures that kernels read are words of eight bytes (pointers, integers, float64), passed by value, with the
-same fields as `Segment`, `Model` and `System` in kernels.cu.
-
-The vertex pool is the host's (`ambiguity.rectangular_inner.walk`). A walk that needs an unknown neighbour
-stops, which costs tightness only; the host computes it between sweeps. Small polytopes are enumerated in
-advance.
+i-th state is at slot (a·k + j)·n + i. Where few bounds are distinct, a slot holds an index into a table.
+Records are words of eight bytes with the fields of `Segment`, `Model` and `System` in kernels.cu. A walk that
+needs an unknown vertex stops, which costs tightness only; the host computes it between sweeps.
 """
 
 from __future__ import annotations

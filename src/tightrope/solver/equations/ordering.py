@@ -1,17 +1,9 @@
 """The order in which a system is solved.
 
-Strongly connected components come in reverse topological order; acyclic parts become passes, and neighbouring
-small components are merged into one block to share its overhead.
-
-Groups of a block are swept breadth first from the exits its values come from (exits of positive value for
-probabilities, any exit for rewards), so a Gauss–Seidel sweep carries new values far. The distance also
-estimates a reward until the exit; a minimising agent starts from above, where preferred choices make
-progress. If the model's own numbering already leads to the exits almost everywhere, it is kept for memory
-locality.
-
-Acyclic systems are ordered by the longest path to the end, states of one level by number. The order of a
-model without cycles (self-loops aside) is found once by `order_structure` and serves all objectives, sets and
-policies.
+Strongly connected components come in reverse topological order; acyclic parts become passes, and small
+components are merged. Groups of a block are swept breadth first from the exits its values come from, unless
+the model's own numbering leads there already; the distance also estimates rewards. Acyclic systems are
+ordered by the longest path to the end; `order_structure` serves all objectives, sets and policies.
 """
 
 from __future__ import annotations
@@ -57,8 +49,7 @@ states: blocks of 256 take Python longer than the kernels."""
 
 @dataclass(frozen=True, eq=False)
 class HostPortion:
-    """States to be solved together, in order; `is_cyclic` says whether one pass is not enough,
-    `is_connected` that they are one component."""
+    """States solved together, in order; `is_cyclic`: not in one pass; `is_connected`: one component."""
 
     block: Block
     is_cyclic: bool
@@ -142,8 +133,7 @@ def _highest_below(
 
 
 def _merge(components: Components, merged: int) -> OffsetArray:
-    """Neighbouring components joined up to a size, as rows (first, last, whether cyclic); stretches without a
-    cycle stay passes."""
+    """Neighbouring components joined up to a size: (first, last, whether cyclic); passes stay passes."""
     start, cyclic = components.start, components.cyclic
     average = np.diff(start)[cyclic].mean()
     is_middling = merged >= MERGED_IN_PLAIN_ONES and average <= MIDDLING_COMPONENT
@@ -198,8 +188,7 @@ ALMOST = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """A block in an order of growing `distance` (one per group), roughly if it is that of its states; groups
-    without a way out then come last."""
+    """A block by growing `distance` of its groups, roughly if by states; those without an exit last."""
 
     block: Block
     distance: IndexArray
@@ -208,9 +197,7 @@ class Layers:
 def layers(
     support: Support, block: Block, values: FloatArray, place: IndexArray, only_positive: bool
 ) -> Layers:
-    """The block's groups by distance to an exit, one of positive value if `only_positive`.
-
-    `place` is −1 on all states, before and after."""
+    """The block's groups by distance to an exit, perhaps a positive one; `place` is −1 before and after."""
     groups = len(block)
     size = np.diff(block.group_start)
     place[block.member] = np.repeat(np.arange(groups, dtype=np.int32), size)
@@ -251,8 +238,7 @@ def _breadth_first(
     order: IndexArray,
     distance: IndexArray,
 ) -> tuple[int, int]:
-    """Fill `order` and `distance`; returns for how many groups the one that leads them out, by its first
-    state, has the larger number, and for how many the smaller."""
+    """Fill `order` and `distance`; how many groups a later state leads out, how many an earlier."""
     choice_start, transition_start, successor, _, _, possible = graph[:6]
     predecessor_start, predecessor, transition_choice, choice_state = graph[6:]
     groups = len(distance)
@@ -305,8 +291,7 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class AcyclicOrder:
-    """The levels of the states that are not `settled`, and the place of every state in an order in which
-    successors come first."""
+    """The levels of states that are not `settled`, and every state's place, successors first."""
 
     settled: BoolArray
     levels: Levels
@@ -332,8 +317,7 @@ class AcyclicOrder:
 def order_acyclic(
     structure: Structure, find_usable: Callable[[], BoolArray], settled: BoolArray
 ) -> AcyclicOrder | None:
-    """An order for the usable transitions of the states that are not settled; None, as soon as that is known,
-    where these have a cycle."""
+    """An order for the usable transitions of states that are not settled; None as soon as a cycle is met."""
     every = order_structure(structure)
     if every is not None and not np.any(every.settled & ~settled):
         return every.without(settled)
@@ -389,8 +373,7 @@ _UNSEEN, _OPEN = -1, -2
 
 @kernel
 def _measure(state_start: OffsetArray, successor: IndexArray, usable: BoolArray, level: IndexArray) -> int:
-    """The level of every state that has none yet; the highest one, −1 at a cycle. All transitions are usable
-    where the mask has one entry only."""
+    """The level of every state without one; the highest, −1 at a cycle. One entry: all are usable."""
     states, all_usable = len(level), len(usable) == 1
     path = np.empty(states, np.int32)  # the search's own stack
     cursor = np.empty(states, np.int64)  # the next transition of the state at that depth

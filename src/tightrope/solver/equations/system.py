@@ -191,8 +191,7 @@ def longest_choices(structure: Structure) -> OffsetArray:
 
 
 def assume_support(model: MDP | IntervalMDP, smallest: float) -> MDP | IntervalMDP:
-    """The model in which every transition that is not known to happen has at least probability `smallest`;
-    refused where an upper bound refutes that."""
+    """The model whose possible transitions have at least probability `smallest`; refused where refuted."""
     if not 0 < smallest < 1:
         raise InputError(f"the smallest probability assumed is {smallest}, not within (0, 1)")
     if isinstance(model, MDP):
@@ -466,8 +465,7 @@ def _require_absorption(support: Support, target: BoolArray, enabled: BoolArray)
 
 @dataclass(frozen=True, eq=False)
 class Quotient:
-    """The system with its idle components collapsed; `is_exact` is False where a game keeps some that
-    could not be."""
+    """The system with its idle components collapsed; `is_exact`: no others remain."""
 
     system: System
     is_exact: bool
@@ -612,8 +610,7 @@ def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolAr
 
 @dataclass(frozen=True, eq=False)
 class Endless:
-    """`states`; `rank[s]` = layer · (number of states + 1) + rank within the layer; `witness[s]` a choice
-    of a maximising agent."""
+    """`rank[s]` = layer · (states + 1) + rank within the layer; `witness[s]`: a maximising agent's choice."""
 
     states: BoolArray
     rank: OffsetArray

@@ -27,8 +27,7 @@ T = TypeVar("T")
 
 
 class Improvement(NamedTuple):
-    """A robust sweep: its largest relative change, whether every group kept its choice, and whether all but a
-    few did."""
+    """A robust sweep: its largest relative change, whether all, or all but few, groups kept their choices."""
 
     change: float
     is_same_policy: bool
@@ -89,8 +88,7 @@ class BlockBackend(Protocol):
         """One sweep under the agent's choices `policy` (one per group), nature free; they are kept."""
 
     def factorise(self, values: StateVector, shift: GroupVector) -> float:
-        """Solve x = reward + shift + W·x under the choices kept: the factors' entries per entry of the
-        equations, 0 (and nothing stored) without a solution."""
+        """Solve x = reward + shift + W·x: the fill of the factors, 0 (nothing stored) without one."""
 
     def find_progress(self, values: StateVector) -> OffsetArray | None:
         """For every group a choice that leads closer to the way out, whatever nature does."""
@@ -102,20 +100,17 @@ class BlockBackend(Protocol):
     def count_steps(
         self, values: StateVector, weights: GroupVector, reference: GroupVector, most: int, tolerance: float
     ) -> tuple[GroupVector, int, float]:
-        """Up to `most` sweeps w ← reference + W·w from `weights`, W that of the choices kept at `values`:
-        (w, sweeps done, last relative change)."""
+        """Sweeps w ← reference + W·w, W of the choices kept: (w, sweeps done, last change)."""
 
     def factorise_steps(self, values: StateVector, reference: GroupVector) -> GroupVector | None:
         """The solution of w = reference + W·w by factorisation; None without one."""
 
     def find_missing(self, values: StateVector, upward: bool) -> GroupVector:
-        """By how much the values' backups, safely rounded, are beyond them; nowhere positive: they are an
-        upper (a lower) bound of the block, given the values around it."""
+        """By how much safe backups are beyond the values; nowhere positive: a bound of the block."""
 
 
 class Portion(Protocol):
-    """States that are solved together; `is_cyclic`: one backward pass is not enough; `is_large`: all threads
-    work on it at once."""
+    """States solved together; `is_cyclic`: one pass is not enough; `is_large`: all threads work on it."""
 
     @property
     def is_cyclic(self) -> bool: ...
@@ -126,10 +121,7 @@ class Portion(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Portions in the order in which they are solved; those of one level do not depend on each other.
-
-    `ranking` is a topological order of the states where there is no cycle, else None.
-    """
+    """Portions level by level, independent within one; `ranking`: a topological order without cycles."""
 
     levels: Sequence[Sequence[Portion]]
     ranking: OffsetArray | None
@@ -193,8 +185,7 @@ class Backend(Protocol):
     def back_up(
         self, system: System, portion: Portion, lower: FloatArray, upper: FloatArray, policy: OffsetArray
     ) -> None:
-        """Safe backups of both bounds of states without cycles, in order and in place; `policy` receives the
-        choice that attains the agent's bound."""
+        """Safe backups of both bounds of states without cycles; `policy` attains the agent's bound."""
 
     def open_block(
         self, equations: Equations, system: System, portion: Portion, lower: FloatArray, worker: int
@@ -205,8 +196,7 @@ class Backend(Protocol):
         """The bounds are arrays of `xp` here."""
 
     def keep_transitions(self, values: Any, nature_maximises: bool, slack: Any) -> Any:
-        """Transitions of some optimal answer of nature to `values`, and at choices with slack all that are
-        possible."""
+        """Transitions of some optimal answer of nature, and all possible ones at choices with slack."""
 
     def attract(
         self, transitions: Any, within: Any, start: Any, open_choice: Any, joins: tuple[bool, bool]

@@ -79,8 +79,7 @@ class BlockSolver:
         progress: Progress,
         worker: int = 0,
     ) -> Status | None:
-        """Bounds of the portion's states within `goal` of each other, written into `bounds`; without success
-        what was verified, else floor and ceiling, and the reason."""
+        """Bounds within `goal` of each other into `bounds`; else what was verified, and the reason."""
         lower, upper = bounds
         block = self.backend.open_block(self.equations, self.system, portion, lower, worker)
         measure = Measure(self.system, self.goal.relative, progress, block.xp)
@@ -114,8 +113,7 @@ class BlockSolver:
         return status
 
     def _first_guess(self, block: BlockBackend, smallest: float) -> GroupVector:
-        """The smallest value around the block, and for rewards what the way out may cost; values that were
-        given, where they are finite. It decides how long a solve takes and nothing else."""
+        """Given finite values, else the smallest around, with the cost of the way out."""
         xp = block.xp
         guess = xp.full(block.groups, smallest)
         if self.equations.meaning is Meaning.REWARD and self.system.unit == 0:
@@ -144,8 +142,7 @@ class _Refinement:
         self.system, self.progress = self.solver.system, self.measure.progress
 
     def by_shifts(self, middle: GroupVector, goal: float, best: Enclosure | None, begin: int) -> Enclosure:
-        """The best bounds found on the way to `goal` by shifted equations, and with margins before (`best`).
-        The search is as patient as it took to come here since iteration `begin`."""
+        """The best bounds found towards `goal` by shifted equations, as patiently as before."""
         xp, block, progress, rounds = self.block.xp, self.block, self.progress, self.rounds
         best_lower, best_upper = self.known(False), self.known(True)
         still = xp.zeros(block.groups)
@@ -198,8 +195,7 @@ class _Refinement:
         return Enclosure(best_lower, best_upper, middle)
 
     def with_margins(self, start: GroupVector, goal: float) -> Enclosure | None:
-        """Bounds at the distance of its margins from one approximate solution, as far as they are verified;
-        None where there are no margins or a limit was met."""
+        """Bounds at a margin around one approximate solution, as far as verified; None without any."""
         block, progress, rounds = self.block, self.progress, self.rounds
         still, smallest = block.xp.zeros(block.groups), self.solver.smallest_shift
         shift = max(goal * FIRST_SHIFT, smallest)
@@ -241,8 +237,7 @@ class _Refinement:
         return Enclosure(low, high, middle, is_closest and max(below, above) <= farthest)
 
     def _inherit(self, middle: GroupVector, goal: float) -> tuple[GroupVector, float]:
-        """By how much the upper bound must exceed `middle` in any case (`solver.iteration.host`), and what
-        of the goal is left then; nothing and all of it where that would be too little."""
+        """By how much the upper bound exceeds `middle` in any case, and what is left of the goal."""
         xp, boundary = self.block.xp, self.boundary
         if boundary.distance < float("inf"):
             over = boundary.distance * middle if boundary.is_part else xp.full(len(middle), boundary.distance)
@@ -260,9 +255,7 @@ class _Refinement:
         *,
         upward: bool,
     ) -> tuple[GroupVector, float]:
-        """The closest verified bound whose distance from `middle` is a multiple of `away`: the first of
-        `multiples` or, as often as need be, half as much again, up to the second. With the multiple; else
-        ceiling or floor, and ∞."""
+        """The closest verified bound at a multiple of `away` from `middle`; else what is known, ∞."""
         multiple, farthest = multiples
         reference = self.measure.reference(middle)
         while True:
@@ -284,8 +277,7 @@ class _Refinement:
         *,
         upward: bool,
     ) -> tuple[GroupVector, float]:
-        """Like `_move_away` where margins fail, since a choice that is equally good in the middle gains by
-        what they add: from there it is not far to the solution of the shifted equations, which knows."""
+        """Like `_move_away` where margins fail as choices are equally good: the shifted solution is near."""
         shift, allowed = shift_and_sweeps
         self.block.put(values, self._displace(middle, distance, upward))
         step = shift * self.measure.reference(middle)
@@ -434,8 +426,7 @@ class PolicyIteration:
         return True
 
     def start_again(self, values: StateVector, shift: GroupVector, unit: float, tolerance: float) -> bool:
-        """Like `evaluate`, for choices that make progress; False where there are none, or values so large
-        that float64 does not carry their equations."""
+        """Like `evaluate`, for choices that make progress; False without any that float64 carries."""
         policy = self.block.find_progress(values)
         if policy is None:
             return False
@@ -451,8 +442,7 @@ class PolicyIteration:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """How changes, residuals and distances of a system's values are measured; `xp` is the module of their
-    arrays."""
+    """How changes, residuals and distances of values are measured; `xp` is the module of their arrays."""
 
     system: System
     is_relative: bool
@@ -472,8 +462,7 @@ class Measure:
         return self.xp.abs(values)
 
     def unit(self, values: GroupVector) -> float:
-        """What signed values are measured against: the largest of unit, blocks before and `values`; 0 for
-        others."""
+        """What signed values are measured against: the largest of unit, earlier blocks and `values`."""
         if self.system.unit <= 0:
             return 0.0
         return max(self.progress.largest, self.system.unit, self._largest(values))

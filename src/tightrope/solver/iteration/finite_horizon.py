@@ -6,19 +6,8 @@ Agent and nature may decide anew in every step. The recorded decisions attain th
     P [ X target ]                 one backup of the target's indicator
     R [ C<=k ]                     k backups of 0; R [ I=k ] of the state rewards, earning nothing on the way
 
-*Leaps* take j·p backups at once. T is monotone and T(v + c) = T(v) + c for constants c, so T^p(v) ≥ v + a
-gives T^{jp}(v) ≥ v + j·a; upper bounds likewise. A leap is made only if the bounds end no further apart than
-rounding would have driven them; both are widened by that rounding, which a check step by step loses.
-Repeating the one decision of these p steps attains the bound.
-
-If decisions changed within the p steps (ties, periods), the choices π that are best over all p steps are
-followed from the same start L and must grow by as much. The previous bound L' is at least L + w − e, L + w
-what π leads to, so π goes on from L' to at least L + (j + 1)·w − e.
-
-Classes with different growth grow by a vector w (ordinary models). Choice c takes x + t·w to T_c(x) + t·P_c
-w. With P_c w ≥ w − d for the choices of π, T_π^p(L) ≥ L + w gives T_π^{jp}(L) ≥ L + j·w − p·d·(0 + 1 + … + (j
-− 1)); P_c w ≤ w + d for all choices gives the other bound, mirrored for a minimum. d is the rounding of 0.
-Closed sets without growth keep their bounds.
+*Leaps* take many steps at once where the bounds grow alike in each period of steps, or by classes, and end no
+further apart than rounding would have driven them (docs/proofs/values.md).
 """
 
 from __future__ import annotations
@@ -70,8 +59,7 @@ def back_up_steps(
     progress: Progress,
     tail: Tail | None = None,
 ) -> Fixpoint:
-    """Bounds after all steps that are counted, and the agent's decisions: the first, and all of them by step.
-    `tail` is what follows where their number is not bounded."""
+    """Bounds after all counted steps and the agent's decisions; `tail` follows if steps are unbounded."""
     states = system.structure.states
     if objective.kind is ObjectiveKind.CUMULATIVE:
         assert objective.upper_steps is not None
@@ -125,8 +113,7 @@ class _Backwards:
         )
 
     def take(self, steps: int, edge: Edge, leaping: bool = False) -> _Backwards:
-        """`steps` backups; the edge has its values after each of them. Where there is none they may be leapt
-        over."""
+        """`steps` backups, each followed by the edge's values; without an edge they may be leapt over."""
         target = self.step - steps
         before, span = (self.step, self.lower, self.upper), 1
         while self.step > target:

@@ -1,19 +1,12 @@
 """From fixpoint equations to verified bounds (docs/proofs/values.md).
 
-1. An acyclic system needs one backward pass with safe rounding.
-2. Otherwise the graph decides values 0, 1 and ∞ exactly, and end components in which a player could idle are
-   collapsed (`equations.system`). Games that keep such components go through `games`.
-3. Small systems are solved by dense policy iteration if no kernel is compiled yet; others by component in
-   reverse topological order (`equations.ordering`, `blocks`).
-4. `certify` picks policy and ranking and checks every inequality on the original model.
+Acyclic systems take one backward pass. Otherwise the graph decides values 0, 1 and ∞, idle end components are
+collapsed (games that keep some go through `games`), and blocks are solved in reverse topological order.
+Small ordinary models are solved by dense policy iteration while no kernel is compiled.
 
-*Dense policy iteration* (ordinary models) solves x = Φ(x) ∓ d·ref (see `blocks`), keeping to policies that
-leave the open states. Its results are checked with safe rounding; on failure the system is solved by blocks.
-
-*Policy and ranking.* A choice is *good* if its safe backup attains the agent's bound; a greedy policy alone
-could idle for ever. Where the agent owns progress, `attract` draws states towards the goal through good
-choices, and the order is the ranking. Where nature is an owner too, it may use transitions of an optimal
-answer or, with slack, any.
+`certify` checks every inequality on the original model. A choice is *good* if its safe backup attains the
+agent's bound. Where the agent owns progress, `attract` draws states to the goal through good choices, and the
+order is the ranking. An owning nature may use transitions of an optimal answer or, with slack, any.
 """
 
 from __future__ import annotations
@@ -159,8 +152,7 @@ def _solve_beside(
     goal: float,
     progress: Progress,
 ) -> Status | None:
-    """Solve blocks that do not depend on each other, each from the same progress: what one learns on the way
-    reaches later levels only, so that the result does not depend on who is first."""
+    """Solve independent blocks from the same progress, so that the result does not depend on who is first."""
     begin = progress.fork()
     forks = [begin.fork() for _ in blocks]
     tasks = [
@@ -396,8 +388,7 @@ class _Placed:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The ranking, the choices that lead down in it (−1: none) and whether every state that needs a rank has
-    one."""
+    """The ranking, choices that lead down in it (−1: none), and whether every state in need has a rank."""
 
     ranking: OffsetArray
     policy: OffsetArray
@@ -405,8 +396,7 @@ class _Drawn:
 
 
 def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: Any) -> _Drawn | None:
-    """The ranking by which the graph has decided, where it is one of just the states that need one, and, if
-    the agent is to follow it, through choices that are open."""
+    """The ranking by which the graph has decided, if of just the states in need by open choices."""
     backend, equations = placed.backend, placed.equations
     nature_picks = equations.nature_owns and backend.kernel.lower is not backend.kernel.upper
     if known is None or nature_picks or backend.xp is not np:
@@ -421,9 +411,7 @@ def _keep_progress(placed: _Placed, known: Ranked | None, open_choice: Any) -> _
 
 
 def _draw(placed: _Placed, open_choice: Any, slack: Any, agent_joins: bool) -> _Drawn:
-    """Rank the states whose bound rests on progress, through `open_choice`.
-
-    `slack[c]`: the choice is strictly better than its state's bound requires."""
+    """Rank the states whose bound rests on progress; `slack[c]`: the choice is better than required."""
     backend, equations = placed.backend, placed.equations
     within = placed.needs_rank
     start = ~within & ~placed.is_endless if equations.owners_maximise else placed.fixed
@@ -454,10 +442,7 @@ def rank_mixture(
     bounds: tuple[FloatArray, FloatArray],
     of_chain: OffsetArray,
 ) -> OffsetArray:
-    """The ranking of a randomised policy: it makes progress if one of the choices it mixes does.
-
-    `of_chain` is the ranking of its chain (`solver.bellman.interval.mix`); its layers of infinite values
-    are kept."""
+    """The ranking of a randomised policy; layers of infinite values are kept from its chain (`of_chain`)."""
     structure = equations.system.structure
     if not equations.can_idle:
         return np.zeros(structure.states, np.int64)
@@ -487,8 +472,7 @@ def _earn(
     agent_joins: bool,
     policy: OffsetArray,
 ) -> BoolArray:
-    """States at which a total reward needs no progress, since one is earned: earned for ever it is infinite
-    anyway. An agent who joins gets the choices as `policy`; else those that earn are closed."""
+    """States where a total reward is earned instead of progress; the agent's choices there."""
     system, structure = equations.system, equations.system.structure
     rewarded = open_choice & (system.reward > 0)
     if agent_joins:

@@ -1,13 +1,8 @@
 """Games whose idle end components depend on nature's cuts: strategy iteration by one-player solves.
 
-Owners and opponents of progress (see `equations.system`) are then agent and nature, or the reverse.
-
-* A strategy of the owners that makes progress against every opposition leaves a one-player problem without
-  idle components, whose value is a bound on the owners' side. *Strict* improvement keeps that property
-  (nothing could improve in a class of states that is never left) and ends with the game's value.
-* The opponent's best answer to that value, fixed, leaves a one-player problem of the owners, which collapsing
-  treats exactly; its value is the other bound. Any answer that is optimal in one step is optimal.
-
+A strategy of the owners of progress that makes progress against every opposition leaves a one-player problem
+without idle components, whose value is a bound on the owners' side; strict improvement keeps that property.
+The opponent's best answer to that value, fixed, leaves a one-player problem whose value is the other bound.
 Every step yields valid bounds; the tightest are returned.
 """
 

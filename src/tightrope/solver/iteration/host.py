@@ -1,14 +1,10 @@
-"""The CPU as the place where a model is solved: Gauss–Seidel sweeps in place, and sparse rows of frozen
-choices.
+"""The CPU as the place where a model is solved: Gauss–Seidel sweeps, and sparse rows of frozen choices.
 
-*Boundary of a block.* Its width is the least width of the block's own bounds. Let x solve a block for the
-lower boundary values. If the upper ones are larger by at most h, x + h is at least its own backup with them,
-as rows sum to at most 1; if larger by at most a part η of themselves, (1 + η)·x is, where no reward is
-negative. A block that starts there adds only its own margins.
+*Boundary of a block.* Let x solve a block for the lower boundary values. If the upper ones are larger by at
+most h, x + h is at least its own backup with them, as rows sum to at most 1; if larger by at most a part η of
+themselves, (1 + η)·x is, where no reward is negative.
 
-*Over-relaxation* of sweeps with kept choices is x ← x + ω·(GS(x) − x), ω ≥ 1 (Young). ω is raised while the
-change per sweep shrinks faster, and a step that does not help is undone. It affects only the number of
-sweeps.
+*Over-relaxation* of sweeps with kept choices, x ← x + ω·(GS(x) − x), affects only the number of sweeps.
 """
 
 from __future__ import annotations
@@ -116,8 +112,7 @@ class HostBackups:
 
 
 class HostBackend:
-    """A kernel, and what solving with it leaves behind for the next step of the same solve; every worker of
-    the team has its own scratch."""
+    """A kernel, with what solving leaves behind for the next step; every worker has its own scratch."""
 
     xp: Any = np
 
@@ -308,8 +303,7 @@ def _ranking(components: Components) -> OffsetArray | None:
 def _best_of(
     structure: Structure, each: FloatArray, enabled: BoolArray, maximises: bool, *, with_choice: bool
 ) -> tuple[FloatArray, OffsetArray | None]:
-    """The best of every state's enabled choices and, if wanted, the first choice that attains it; without one
-    nothing (−∞ for a maximum) and −1."""
+    """The best of every state's enabled choices (none: −∞ or ∞) and, if wanted, the first that attains it."""
     if structure.is_chain and enabled.all():
         return each, np.arange(structure.states, dtype=np.int64) if with_choice else None
     best, first = np.empty(structure.states), np.empty(structure.states, np.int64)
@@ -426,8 +420,7 @@ class OverRelaxation:
 
 @dataclass(eq=False)
 class ThreadScratch:
-    """What one thread writes to while it works on a block, and leaves as it was: `place` is −1 and `zeros` 0
-    on all states; `workspace` is the kernel's."""
+    """What one thread writes to and leaves as it was: `place` −1, `zeros` 0; `workspace` is the kernel's."""
 
     states: int
     choices: int
@@ -471,8 +464,7 @@ class HostSystem:
 
     @cached_property
     def answers_are_cheap(self) -> bool:
-        """Whether nature answers anew while the agent's choices are frozen: where both have something to
-        decide and disagree, and rows hold what a new answer takes."""
+        """Whether nature answers anew under frozen choices: players disagree, rows hold all."""
         opposed = self.system.agent_maximises != self.system.nature_maximises
         return opposed and self.kernel.o_maximizes_rows
 
@@ -703,8 +695,7 @@ def _look_around(
     upper: FloatArray,
     is_part: bool,
 ) -> tuple[float, float]:
-    """Of the successors outside the block, whose states have place ≥ 0: the smallest lower bound (inf without
-    one) and the largest distance of finite bounds."""
+    """Of successors outside the block: the smallest lower bound and the largest distance of finite bounds."""
     smallest, widest = np.inf, 0.0
     for s in member:
         for t in range(transition_start[choice_start[s]], transition_start[choice_start[s + 1]]):

@@ -113,8 +113,7 @@ class ParallelBlock:
         return self.team.run([task(i) for i in range(len(self.parts))])
 
     def _meet(self, values: PartVector) -> FloatArray:
-        """All parts read the board: every copy then has the same values of the block where it matters. The
-        first copy gets them all."""
+        """All parts read the board; the first copy gets all values of the block."""
         for i, copy in enumerate(values.copies):
             _copy(self._seen[i], values.boards[values.turn], copy)
         first = values.copies[0]
